@@ -1,0 +1,42 @@
+"""What a worker is told beside the step's text, in a form that a rule-based worker can read too."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from callsheet.agents.plan import StepResult
+
+
+class Offer(BaseModel):
+    """One tool that the worker was given.
+
+    Attributes:
+        name: The unique name under which the model sees and calls it.
+        tool: Its id in the catalog.
+        score: The retriever's score of it for this step; higher is better.
+        sources: Parameter -> model-facing names of offered tools that a dependency edge names as
+            the source of its value. The key ``""`` holds tools that must run first for other reasons.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    tool: str
+    score: float = 0.0
+    sources: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+
+class Brief(BaseModel):
+    """One step as a worker receives it; travels in ``HumanMessage.additional_kwargs["brief"]``.
+
+    Attributes:
+        text: What to do.
+        offers: The tools given, best first.
+        inputs: Results of the steps that this one depends on.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str
+    offers: tuple[Offer, ...] = ()
+    inputs: tuple[StepResult, ...] = ()
