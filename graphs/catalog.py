@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from callsheet.graphs.errors import CatalogError, UnknownNameError
 
@@ -31,9 +31,19 @@ class DependencyKind(StrEnum):
 
 
 class Record(BaseModel):
-    """A frozen value that comes from outside and is checked when it is made."""
+    """A frozen value that comes from outside and is checked when it is made.
+
+    Raises:
+        CatalogError: A field is missing, unknown or of the wrong type; the message names each.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise CatalogError(f"{type(self).__name__}: {_in_words(error)}") from error
 
 
 class Dependency(Record):
@@ -154,7 +164,6 @@ class Catalog(Record):
 
     Raises:
         CatalogError: Two agents or nodes share an id, or a dependency points nowhere.
-            Pydantic reports it as the cause of a ``ValidationError``, which is a ``ValueError`` too.
     """
 
     agents: tuple[Agent, ...] = ()
@@ -241,3 +250,15 @@ def _type_of(spec: Mapping[str, Any]) -> str:
 def _hint(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name, list(known), n=3)
     return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+
+
+def _in_words(error: ValidationError, most: int = 3) -> str:
+    details = error.errors()
+    said = []
+    for detail in details[:most]:
+        cause = detail.get("ctx", {}).get("error")
+        where = ".".join(map(str, detail["loc"]))
+        said.append(str(cause) if isinstance(cause, CatalogError) else f"{where}: {detail['msg']}")
+    if len(details) > most:
+        said.append(f"and {len(details) - most} more")
+    return "; ".join(said)
