@@ -1,0 +1,35 @@
+"""What exists: agents, tools, their owners and dependencies, read from outside and validated once."""
+
+from callsheet.graphs.catalog import Agent, Catalog, Dependency, DependencyKind, Parameter, Tool
+from callsheet.graphs.dependencies import Reached, dependency_graph, walk
+from callsheet.graphs.errors import CallsheetError, CatalogError, PlanError, SettingsError, UnknownNameError
+from callsheet.graphs.loading import CatalogSource, Loaded, Part, dump, load
+from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing
+from callsheet.graphs.ownership import owner, ownership_graph
+
+__all__ = [
+    "Agent",
+    "CallsheetError",
+    "Catalog",
+    "CatalogError",
+    "CatalogSource",
+    "Dependency",
+    "DependencyKind",
+    "Loaded",
+    "Parameter",
+    "Part",
+    "PlanError",
+    "Problem",
+    "Reached",
+    "ServerConfig",
+    "SettingsError",
+    "Tool",
+    "UnknownNameError",
+    "agent_from_listing",
+    "dependency_graph",
+    "dump",
+    "load",
+    "owner",
+    "ownership_graph",
+    "walk",
+]

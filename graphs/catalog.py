@@ -150,8 +150,7 @@ class Agent(Record):
         for tool in self.tools:
             if tool.agent != self.id:
                 raise CatalogError(
-                    f"agent {self.id!r} holds tool {tool.name!r} of agent {tool.agent!r}: "
-                    "give the tool its owner's id"
+                    f"agent {self.id!r} holds tool {tool.name!r} of agent {tool.agent!r}: give the tool its owner's id"
                 )
             if tool.name in seen:
                 raise CatalogError(f"agent {self.id!r} has two tools named {tool.name!r}: rename or remove one")
@@ -180,7 +179,7 @@ class Catalog(Record):
                 if edge.tool not in self.tools:
                     raise CatalogError(
                         f"tool {tool.id!r} depends on {edge.tool!r}, which is not in the catalog"
-                        f"{_hint(edge.tool, self.tools)}: correct the id or remove the dependency"
+                        f"{near_names(edge.tool, self.tools)}: correct the id or remove the dependency"
                     )
         return self
 
@@ -201,7 +200,7 @@ class Catalog(Record):
             UnknownNameError: There is none; the message names the nearest ids.
         """
         if agent_id not in self.by_id:
-            raise UnknownNameError(f"no agent {agent_id!r} in the catalog{_hint(agent_id, self.by_id)}")
+            raise UnknownNameError(f"no agent {agent_id!r} in the catalog{near_names(agent_id, self.by_id)}")
         return self.by_id[agent_id]
 
     def tool(self, tool_id: str) -> Tool:
@@ -211,7 +210,7 @@ class Catalog(Record):
             UnknownNameError: There is none; the message names the nearest ids.
         """
         if tool_id not in self.tools:
-            raise UnknownNameError(f"no tool {tool_id!r} in the catalog{_hint(tool_id, self.tools)}")
+            raise UnknownNameError(f"no tool {tool_id!r} in the catalog{near_names(tool_id, self.tools)}")
         return self.tools[tool_id]
 
 
@@ -247,7 +246,8 @@ def _type_of(spec: Mapping[str, Any]) -> str:
     return "|".join(dict.fromkeys(found)) or _ANY
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
+def near_names(name: str, known: Iterable[str]) -> str:
+    """A hint in brackets that names the known names nearest to a wrong one; empty if none is near."""
     near = get_close_matches(name, list(known), n=3)
     return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
 

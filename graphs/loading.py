@@ -1,0 +1,221 @@
+"""One door for every kind of catalog: what it is, is read off the file itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from callsheet.graphs.catalog import Agent, Catalog
+from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.mcp import Problem, agent_from_listing, clean, read_servers
+from callsheet.graphs.published import agent_of_toollinkos, agents_of_livemcpbench
+from callsheet.graphs.resolve import resolve
+
+__all__ = ["CatalogSource", "Loaded", "Part", "Problem", "dump", "load"]
+
+FORMAT = 1
+_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_TOOLLINKOS = ("core_tools.json", "regular_tools.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one source gives; dependencies may still name tools by their bare names.
+
+    Attributes:
+        agents: The agents found.
+        connections: Agent id -> what its tools are called through: a ``ServerConfig``, or live objects.
+        problems: What was left out, and why.
+    """
+
+    agents: tuple[Agent, ...] = ()
+    connections: Mapping[str, object] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A catalog with what is needed to call its tools.
+
+    Attributes:
+        catalog: All agents of all sources, validated as a whole.
+        connections: As in ``Part``.
+        problems: As in ``Part``.
+        label: What it was read from, one line a source; empty for a catalog made in memory.
+    """
+
+    catalog: Catalog
+    connections: Mapping[str, object] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    label: str = ""
+
+
+CatalogSource = str | Path | Catalog | Loaded | Part
+
+
+def load(*sources: CatalogSource) -> Loaded:
+    """Reads catalogs of any kind and joins them into one.
+
+    Args:
+        sources: Any of: an ``mcp.json`` (its servers are started and listed), a folder of manifests or
+            one manifest, a ``callsheet.json``, ``module:object``, the published files of LiveMCPBench
+            and ToolLinkOS, or objects that are loaded already.
+
+    Returns:
+        The joined catalog. Servers that do not answer and entries that are malformed are left out
+        and named in ``problems``.
+
+    Raises:
+        CatalogError: A source does not exist, is of no known kind, or the whole is not consistent.
+    """
+    if not sources:
+        raise CatalogError("no catalog was named: give an mcp.json, a folder of manifests or module:object")
+    parts = [_part(source) for source in sources]
+    connections: dict[str, object] = {}
+    for part in parts:
+        connections.update(part.connections)
+    agents, dangling = resolve([agent for part in parts for agent in part.agents], lenient=set(connections))
+    return Loaded(
+        catalog=Catalog(agents=agents),
+        connections=connections,
+        problems=(*(problem for part in parts for problem in part.problems), *dangling),
+        label="\n".join(filter(None, map(_label, sources))),
+    )
+
+
+def dump(catalog: Catalog) -> str:
+    """The catalog in its own full form, which ``load`` reads back unchanged."""
+    body = {
+        "callsheet": FORMAT,
+        "agents": catalog.model_dump(mode="json", exclude_defaults=True).get("agents", []),
+    }
+    return json.dumps(body, ensure_ascii=False, indent=1)
+
+
+def _label(source: CatalogSource) -> str:
+    match source:
+        case Loaded():
+            return source.label
+        case Catalog() | Part():
+            return ""
+        case _:
+            return str(Path(source).resolve()) if Path(source).exists() else str(source)
+
+
+def _part(source: CatalogSource) -> Part:
+    match source:
+        case Part():
+            return source
+        case Loaded():
+            return Part(source.catalog.agents, source.connections, source.problems)
+        case Catalog():
+            return Part(source.agents)
+        case str() | Path():
+            return _read(str(source))
+        case _:
+            raise CatalogError(f"a catalog is a path, module:object or a Catalog, not {type(source).__name__}")
+
+
+def _read(name: str) -> Part:
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return _folder(path)
+    if path.is_file():
+        return _document(_parse(path), path)
+    if _REFERENCE.fullmatch(name):
+        return _plugin("python")(name)
+    raise CatalogError(f"no catalog at {name}: there is no such file or folder, and it is not module:object")
+
+
+def _folder(folder: Path) -> Part:
+    if all((folder / name).is_file() for name in _TOOLLINKOS):
+        agent, problems = agent_of_toollinkos(*(_parse(folder / name) for name in _TOOLLINKOS))
+        return Part((agent,), problems=problems)
+    published = folder / "tools.json"
+    if published.is_file() and isinstance(document := _parse(published), list):
+        return _document(document, published)
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise CatalogError(f"{folder}: no manifest in this folder: it should hold one .json file an agent")
+    agents: list[Agent] = []
+    problems_found: list[Problem] = []
+    for file in files:
+        try:
+            part = _manifest(_parse(file), file)
+        except CatalogError as error:
+            problems_found.append(Problem(file.name, "malformed", str(error)))
+            continue
+        agents.extend(part.agents)
+        problems_found.extend(part.problems)
+    if not agents:
+        raise CatalogError(f"{folder}: none of its {len(files)} files is a manifest: {problems_found[0].message}")
+    return Part(tuple(agents), problems=tuple(problems_found))
+
+
+def _document(document: Any, path: Path) -> Part:
+    match document:
+        case {"mcpServers": _} | {"servers": _}:
+            return _plugin("mcp")(read_servers(document, str(path)))
+        case {"callsheet": version, "agents": list()}:
+            if version != FORMAT:
+                raise CatalogError(f"{path}: format {version!r} is not known here; this program reads {FORMAT}")
+            return Part(Catalog(**clean({"agents": document["agents"]})).agents)
+        case list() if path.name in _TOOLLINKOS:
+            return _folder(path.parent)
+        case list():
+            agents, problems = agents_of_livemcpbench(document, str(path))
+            return Part(agents, problems=problems)
+        case _:
+            return _manifest(document, path)
+
+
+def _manifest(document: Any, path: Path) -> Part:
+    match document:
+        case {"name": str() as name, "tools": list() as tools}:
+            about, instructions = document.get("description"), document.get("instructions")
+        case {"server": str() as name, "tools": list() as tools}:
+            greeting = document.get("initialize")
+            greeting = greeting if isinstance(greeting, dict) else {}
+            info = greeting.get("serverInfo")
+            about = info.get("description") if isinstance(info, dict) else ""
+            instructions = greeting.get("instructions")
+        case _:
+            raise CatalogError(
+                f"{path}: not a catalog: expected 'mcpServers', 'callsheet' with 'agents', "
+                "or a manifest with 'name' (or 'server') and 'tools'"
+            )
+    if not name.strip():
+        raise CatalogError(f"{path}: the agent's name is empty: give it one")
+    agent, problems = agent_from_listing(name, tools, description=_text(about), instructions=_text(instructions))
+    return Part((agent,), problems=problems)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _parse(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise CatalogError(f"{path}: not valid JSON: {error.msg}, line {error.lineno} column {error.colno}") from error
+    except RecursionError as error:
+        raise CatalogError(f"{path}: nested too deeply to be a catalog") from error
+    except OSError as error:
+        raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _plugin(kind: str) -> Callable[[Any], Part]:
+    """What reads this kind of catalog; looked up by name, for this package must not import agents."""
+    found: Sequence[Any] = tuple(entry_points(group="callsheet.catalog_kinds", name=kind))
+    if not found:
+        raise CatalogError(f"nothing is installed that reads catalogs of kind {kind!r}: install callsheet itself")
+    loader: Callable[[Any], Part] = found[0].load()
+    return loader

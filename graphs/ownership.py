@@ -1,0 +1,33 @@
+"""Who owns what: the bipartite graph of agents and tools that Agent-as-a-Graph retrieves over."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import networkx as nx
+
+from callsheet.graphs.catalog import Catalog
+
+NodeKind = Literal["agent", "tool"]
+
+
+def ownership_graph(catalog: Catalog) -> nx.DiGraph[str]:
+    """Agents and tools as co-equal nodes, an edge from each tool to its owner.
+
+    Source: Agent-as-a-Graph, section 3.1.
+
+    Returns:
+        A graph whose nodes are ids with the attribute ``kind`` (``agent`` or ``tool``).
+    """
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for agent in catalog.agents:
+        graph.add_node(agent.id, kind="agent")
+        for tool in agent.tools:
+            graph.add_node(tool.id, kind="tool")
+            graph.add_edge(tool.id, agent.id, kind="owned_by")
+    return graph
+
+
+def owner(graph: nx.DiGraph[str], node: str) -> str:
+    """The agent of a tool; an agent is its own owner."""
+    return node if graph.nodes[node]["kind"] == "agent" else next(graph.successors(node))
