@@ -1,0 +1,98 @@
+# Everything is set up in .venv, once; a stamp file there says for which pins.
+PYTHON ?=
+PORT ?= 2024
+UV := uv==0.13.9
+BIN := .venv/bin
+WORKSPACE := $(or $(CALLSHEET_WORKSPACE),.callsheet/workspace)
+DEMO := --catalog examples/demo/mcp.json --catalog examples.demo.toolkits:agents
+INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable
+
+# The question travels through the environment: no quote or dollar sign in it meets a shell.
+ifeq ($(origin Q),undefined)
+QUESTION := $(shell cat examples/demo/question.txt)
+else
+QUESTION := $(value Q)
+endif
+export QUESTION
+
+# uvx is found, the checkout can be imported, and nothing calls home.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.venv/pyright
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+export LANGGRAPH_CLI_NO_ANALYTICS := 1
+export LANGGRAPH_NO_VERSION_CHECK := true
+export LANGSMITH_TRACING := false
+export ANONYMIZED_TELEMETRY := False
+
+.PHONY: help run test dev pins clean
+
+help:
+	@echo 'make run              set up, then answer the demo question with real agents and no key'
+	@echo 'make run Q="..."      the same with a question of yours'
+	@echo 'make test             set up, then every check that CI runs'
+	@echo 'make dev [PORT=2024]  set up, then the LangGraph server, for Studio'
+	@echo 'make pins             resolve constraints.txt anew from pyproject.toml'
+	@echo 'make clean            remove .venv, .callsheet and what the tools left'
+
+run: .venv/.demo
+ifeq ($(origin Q),undefined)
+	@rm -f '$(WORKSPACE)/trip.txt'
+	@callsheet ask $(DEMO) --yes -- "$$QUESTION"
+	@python -m examples.demo.check '$(WORKSPACE)/trip.txt'
+else
+	@callsheet ask $(DEMO) --yes -- "$$QUESTION"
+endif
+
+test: .venv/.demo .venv/.dev
+	@echo '== ruff check';   ruff check
+	@echo '== ruff format';  ruff format --check
+	@echo '== mypy';         mypy
+	@echo '== pyright';      pyright
+	@echo '== lint-imports'; lint-imports
+	@echo '== pytest';       pytest
+
+dev: .venv/.demo .venv/.dev
+	@CALLSHEET_CATALOG="$${CALLSHEET_CATALOG:-examples/demo/mcp.json}" langgraph dev --port $(PORT) --no-browser
+
+pins: .venv/bin/uv
+	@rm -f uv.lock && uv lock --quiet
+	@echo '# Exact versions of all that set-up installs, for Python 3.11 to 3.13. Made by "make pins".' > constraints.txt
+	@uv export --quiet --all-extras --all-groups --no-emit-project --no-hashes --no-annotate --no-header >> constraints.txt
+	@rm -f uv.lock
+
+clean:
+	rm -rf .venv .callsheet .langgraph_api .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build
+
+# ---------------------------------------------------------------------------------------------- set-up
+
+# Not remade when it is there: an environment that somebody made by hand is kept.
+.venv/bin/uv:
+	@for p in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+	  "$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && py=$$p && break; \
+	done; \
+	if [ -z "$$py" ]; then \
+	  echo 'Python 3.11, 3.12 or 3.13 is needed; python3 here is' "$$(python3 --version 2>&1 || true)"; \
+	  echo 'If it lies elsewhere: make PYTHON=/path/to/python3.11 ...'; exit 1; \
+	fi; \
+	echo "Setting up .venv ($$("$$py" --version))"; \
+	if "$$py" -c 'import ensurepip' 2>/dev/null; then "$$py" -m venv --clear .venv; pip="$(BIN)/python -m pip"; \
+	else "$$py" -m venv --clear --without-pip .venv; pip="$$py -m pip --python $(BIN)/python"; fi && \
+	$$pip install --quiet --disable-pip-version-check $(UV) || { \
+	  echo; echo 'Set-up failed: it needs the venv module, pip and the Python package index (is the network there?)'; \
+	  exit 1; }
+
+.venv/.run: pyproject.toml constraints.txt | .venv/bin/uv
+	@echo 'Installing callsheet and what it needs'
+	@$(INSTALL) .
+	@touch $@
+
+.venv/.demo: .venv/.run examples/demo/mcp.json examples/demo/warm.py
+	@echo "Fetching the demo's MCP servers, each into an environment of its own"
+	@python -m examples.demo.warm
+	@touch $@
+
+.venv/.dev: .venv/.run
+	@echo 'Installing what the checks and the LangGraph server need'
+	@$(INSTALL) '.[server]' --group dev 'pyright[nodejs]'
+	@pyright --version
+	@touch $@

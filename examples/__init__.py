@@ -1,0 +1,1 @@
+"""Programs that show Callsheet at work."""

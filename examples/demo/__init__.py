@@ -1,0 +1,1 @@
+"""The demo of `make run`: three MCP servers and three LangChain toolkits."""
