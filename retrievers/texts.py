@@ -1,0 +1,80 @@
+"""What is embedded and what is searched by words, for each agent and each tool."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from callsheet.graphs import Agent, Catalog, Tool
+from callsheet.retrievers.index import Node
+
+RECIPE = "r1"
+_MAX_PARAMETERS, _MAX_OUTPUTS, _MAX_SENTENCE, _MAX_WORDS = 12, 6, 400, 4000
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SERVER = re.compile(r"\b(mcp|server)\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|[。！？\n]")
+
+
+def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
+    """The agents and tools of a catalog as nodes of one index, agents first.
+
+    The texts follow what was found by measuring: a tool by its agent, its split name, its first sentence
+    and its parameters; an agent by its name and its tools' names. For word search everything counts.
+    """
+    agents = [Node(agent.id, "agent", agent.id, agent_text(agent), _agent_words(agent)) for agent in catalog.agents]
+    tools = [
+        Node(tool.id, "tool", agent.id, tool_text(agent, tool), _tool_words(agent, tool))
+        for agent in catalog.agents
+        for tool in agent.tools
+    ]
+    return (*agents, *tools)
+
+
+def tool_text(agent: Agent, tool: Tool) -> str:
+    """The text whose vector stands for a tool."""
+    parameters = ", ".join(split_name(p.name) for p in tool.parameters[:_MAX_PARAMETERS])
+    outputs = ", ".join(split_name(p.name) for p in tool.outputs[:_MAX_OUTPUTS])
+    text = f"{_plain(agent.name or agent.id)}: {split_name(tool.name)}. {first_sentence(tool.description)}"
+    return text + (f" ({parameters})" if parameters else "") + (f" -> {outputs}" if outputs else "")
+
+
+def agent_text(agent: Agent) -> str:
+    """The text whose vector stands for an agent."""
+    tools = ", ".join(split_name(tool.name) for tool in agent.tools)
+    about = tools or first_sentence(agent.description)
+    return f"{_plain(agent.name or agent.id)}: {about}"
+
+
+def split_name(name: str) -> str:
+    """``convertLength_to`` as ``convert length to``."""
+    return " ".join(re.split(r"[\W_]+", _CAMEL.sub(" ", name))).strip().lower()
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a description, at most 400 characters."""
+    return _SENTENCE_END.split(text.strip()[: _MAX_SENTENCE * 4], maxsplit=1)[0][:_MAX_SENTENCE].strip()
+
+
+def fold(text: str) -> str:
+    """The text in lower case without accents, width variants or ligatures."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+
+
+def _plain(name: str) -> str:
+    return split_name(_SERVER.sub(" ", _CAMEL.sub(" ", name).replace("-", " ").replace("_", " "))) or name
+
+
+def _agent_words(agent: Agent) -> str:
+    names = (split_name(tool.name) for tool in agent.tools)
+    return _joined((agent.id, agent.name, agent.category, agent.description, *names))
+
+
+def _tool_words(agent: Agent, tool: Tool) -> str:
+    name = split_name(tool.name)
+    fields = (f"{split_name(p.name)} {p.description}" for p in (*tool.parameters, *tool.outputs))
+    return _joined((agent.id, agent.name, name, name, name, tool.name, tool.title, tool.description, *fields))
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return " ".join(part for part in parts if part)[:_MAX_WORDS]
