@@ -17,7 +17,6 @@ export QUESTION
 
 # uvx is found, the checkout can be imported, and nothing calls home.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.venv/pyright
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export LANGGRAPH_CLI_NO_ANALYTICS := 1
 export LANGGRAPH_NO_VERSION_CHECK := true

@@ -1,7 +1,7 @@
 """Fetch the demo's MCP servers and start each once: ``python -m examples.demo.warm`` (exit status 0 or 1).
 
-``mcp.json`` starts them with ``uvx --offline``, so that a run neither resolves nor downloads anything. This
-runs the same commands without that word, which fills uv's cache.
+``mcp.json`` starts them with ``uvx --offline``, so that a run never waits for the network. Where that fails,
+this runs the same command without that word, which fills uv's cache.
 """
 
 from __future__ import annotations
@@ -61,18 +61,26 @@ def count_tools(command: list[str]) -> int:
         raise RuntimeError("".join(log.readlines()[-8:]).strip() or f"no answer within {LIMIT} seconds")
 
 
+def warm(program: str, words: list[str]) -> int:
+    """The number of tools of a server, fetched if it is not here yet."""
+    try:
+        return count_tools([program, *words])
+    except RuntimeError:
+        return count_tools([program, *(word for word in words if word != "--offline")])
+
+
 def main() -> int:
     """Warm every server of ``mcp.json``, saying what was done."""
     servers = json.loads((Path(__file__).parent / "mcp.json").read_text(encoding="utf-8"))["mcpServers"]
     for name, server in servers.items():
-        command = [server["command"], *(word for word in server["args"] if word != "--offline")]
-        package = next(word for word in command if "==" in word)
+        package = next(word for word in server["args"] if "==" in word)
         print(f"  {name}: {package} ...", end="", flush=True)
         start = time.monotonic()
         try:
-            tools = count_tools(command)
+            tools = warm(server["command"], server["args"])
         except (OSError, RuntimeError) as error:
-            print(f" failed\n\n{error}\n\nThe demo's server {name} did not start: {' '.join(command)}")
+            started = " ".join([server["command"], *server["args"]])
+            print(f" failed\n\n{error}\n\nThe demo's server {name} did not start: {started}")
             print("It is fetched from the Python package index: is the network there?")
             return 1
         print(f" {tools} tools, {time.monotonic() - start:.1f} s")
