@@ -1,11 +1,11 @@
 """What exists: agents, tools, their owners and dependencies, read from outside and validated once."""
 
 from callsheet.graphs.catalog import Agent, Catalog, Dependency, DependencyKind, Parameter, Tool
-from callsheet.graphs.dependencies import Reached, dependency_graph, walk
+from callsheet.graphs.dependencies import Reached, dependency_graph, required, walk
 from callsheet.graphs.errors import CallsheetError, CatalogError, PlanError, SettingsError, UnknownNameError
 from callsheet.graphs.loading import CatalogSource, Loaded, Part, dump, load
 from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing
-from callsheet.graphs.ownership import owner, ownership_graph
+from callsheet.graphs.ownership import NodeKind, OwnershipGraph, kind_of, owner, ownership_graph
 
 __all__ = [
     "Agent",
@@ -16,6 +16,8 @@ __all__ = [
     "Dependency",
     "DependencyKind",
     "Loaded",
+    "NodeKind",
+    "OwnershipGraph",
     "Parameter",
     "Part",
     "PlanError",
@@ -28,8 +30,10 @@ __all__ = [
     "agent_from_listing",
     "dependency_graph",
     "dump",
+    "kind_of",
     "load",
     "owner",
     "ownership_graph",
+    "required",
     "walk",
 ]

@@ -170,10 +170,10 @@ class Catalog(Record):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         ids: set[str] = set()
-        for node in (*self.agents, *(tool for agent in self.agents for tool in agent.tools)):
-            if node.id in ids:
-                raise CatalogError(f"two nodes of the catalog have the id {node.id!r}: rename one of the agents")
-            ids.add(node.id)
+        for node in [n for agent in self.agents for n in (agent.id, *(tool.id for tool in agent.tools))]:
+            if node in ids:
+                raise CatalogError(f"two nodes of the catalog have the id {node!r}: rename one of the agents")
+            ids.add(node)
         for tool in self.tools.values():
             for edge in tool.depends_on:
                 if edge.tool not in self.tools:

@@ -24,7 +24,7 @@ class Reached:
     Attributes:
         tool: Its id.
         path: Tool ids from the start of the walk to it, both included.
-        direct: Whether every edge of the path is of a direct kind: the start cannot do without it.
+        direct: Whether direct dependencies alone lead to it too: the start cannot do without it.
     """
 
     tool: str
@@ -67,6 +67,7 @@ def walk(catalog: Catalog, start: str, *, direct_first: bool = True) -> tuple[Re
     Raises:
         UnknownNameError: The catalog has no tool of this id.
     """
+    needed = required(catalog, start)
     reached: dict[str, Reached] = {start: Reached(start, (start,), direct=True)}
 
     def siblings(tool: str) -> list[Dependency]:
@@ -81,7 +82,18 @@ def walk(catalog: Catalog, start: str, *, direct_first: bool = True) -> tuple[Re
             stack.pop()
         elif edge.tool not in reached:
             came = reached[tool]
-            reached[edge.tool] = Reached(edge.tool, (*came.path, edge.tool), came.direct and edge.kind.direct)
+            reached[edge.tool] = Reached(edge.tool, (*came.path, edge.tool), edge.tool in needed)
             stack.append((edge.tool, iter(siblings(edge.tool))))
     del reached[start]
     return tuple(reached.values())
+
+
+def required(catalog: Catalog, start: str) -> frozenset[str]:
+    """Ids of the tools that one tool cannot do without: those that direct dependencies alone lead to."""
+    found, todo = {start}, [start]
+    while todo:
+        edges = catalog.tool(todo.pop()).depends_on
+        new = {edge.tool for edge in edges if edge.kind.direct} - found
+        found |= new
+        todo.extend(new)
+    return frozenset(found - {start})

@@ -181,7 +181,7 @@ def agent_from_listing(
     return agent, tuple(problems)
 
 
-def tool_from_entry(agent_id: str, entry: object, position: int = 1) -> Tool:
+def tool_from_entry(agent_id: str, entry: Any, position: int = 1) -> Tool:
     """One entry of ``tools/list`` as a tool.
 
     Raises:

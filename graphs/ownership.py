@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias, cast
 
 import networkx as nx
 
 from callsheet.graphs.catalog import Catalog
 
 NodeKind = Literal["agent", "tool"]
+OwnershipGraph: TypeAlias = "nx.DiGraph[str]"
 
 
-def ownership_graph(catalog: Catalog) -> nx.DiGraph[str]:
+def ownership_graph(catalog: Catalog) -> OwnershipGraph:
     """Agents and tools as co-equal nodes, an edge from each tool to its owner.
 
     Source: Agent-as-a-Graph, section 3.1.
@@ -19,7 +20,7 @@ def ownership_graph(catalog: Catalog) -> nx.DiGraph[str]:
     Returns:
         A graph whose nodes are ids with the attribute ``kind`` (``agent`` or ``tool``).
     """
-    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph: OwnershipGraph = nx.DiGraph()
     for agent in catalog.agents:
         graph.add_node(agent.id, kind="agent")
         for tool in agent.tools:
@@ -28,6 +29,11 @@ def ownership_graph(catalog: Catalog) -> nx.DiGraph[str]:
     return graph
 
 
-def owner(graph: nx.DiGraph[str], node: str) -> str:
+def owner(graph: OwnershipGraph, node: str) -> str:
     """The agent of a tool; an agent is its own owner."""
-    return node if graph.nodes[node]["kind"] == "agent" else next(graph.successors(node))
+    return node if kind_of(graph, node) == "agent" else next(iter(graph.successors(node)))
+
+
+def kind_of(graph: OwnershipGraph, node: str) -> NodeKind:
+    """Whether a node is an agent or a tool."""
+    return cast("NodeKind", graph.nodes[node]["kind"])

@@ -1,0 +1,44 @@
+"""Finding: from a request to the agents and tools that serve it."""
+
+from callsheet.retrievers.agent_graph import agent_as_a_graph, agents_by_score
+from callsheet.retrievers.chroma import ChromaIndex
+from callsheet.retrievers.embeddings import MiniLMEmbeddings, embeddings_of
+from callsheet.retrievers.fusion import blend, log_sum_exp, reciprocal_rank_fusion, weighted_rrf
+from callsheet.retrievers.index import Changes, Hit, Node, VectorIndex, VectorStoreIndex
+from callsheet.retrievers.lexical import LexicalIndex
+from callsheet.retrievers.retriever import AgentGraphRetriever, default_place, explain_tool
+from callsheet.retrievers.select import Selector, SelectSettings
+from callsheet.retrievers.selection import Cut, Evidence, PickedAgent, PickedTool, Selection, Trace
+from callsheet.retrievers.texts import nodes_of
+from callsheet.retrievers.tool_fusion import graph_rag_tool_fusion
+
+__all__ = [
+    "AgentGraphRetriever",
+    "Changes",
+    "ChromaIndex",
+    "Cut",
+    "Evidence",
+    "Hit",
+    "LexicalIndex",
+    "MiniLMEmbeddings",
+    "Node",
+    "PickedAgent",
+    "PickedTool",
+    "SelectSettings",
+    "Selection",
+    "Selector",
+    "Trace",
+    "VectorIndex",
+    "VectorStoreIndex",
+    "agent_as_a_graph",
+    "agents_by_score",
+    "blend",
+    "default_place",
+    "embeddings_of",
+    "explain_tool",
+    "graph_rag_tool_fusion",
+    "log_sum_exp",
+    "nodes_of",
+    "reciprocal_rank_fusion",
+    "weighted_rrf",
+]

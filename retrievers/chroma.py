@@ -43,9 +43,7 @@ class ChromaIndex:
         SettingsError: The place cannot be opened.
     """
 
-    def __init__(
-        self, embeddings: Embeddings, *, catalog: str, recipe: str, where: str | Path | None = None
-    ) -> None:
+    def __init__(self, embeddings: Embeddings, *, catalog: str, recipe: str, where: str | Path | None = None) -> None:
         self._embeddings = embeddings
         self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
         self._name = re.sub(r"[^a-zA-Z0-9.-]+", "-", f"nodes-{embedder_name(embeddings)}-{recipe}").strip("-.")

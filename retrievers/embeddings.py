@@ -128,7 +128,9 @@ def embeddings_of(name: str, init: Callable[[str], Embeddings] | None = None) ->
     if name == EMBEDDED:
         return MiniLMEmbeddings()
     if ":" not in name:
-        raise SettingsError(f"unknown embedder {name!r}: use {EMBEDDED!r} or provider:model, as openai:text-embedding-3-small")
+        raise SettingsError(
+            f"unknown embedder {name!r}: use {EMBEDDED!r} or provider:model, as openai:text-embedding-3-small"
+        )
     if init is None:
         from langchain.embeddings import init_embeddings
 
@@ -141,5 +143,7 @@ def embedder_name(embeddings: Embeddings) -> str:
     name = getattr(embeddings, "name", None)
     if isinstance(name, str) and name:
         return name
-    model = next((m for a in ("model", "model_name", "model_id") if isinstance(m := getattr(embeddings, a, None), str)), "")
+    model = next(
+        (m for a in ("model", "model_name", "model_id") if isinstance(m := getattr(embeddings, a, None), str)), ""
+    )
     return "-".join(filter(None, (type(embeddings).__name__, model)))

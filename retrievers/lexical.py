@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import bm25s
@@ -16,10 +19,25 @@ from callsheet.retrievers.texts import fold
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+)")
 STOP_WORDS = frozenset(
-    "a an and any are as at be by can do for from get give has have how i if in into is it its me my of on or our "
-    "please show so that the their them then there these this to tool use used using want was we what when where "
-    "which who will with would you your".split()
+    """
+    a an and any are as at be by can do for from get give has have how i if in into is it its me my of on or
+    our please show so that the their them then there these this to tool use used using want was we what when
+    where which who will with would you your
+    """.split()
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What a search by words found.
+
+    Attributes:
+        hits: The nodes that share words with the query, best first.
+        coverage: Share of the query's words that the best of them holds, each weighed by its rarity, 0 to 1.
+    """
+
+    hits: Sequence[Hit] = ()
+    coverage: float = 0.0
 
 
 class LexicalIndex:
@@ -31,18 +49,29 @@ class LexicalIndex:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._ids = [node.id for node in nodes]
         corpus = [tokens(node.words) for node in nodes]
+        self._words = [frozenset(words) for words in corpus]
+        self._frequency = Counter(word for words in self._words for word in words)
         self._bm25 = bm25s.BM25() if any(corpus) else None
         if self._bm25:
             self._bm25.index(corpus, show_progress=False)
 
-    def search(self, query: str, k: int) -> Sequence[Hit]:
+    def search(self, query: str, k: int) -> Matches:
         """The nodes that share words with the query, best first, at most ``k``; scores are BM25's own."""
-        words = [w for w in dict.fromkeys(tokens(query)) if self._bm25 and w in self._bm25.vocab_dict]
-        if self._bm25 is None or not words or k <= 0:
-            return []
-        scores = np.asarray(self._bm25.get_scores(words), np.float32)
-        best = np.argsort(-scores, kind="stable")[:k]
-        return [Hit(self._ids[i], float(scores[i])) for i in best if scores[i] > 0]
+        asked = list(dict.fromkeys(tokens(query)))
+        known = [word for word in asked if word in self._frequency]
+        if self._bm25 is None or not known or k <= 0:
+            return Matches()
+        scores = np.asarray(self._bm25.get_scores(known), np.float32)
+        best = [i for i in np.argsort(-scores, kind="stable")[:k] if scores[i] > 0]
+        held = sum(self._rarity(word) for word in known if word in self._words[best[0]])
+        return Matches(
+            [Hit(self._ids[i], float(scores[i])) for i in best], held / sum(self._rarity(word) for word in asked)
+        )
+
+    def _rarity(self, word: str) -> float:
+        """Inverse document frequency, ``log(1 + (N - n + .5) / (n + .5))``."""
+        n = self._frequency[word]
+        return math.log1p((len(self._ids) - n + 0.5) / (n + 0.5))
 
 
 def tokens(text: str) -> list[str]:

@@ -1,0 +1,144 @@
+"""The retriever as a LangChain component."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.retrievers import BaseRetriever
+from pydantic import ConfigDict, Field
+
+from callsheet.graphs import Catalog, CatalogSource, Loaded, Part, load
+from callsheet.retrievers.chroma import ChromaIndex
+from callsheet.retrievers.embeddings import EMBEDDED, embeddings_of
+from callsheet.retrievers.index import Changes, Progress, VectorIndex
+from callsheet.retrievers.lexical import LexicalIndex
+from callsheet.retrievers.select import Selector, SelectSettings
+from callsheet.retrievers.selection import PickedAgent, Selection
+from callsheet.retrievers.texts import RECIPE, nodes_of
+
+IN_MEMORY = ":memory:"
+
+
+class AgentGraphRetriever(BaseRetriever):
+    """Finds the agents and tools for a request; a LangChain retriever, synchronous and asynchronous.
+
+    ``invoke(query)`` gives one Document an agent: what it is in the text, and in the metadata ``agent``,
+    ``tools`` (ids), ``score``, ``why`` (one line a tool) and ``verdict``. ``select(query)`` gives it all.
+
+    Attributes:
+        selector: What does the work.
+        k: How many agents are given.
+        changes: What the last indexing did.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    selector: Selector
+    k: int = Field(default=5, ge=1)
+    changes: Changes = Changes()
+
+    @classmethod
+    def from_catalog(
+        cls,
+        source: CatalogSource | Sequence[CatalogSource],
+        *,
+        k: int = 5,
+        embeddings: str | Embeddings = EMBEDDED,
+        index: str | Path | VectorIndex | None = None,
+        settings: SelectSettings | None = None,
+        progress: Progress | None = None,
+    ) -> AgentGraphRetriever:
+        """A retriever over a catalog of any kind; it indexes what is not indexed yet.
+
+        Args:
+            source: One source, or several that are joined; see ``callsheet.graphs.load``.
+            k: How many agents are given.
+            embeddings: An embedder, ``minilm``, or ``provider:model``.
+            index: A folder, the address of ``chroma run``, ``:memory:``, or any ``VectorIndex``; by default
+                the user's cache for a catalog on disk, and memory for one that was made in memory.
+            settings: How agents and tools are picked.
+            progress: Called while texts are embedded.
+
+        Raises:
+            CatalogError: The catalog cannot be read.
+            SettingsError: The index cannot be opened, or a setting cannot work.
+        """
+        sources = (source,) if isinstance(source, str | Path | Catalog | Loaded | Part) else tuple(source)
+        loaded = load(*sources)
+        nodes = nodes_of(loaded.catalog)
+        vectors = index if isinstance(index, VectorIndex) else _open_index(index, embeddings, loaded.label)
+        changes = vectors.sync(nodes, progress)
+        selector = Selector(loaded.catalog, vectors, LexicalIndex(nodes), settings)
+        return cls(selector=selector, k=k, changes=changes)
+
+    @property
+    def catalog(self) -> Catalog:
+        """What is retrieved from."""
+        return self.selector.catalog
+
+    def select(self, query: str, **changes: Any) -> Selection:
+        """The agents and tools for a query, with the trace that says why.
+
+        Args:
+            query: What is to be done.
+            changes: Fields of ``SelectSettings`` that hold for this call; ``agents`` is ``k`` by default.
+        """
+        return self.selector.select(query, **{"agents": self.k, **changes})
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        selection = self.select(query, agents=self.k if k is None else k)
+        return [self._document(agent, selection) for agent in selection.agents]
+
+    def _document(self, agent: PickedAgent, selection: Selection) -> Document:
+        known = self.catalog.agent(agent.id)
+        tools = [self.catalog.tool(tool.id) for tool in agent.tools]
+        lines = [known.description or known.name or known.id, *(f"{tool.id}: {tool.description}" for tool in tools)]
+        return Document(
+            id=agent.id,
+            page_content="\n".join(lines),
+            metadata={
+                "agent": agent.id,
+                "tools": [tool.id for tool in agent.tools],
+                "score": agent.score,
+                "why": [explain_tool(tool.id, selection) for tool in agent.tools],
+                "verdict": selection.verdict,
+            },
+        )
+
+
+def explain_tool(tool_id: str, selection: Selection) -> str:
+    """One line that says why a tool is in a selection."""
+    picked = next(tool for tool in selection.tools if tool.id == tool_id)
+    if len(picked.via) > 1:
+        word = "required" if picked.required else "used"
+        return f"{word} by {' > '.join(picked.via[:-1])}"
+    evidence = next((node for node in selection.trace.nodes if node.id == tool_id), None)
+    if evidence is None:
+        return "the agent's most similar tool"
+    said = [f"score {evidence.score:.2f}"]
+    if evidence.cosine is not None:
+        said.append(f"meaning {evidence.cosine:.2f} (#{evidence.cosine_rank})")
+    if evidence.words is not None:
+        said.append(f"words {evidence.words:.1f} (#{evidence.words_rank})")
+    return ", ".join(said)
+
+
+def default_place() -> Path:
+    """The folder for indexes: ``CALLSHEET_HOME``, else the user's cache."""
+    from platformdirs import user_cache_path
+
+    return Path(os.environ.get("CALLSHEET_HOME") or user_cache_path("callsheet")) / "index"
+
+
+def _open_index(where: str | Path | None, embeddings: str | Embeddings, label: str) -> ChromaIndex:
+    embedder = embeddings_of(embeddings) if isinstance(embeddings, str) else embeddings
+    place = (default_place() if label else None) if where is None else where
+    return ChromaIndex(embedder, catalog=label, recipe=RECIPE, where=None if place == IN_MEMORY else place)
