@@ -51,7 +51,8 @@ test: .venv/.demo .venv/.dev
 	@echo '== pytest';       pytest
 
 dev: .venv/.demo .venv/.dev
-	@CALLSHEET_CATALOG="$${CALLSHEET_CATALOG:-examples/demo/mcp.json}" langgraph dev --port $(PORT) --no-browser
+	@LOG_LEVEL=$${LOG_LEVEL:-WARNING} CALLSHEET_CATALOG="$${CALLSHEET_CATALOG:-examples/demo/mcp.json}" \
+	  langgraph dev --port $(PORT) --no-browser --no-reload
 
 pins: .venv/bin/uv
 	@rm -f uv.lock && uv lock --quiet
