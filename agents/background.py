@@ -1,0 +1,57 @@
+"""An event loop in a daemon thread, for work that must outlive the loops of its callers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class BackgroundLoop:
+    """A loop that starts with its first piece of work and lives as long as the process.
+
+    Args:
+        name: Name of its thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether it has had any work yet."""
+        return self._loop is not None
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Hands work to the loop; safe from any thread and any loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._running())
+
+    async def awaited(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs work on this loop and waits for it on the caller's; a cancelled caller cancels it."""
+        return await asyncio.wrap_future(self.submit(work))
+
+    def blocking(self, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
+        """Runs work on this loop and blocks the calling thread; an interrupt cancels it.
+
+        Raises:
+            TimeoutError: It was not done after this many seconds.
+        """
+        future = self.submit(work)
+        try:
+            return future.result(seconds)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True).start()
+            return self._loop

@@ -1,0 +1,170 @@
+"""A stdio server as a process: its messages, its last words, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, cast
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError
+from mcp_types import jsonrpc_message_adapter
+
+from callsheet.agents.calls import Fault, Limits
+from callsheet.graphs.mcp import clean
+
+_TAIL_BYTES, _MOST_UNREAD = 8_192, 10_000
+_GRACE, _KILL_AFTER, _POLL = 1.0, 1.0, 0.01
+
+
+class ChildProcess(asyncio.SubprocessProtocol):
+    """A stdio server: its messages, the tail of its standard error, and its end.
+
+    Args:
+        limits: Bounds the length of one message.
+        on_end: Called once if it ends by itself.
+
+    Attributes:
+        ended: Whether it ended by itself.
+        responsive: Whether it is given time to say goodbye when it is stopped.
+        fault: What it did wrong, if that is why the conversation ended.
+    """
+
+    def __init__(self, limits: Limits, on_end: Callable[[], None]) -> None:
+        self._limits, self._on_end = limits, on_end
+        self._partial: list[bytes] = []
+        self._size = 0
+        self._said = b""
+        self.transport: asyncio.SubprocessTransport
+        self.fault: Fault | None = None
+        self.ended = self._stopping = False
+        self.responsive = False
+        self._send, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+
+    @property
+    def last_words(self) -> str:
+        """The last lines of standard error, at most five."""
+        lines = self._said.decode("utf-8", "replace").split("\n")
+        return "\n".join([line.rstrip()[-500:] for line in lines if line.strip()][-5:])
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, or None while it runs."""
+        return self.transport.get_returncode()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keeps the transport."""
+        self.transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Cuts standard output into messages and keeps the tail of standard error."""
+        if fd != 1:
+            self._said = (self._said + data)[-_TAIL_BYTES:]
+            return
+        if self.ended or self._stopping:
+            return
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            self._deliver(b"".join((*self._partial, line)))
+            self._partial, self._size = [], 0
+        self._partial.append(rest)
+        self._size += len(rest)
+        if self._size > self._limits.message:
+            self._end(Fault("too_large", f"it sent a message of more than {self._limits.message:,} bytes"))
+        elif self._send.statistics().current_buffer_used > _MOST_UNREAD:
+            self._end(Fault("too_large", f"it sent more than {_MOST_UNREAD:,} messages at once"))
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """The end of standard output is the end of the conversation."""
+        if fd == 1:
+            self._end()
+
+    def process_exited(self) -> None:
+        """A child of the server may still hold its pipes, so they are not waited for long."""
+        asyncio.get_running_loop().call_later(0.2, self._end)
+
+    def _deliver(self, line: bytes) -> None:
+        if (message := _parsed(line)) is not None:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                self._send.send_nowait(SessionMessage(message))
+
+    def _end(self, fault: Fault | None = None) -> None:
+        if self.ended or self._stopping:
+            return
+        self.ended, self.fault = True, fault
+        self._partial = []
+        self._send.close()
+        self._on_end()
+
+    async def settled(self) -> None:
+        """Waits a moment for exit status and last words, which come after the end of output."""
+        await self._exited(0.3)
+
+    async def stop(self) -> None:
+        """Ends the process and all of its group: stdin closed, then SIGTERM, then SIGKILL."""
+        self._stopping = True
+        if (stdin := self.transport.get_pipe_transport(0)) is not None:
+            stdin.close()
+        if self.responsive:
+            await self._exited(_GRACE)
+        if self._signal(signal.SIGTERM):
+            await self._gone(_KILL_AFTER)
+            self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+            await self._exited(_KILL_AFTER)
+        self.transport.close()
+        self._send.close()
+        self.messages.close()
+
+    def _signal(self, number: int) -> bool:
+        """Signals the whole group, for a server's own children outlive it; says whether any was left."""
+        if sys.platform == "win32":
+            with suppress(ProcessLookupError):
+                self.transport.kill()
+            return self.status is None
+        try:
+            os.killpg(self.transport.get_pid(), number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+    async def _exited(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            while self.status is None:  # noqa: ASYNC110 (nothing tells the end of a process but its status)
+                await anyio.sleep(_POLL)
+
+    async def _gone(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            while self._signal(0):  # noqa: ASYNC110 (nor that of a group)
+                await anyio.sleep(_POLL)
+
+
+def _parsed(line: bytes) -> Any | None:
+    """One line as a JSON-RPC message; None for anything else, such as a line of log."""
+    text = line.decode("utf-8", "replace").strip()
+    if not text:
+        return None
+    try:
+        return jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError:
+        return _rescued(text)
+
+
+def _rescued(text: str) -> Any | None:
+    try:
+        value = clean(json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+    try:
+        return jsonrpc_message_adapter.validate_python(value, by_name=False)
+    except ValueError:
+        if isinstance(value, dict) and isinstance(value.get("id"), int | str) and "method" not in value:
+            data = {"code": -32603, "message": "its answer is not a JSON-RPC response"}
+            return JSONRPCError.model_validate({"jsonrpc": "2.0", "id": value["id"], "error": data})
+        return None

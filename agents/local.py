@@ -1,0 +1,122 @@
+"""Tools that run in this process: LangChain tools and LangGraph apps, called within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
+
+from callsheet.agents.background import BackgroundLoop
+from callsheet.agents.calls import Limits, Outcome, capped, failed, text_of_block
+from callsheet.graphs.mcp import clean
+
+_LOOP = BackgroundLoop("callsheet-tools")
+_CALL_ID = "callsheet"
+
+
+@dataclass(frozen=True, slots=True)
+class InProcess:
+    """A connection to tools of this process.
+
+    Attributes:
+        tools: The tools by name.
+    """
+
+    tools: Mapping[str, BaseTool]
+
+
+async def call(agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits) -> Outcome:
+    """Calls a tool; whatever it raises is in the outcome.
+
+    Raises:
+        GraphBubbleUp: The tool interrupts the workflow that it runs in.
+    """
+    began = monotonic()
+    scope = asyncio.timeout(limits.call)
+    try:
+        async with scope:
+            outcome = _outcome(agent_id, tool, await tool.ainvoke(_request(tool, args)), limits)
+    except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
+        outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
+    return replace(outcome, seconds=monotonic() - began)
+
+
+def call_blocking(agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits) -> Outcome:
+    """As ``call``, for callers without an event loop; a tool that is only asynchronous works too."""
+    if isinstance(tool, StructuredTool) and tool.func is None:
+        return _LOOP.blocking(call(agent_id, tool, args, limits))
+    began = monotonic()
+    future = _in_thread(lambda: tool.invoke(_request(tool, args)))
+    try:
+        outcome = _outcome(agent_id, tool, future.result(limits.call), limits)
+    except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
+        if _only_async(tool, error):
+            return _LOOP.blocking(call(agent_id, tool, args, limits))
+        outcome = _raised(agent_id, tool, error) if future.done() else _late(agent_id, tool, limits)
+    return replace(outcome, seconds=monotonic() - began)
+
+
+def _request(tool: BaseTool, args: Mapping[str, Any]) -> dict[str, Any]:
+    # As a tool call, for only then a tool gives its artifact, its status and takes an injected id.
+    return {"type": "tool_call", "name": tool.name, "args": dict(args), "id": _CALL_ID}
+
+
+def _in_thread(work: Callable[[], Any]) -> Future[Any]:
+    """Runs work in a daemon thread, which a hung tool may keep for ever without holding up the exit."""
+    future: Future[Any] = Future()
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        try:
+            future.set_result(context.run(work))
+        except BaseException as error:  # noqa: BLE001 (handed to the waiting thread)
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="callsheet-tool", daemon=True).start()
+    return future
+
+
+def _only_async(tool: BaseTool, error: Exception) -> bool:
+    if isinstance(error, NotImplementedError):
+        return type(tool)._arun is not BaseTool._arun
+    return isinstance(error, TypeError) and "No synchronous function" in str(error)
+
+
+def _outcome(agent_id: str, tool: BaseTool, answer: object, limits: Limits) -> Outcome:
+    if not isinstance(answer, ToolMessage):
+        return capped(Outcome(text=clean(str(answer))), limits)
+    content = answer.content if isinstance(answer.content, list) else [answer.content]
+    text = clean("\n".join(map(text_of_block, content)))
+    if answer.status == "error":
+        return capped(failed(agent_id, tool.name, "tool", text), limits)
+    return capped(Outcome(text=text, structured=_plain(answer.artifact)), limits)
+
+
+def _plain(artifact: object) -> Any | None:
+    """The artifact if JSON can hold it: state takes plain values only."""
+    try:
+        return clean(json.loads(json.dumps(artifact)))
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _late(agent_id: str, tool: BaseTool, limits: Limits) -> Outcome:
+    message = f"no answer within {limits.call:g} s; whether the call took effect is unknown"
+    return failed(agent_id, tool.name, "timeout", message)
+
+
+def _raised(agent_id: str, tool: BaseTool, error: Exception) -> Outcome:
+    from langgraph.errors import GraphBubbleUp
+
+    if isinstance(error, GraphBubbleUp):
+        raise error
+    return failed(agent_id, tool.name, "tool", clean(f"{type(error).__name__}: {error}"[:4_000]))

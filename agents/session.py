@@ -1,0 +1,261 @@
+"""One connection to one MCP server, owned by one task; every way it can fail is a ``Fault``."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from callsheet.agents.calls import Fault, Limits
+from callsheet.graphs.mcp import ServerConfig
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from callsheet.agents.child import ChildProcess
+
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
+_START = "initialize"
+_SHORTEST_SECRET, _GOODBYE, _MOST_PAGES = 6, 4.0, 200
+
+
+class Session:
+    """A connection that lives in the running loop until it is retired.
+
+    Args:
+        server: With its variables unexpanded.
+        environ: Where they are looked up.
+        limits: Bounds of time and size.
+        idle: Seconds without a call after which the session retires; None for never.
+
+    Raises:
+        CatalogError: A variable of the server is not set.
+    """
+
+    def __init__(
+        self, server: ServerConfig, environ: Mapping[str, str], limits: Limits, idle: float | None = None
+    ) -> None:
+        self.server, self.fresh, self.retired = server, True, False
+        self._expanded = server.expanded(environ)
+        self._secrets = _secrets(server, self._expanded, environ)
+        self._limits, self._idle = limits, idle
+        self._stop, self._users = asyncio.Event(), 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._child: ChildProcess | None = None
+        self._scope = anyio.CancelScope()
+        self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._client.add_done_callback(_looked_at)
+        self._owner = asyncio.create_task(self._own())
+
+    async def ask(self, method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        """Sends one request and gives the server's own answer.
+
+        Args:
+            method: ``tools/list`` or ``tools/call``.
+            params: Its parameters, in wire form.
+            seconds: Limit of the exchange, the start of the server not included.
+
+        Raises:
+            Fault: There was no answer, or it was an error.
+        """
+        async with self._used():
+            client = await asyncio.shield(self._client)
+            try:
+                async with asyncio.timeout(seconds):
+                    return await _exchange(client, method, params)
+            except TimeoutError:
+                self.hang_up()
+                raise Fault("timeout", f"no answer to {method} within {seconds:.3g} s{_doubt(method)}") from None
+            except asyncio.CancelledError:
+                self.hang_up()
+                if (task := asyncio.current_task()) is None or task.cancelling():
+                    raise
+                raise await self._broken("the connection broke", method) from None
+            except Fault:
+                raise
+            except Exception as error:  # whatever the client library raises becomes a Fault
+                raise await self._fault_of(error, method) from error
+
+    async def listing(self) -> tuple[list[Any], Client]:
+        """All pages of the server's tools, as it sent them, and the client that greeted it.
+
+        Raises:
+            Fault: There was no answer, or it was an error.
+        """
+        client = await asyncio.shield(self._client)
+        tools: list[Any] = []
+        deadline, cursor, seen = anyio.current_time() + self._limits.list, None, set[str]()
+        while True:
+            params: dict[str, str] = {} if cursor is None else {"cursor": cursor}
+            page = await self.ask("tools/list", params, max(0.01, deadline - anyio.current_time()))
+            if not isinstance(found := page.get("tools"), list):
+                raise Fault("protocol", "its answer to tools/list holds no list of tools")
+            tools.extend(found)
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str) or cursor in seen or len(seen) >= _MOST_PAGES:
+                return tools, client
+            seen.add(cursor)
+
+    def retire(self) -> None:
+        """Takes no new calls and ends with the last one under way."""
+        self.retired = True
+        if not self._users:
+            self.end()
+
+    def hang_up(self) -> None:
+        """Retires a session whose server does not answer: it is given no time to say goodbye."""
+        if self._child is not None:
+            self._child.responsive = False
+        self.retire()
+
+    def end(self) -> None:
+        """Ends at once; calls under way fail."""
+        self._over()
+        if not self._client.done():
+            self._scope.cancel()
+
+    def _over(self) -> None:
+        self.retired = True
+        self._stop.set()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the connection and any process are gone."""
+        return self._owner.done()
+
+    async def ended(self) -> None:
+        """Waits until the connection and any process are gone."""
+        await asyncio.wait([self._owner])
+
+    @asynccontextmanager
+    async def _used(self) -> AsyncIterator[None]:
+        self._users += 1
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self.fresh = False
+            if self.retired:
+                self.retire()
+            elif not self._users and self._idle is not None:
+                self._timer = asyncio.get_running_loop().call_later(self._idle, self.retire)
+
+    async def _own(self) -> None:
+        fault = Fault("start", "the session was closed before the server had started")
+        try:
+            with self._scope:
+                fault = await self._live() or fault
+        except Exception as error:  # noqa: BLE001 (whatever a server or the client library raises becomes a Fault)
+            fault = await self._fault_of(error, _START)
+        finally:
+            self.retired = True
+            if not self._client.done():
+                self._client.set_exception(fault)
+
+    async def _live(self) -> Fault | None:
+        # In a thread: the first import of the client library takes a second and reads files.
+        child_module, transport = await asyncio.to_thread(_client_library)
+        self._child = child = child_module.ChildProcess(self._limits, self._over)
+        with anyio.move_on_after(self._limits.start) as scope:
+            async with transport.connected(self._expanded, child) as client:
+                scope.deadline = math.inf
+                child.responsive = True
+                self._client.set_result(client)
+                await self._stop.wait()
+                scope.deadline = anyio.current_time() + _GOODBYE
+        if scope.cancelled_caught and not self._client.done():
+            return self._started_late()
+        return None
+
+    def _started_late(self) -> Fault:
+        return Fault("timeout", self._said(f"it did not start within {self._limits.start:g} s"), unsent=True)
+
+    async def _fault_of(self, error: BaseException, doing: str) -> Fault:
+        """What an exception of the client library means."""
+        from mcp import MCPError
+
+        if isinstance(error, Fault):
+            return Fault(error.kind, self._hidden(str(error)), unsent=error.unsent)
+        leaf = _leaf(error)
+        child = self._child
+        if child is not None and child.fault is not None:
+            self.retire()
+            return Fault(child.fault.kind, str(child.fault))
+        if not isinstance(leaf, MCPError):
+            self.retire()
+            return await self._broken(f"{type(leaf).__name__}: {leaf}", doing)
+        if (child is not None and child.ended) or leaf.message == "Connection closed":
+            return await self._broken("the connection was closed", doing)
+        if leaf.message == "Session terminated":
+            self.retire()
+            return Fault("crash", "the server has forgotten this session", unsent=True)
+        return Fault("protocol", self._hidden(f"the server answered {doing} with error {leaf.code}: {leaf.message}"))
+
+    async def _broken(self, what: str, doing: str) -> Fault:
+        if self._child is not None and self._child.ended:
+            await self._child.settled()
+            status = self._child.status
+            what = "the server closed its output" if status is None else f"the server ended with status {status}"
+        if doing == _START:
+            return Fault("start", self._said(f"it did not start: {what}"), unsent=True)
+        return Fault("crash", self._said(f"{what} during {doing}{_doubt(doing)}"))
+
+    def _said(self, what: str) -> str:
+        words = self._child.last_words if self._child is not None else ""
+        return self._hidden(f"{what}\nIts last words: {words}" if words else what)
+
+    def _hidden(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text[:4_000]
+
+
+def _doubt(method: str) -> str:
+    return "; whether the call took effect is unknown" if method == "tools/call" else ""
+
+
+def _client_library() -> tuple[Any, Any]:
+    from callsheet.agents import child, transport
+
+    return child, transport
+
+
+async def _exchange(client: Client, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    from mcp.types import CallToolRequest, ListToolsRequest, Result
+
+    from callsheet.agents.transport import RAW
+
+    form = CallToolRequest if method == "tools/call" else ListToolsRequest
+    request = form.model_validate({"method": method, "params": dict(params)}, by_name=False)
+    result = await client.session.send_request(request, Result)
+    raw = (result.meta or {}).get(RAW)
+    if not isinstance(raw, dict):
+        raise Fault("protocol", "the server asks for more input in the middle of the call, which is not supported")
+    return raw
+
+
+def _secrets(raw: ServerConfig, full: ServerConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Values that no message may show, longest first."""
+    named = _VARIABLE.findall(raw.model_dump_json())
+    values = {*full.env.values(), *full.headers.values(), *(environ.get(name, "") for name in named)}
+    values |= {value.split(" ", 1)[1] for value in full.headers.values() if " " in value}
+    return tuple(sorted((v for v in values if len(v) >= _SHORTEST_SECRET), key=len, reverse=True))
+
+
+def _leaf(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _looked_at(future: asyncio.Future[Any]) -> None:
+    # A session that nobody waits for any more may fail without asyncio complaining about it.
+    if not future.cancelled():
+        future.exception()

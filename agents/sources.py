@@ -1,0 +1,205 @@
+"""Catalogs that are alive: MCP servers to be listed, and Python objects to be imported."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from callsheet.agents.calls import Limits
+from callsheet.agents.sessions import SessionPool
+from callsheet.graphs.catalog import Catalog
+from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.loading import Loaded, Part
+from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+_ACCEPTED = "a Catalog, LangChain tools, a toolkit, a LangGraph app, a dict of these by name, or a function giving one"
+_DEEPEST = 4
+
+
+def load_servers(config: Mapping[str, ServerConfig], *, limits: Limits | None = None) -> Part:
+    """Starts and lists MCP servers side by side.
+
+    Args:
+        config: The servers by agent id.
+        limits: Bounds of time for each server by itself.
+
+    Returns:
+        An agent for each server that answered; a server that is missing, hangs or crashes is a
+        problem that names it, and the rest go on.
+    """
+    pool = SessionPool(limits=limits)
+    listings = pool.list_all(config)
+    agents, problems = [], []
+    for agent_id, listing in listings.items():
+        if listing.error:
+            problems.append(Problem(agent_id, listing.kind, listing.error))
+            continue
+        agent, malformed = agent_from_listing(
+            agent_id,
+            listing.tools,
+            name=listing.name,
+            description=listing.description,
+            instructions=listing.instructions,
+        )
+        agents.append(agent)
+        problems.extend(malformed)
+    connections = {agent.id: config[agent.id] for agent in agents}
+    return Part(tuple(agents), connections, tuple(problems))
+
+
+def load_reference(reference: str) -> Part:
+    """Imports ``module:object`` and reads the object as a catalog.
+
+    Args:
+        reference: The object may be a ``Catalog``, a LangChain tool, a list of tools, a toolkit, a
+            LangGraph app or other runnable, a dict of these by agent id, or a function without
+            arguments that gives one of these. The agent of a bare object has the object's name.
+
+    Raises:
+        CatalogError: The module cannot be imported, has no such object, or the object is none of these.
+    """
+    module, _, path = reference.partition(":")
+    if not module or not path:
+        raise CatalogError(f"{reference!r} is not a reference: write module:object")
+    return _part(path.rsplit(".", 1)[-1], _found(_imported(module), path, reference), reference)
+
+
+def _imported(name: str) -> Any:
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and f"{name}.".startswith(f"{error.name}."):
+            raise CatalogError(f"there is no module {error.name!r}: correct the name or install it") from error
+        raise CatalogError(f"module {name!r} needs {error.name!r}, which is not installed") from error
+    except Exception as error:  # importing runs code of others, which may raise anything
+        raise CatalogError(f"module {name!r} fails at import: {type(error).__name__}: {error}") from error
+
+
+def _found(module: Any, path: str, reference: str) -> Any:
+    found = module
+    for name in path.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            near = get_close_matches(name, dir(found), n=3)
+            hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+            raise CatalogError(f"{reference}: there is no {name!r}{hint}") from None
+    return found
+
+
+def _part(name: str, found: Any, reference: str, depth: int = 0) -> Part:
+    if depth > _DEEPEST:
+        raise CatalogError(f"{reference}: functions and dicts are nested too deeply")
+    match found:
+        case Part():
+            return found
+        case Loaded():
+            return Part(found.catalog.agents, found.connections, found.problems)
+        case Catalog():
+            return Part(found.agents)
+        case Mapping():
+            return _joined([_part(str(key), value, reference, depth + 1) for key, value in found.items()], reference)
+        case _:
+            return _live(name, found, reference, depth)
+
+
+def _live(name: str, found: Any, reference: str, depth: int) -> Part:
+    from langchain_core.runnables import Runnable
+    from langchain_core.tools import BaseTool
+
+    match found:
+        case BaseTool():
+            return _agent(name, [found], reference)
+        case list() | tuple():
+            return _agent(name, found, reference)
+        case _ if callable(get_tools := getattr(found, "get_tools", None)) and not isinstance(found, type):
+            return _agent(name, list(_called(get_tools, reference)), reference, _doc(found))
+        case Runnable():
+            return _app(name, found, reference)
+        case _ if callable(getattr(found, "compile", None)) and hasattr(found, "add_node"):
+            raise CatalogError(f"{reference}: {name!r} is a workflow that is not compiled: give workflow.compile()")
+        case _ if callable(found):
+            return _part(name, _called(found, reference), reference, depth + 1)
+        case _:
+            raise CatalogError(f"{reference}: {name!r} is of type {type(found).__name__}; it may be {_ACCEPTED}")
+
+
+def _called(function: Callable[[], Any], reference: str) -> Any:
+    try:
+        return function()
+    except Exception as error:  # code of others may raise anything
+        raise CatalogError(f"{reference}: calling it fails: {type(error).__name__}: {error}") from error
+
+
+def _joined(parts: Sequence[Part], reference: str) -> Part:
+    if not parts:
+        raise CatalogError(f"{reference}: the dict is empty: name at least one agent")
+    connections: dict[str, object] = {}
+    for part in parts:
+        connections.update(part.connections)
+    return Part(
+        tuple(agent for part in parts for agent in part.agents),
+        connections,
+        tuple(problem for part in parts for problem in part.problems),
+    )
+
+
+def _app(name: str, app: Any, reference: str) -> Part:
+    from callsheet.agents.app_tool import description_of, tool_of_app
+
+    return _agent(name, [tool_of_app(name, app)], reference, description_of(name, app))
+
+
+def _agent(name: str, tools: Sequence[Any], reference: str, description: str = "") -> Part:
+    from langchain_core.tools import BaseTool
+
+    from callsheet.agents.local import InProcess
+
+    if not tools:
+        raise CatalogError(f"{reference}: {name!r} holds no tool")
+    for tool in tools:
+        if not isinstance(tool, BaseTool):
+            raise CatalogError(
+                f"{reference}: {name!r} holds a {type(tool).__name__}, which is no LangChain tool: wrap it with @tool"
+            )
+    if repeated := sorted(n for n, count in Counter(tool.name for tool in tools).items() if count > 1):
+        raise CatalogError(f"{reference}: {name!r} has several tools named {', '.join(repeated)}: rename them")
+    agent, problems = agent_from_listing(name, [_entry(tool) for tool in tools], description=description)
+    return Part((agent,), {name: InProcess({tool.name: tool for tool in tools})}, problems)
+
+
+def _entry(tool: BaseTool) -> dict[str, Any]:
+    """A LangChain tool in the form of an entry of ``tools/list``, so that one reader serves both."""
+    schema: Any = tool.tool_call_schema
+    metadata = tool.metadata or {}
+    annotations: Any = metadata.get("annotations")
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": dict(schema) if isinstance(schema, Mapping) else _json_schema(schema),
+        "annotations": annotations.model_dump(by_alias=True, exclude_none=True)
+        if hasattr(annotations, "model_dump")
+        else annotations,
+        "_meta": {key: value for key, value in metadata.items() if key.startswith("callsheet/")},
+    }
+
+
+def _json_schema(model: Any) -> dict[str, Any]:
+    schema: dict[str, Any] = model.model_json_schema() if hasattr(model, "model_json_schema") else model.schema()
+    return schema
+
+
+def _doc(found: object) -> str:
+    """First paragraph of the docstring of the object's own class."""
+    doc = type(found).__dict__.get("__doc__")
+    return doc.strip().split("\n\n")[0] if isinstance(doc, str) else ""

@@ -1,0 +1,166 @@
+"""The wires to MCP servers: a child process, or HTTP, read so that no odd answer is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
+from typing import Any, Self, cast
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream
+from mcp import Client
+from mcp.client.sse import sse_client
+from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.message import SessionMessage
+from mcp.types import Implementation, JSONRPCRequest, JSONRPCResponse
+
+from callsheet.agents.calls import Fault
+from callsheet.agents.child import ChildProcess
+from callsheet.graphs.mcp import ServerConfig
+
+RAW = "callsheet/raw"
+"""Key of ``_meta`` under which the answer to a tools request travels as the server gave it."""
+
+_MENDED: Mapping[str, dict[str, Any]] = {
+    "tools/call": {"resultType": "complete", "content": []},
+    "tools/list": {"resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "private"},
+}
+
+
+@asynccontextmanager
+async def connected(server: ServerConfig, child: ChildProcess) -> AsyncIterator[Client]:
+    """A client that has greeted the server; leaving it ends the connection and any process.
+
+    Args:
+        server: With its variables filled in.
+        child: Takes the process of a stdio server; unused for the others.
+    """
+    wire: AbstractAsyncContextManager[Any]
+    match server.transport:
+        case "stdio":
+            wire = _process(server, child)
+        case "sse":
+            wire = sse_client(server.url or "", headers=dict(server.headers))
+        case "http":
+            wire = _http(server)
+    info = Implementation(name="callsheet", version="0.1.0")
+    mode = "legacy" if server.transport == "sse" else "auto"
+    async with Client(_keeping_raw(wire), mode=mode, cache=None, client_info=info) as client:
+        yield client
+
+
+@asynccontextmanager
+async def _http(server: ServerConfig) -> AsyncIterator[Any]:
+    url = server.url or ""
+    async with (
+        create_mcp_http_client(headers=dict(server.headers)) as http,
+        streamable_http_client(url, http_client=http) as streams,
+    ):
+        yield streams
+
+
+@asynccontextmanager
+async def _process(server: ServerConfig, child: ChildProcess) -> AsyncIterator[Any]:
+    await _spawned(server, child)
+    send, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as group, send, outgoing:
+        group.start_soon(_write, outgoing, child)
+        try:
+            yield child.messages, send
+        finally:
+            with anyio.CancelScope(shield=True):
+                await child.stop()
+            group.cancel_scope.cancel()
+
+
+async def _spawned(server: ServerConfig, child: ChildProcess) -> None:
+    environment = get_default_environment() | server.env
+    command = server.command or ""
+    # In a thread: the look-up and the spawn touch the disk.
+    program = await asyncio.to_thread(shutil.which, command, path=environment.get("PATH"))
+    if program is None:
+        raise Fault("start", f"the command {command!r} was not found: install it or correct the path")
+    loop = asyncio.get_running_loop()
+    try:
+        await loop.subprocess_exec(
+            lambda: child,
+            program,
+            *server.args,
+            env=environment,
+            cwd=server.cwd,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise Fault("start", f"the command {command!r} cannot be run: {error}") from error
+
+
+async def _write(outgoing: MemoryObjectReceiveStream[SessionMessage], child: ChildProcess) -> None:
+    stdin = cast("asyncio.WriteTransport", child.transport.get_pipe_transport(0))
+    async for item in outgoing:
+        stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+
+
+@asynccontextmanager
+async def _keeping_raw(wire: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
+    async with wire as (incoming, outgoing):
+        methods: dict[str, str] = {}
+        yield _Incoming(incoming, methods), _Outgoing(outgoing, methods)
+
+
+class _Stream:
+    def __init__(self, inner: Any, methods: dict[str, str]) -> None:
+        self._inner, self._methods = inner, methods
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class _Outgoing(_Stream):
+    async def send(self, item: SessionMessage, /) -> None:
+        if isinstance(item.message, JSONRPCRequest) and item.message.method in _MENDED:
+            self._methods[str(item.message.id)] = item.message.method
+        await self._inner.send(item)
+
+
+class _Incoming(_Stream):
+    """Hands on answers in the shape that MCP demands, with the server's own kept aside.
+
+    One audio block, one tool without a schema or one wrong structured result would otherwise cost
+    the whole answer.
+    """
+
+    async def receive(self) -> SessionMessage | Exception:
+        item: SessionMessage | Exception = await self._inner.receive()
+        if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
+            self._mend(item.message)
+        return item
+
+    def _mend(self, response: JSONRPCResponse) -> None:
+        method = self._methods.pop(str(response.id), "")
+        raw = response.result
+        if method in _MENDED and raw.get("resultType") != "input_required":
+            cursor = raw.get("nextCursor")
+            page = {"nextCursor": cursor} if method == "tools/list" and isinstance(cursor, str) else {}
+            response.result = {**_MENDED[method], **page, "_meta": {RAW: raw}}
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            raise StopAsyncIteration from None
