@@ -1,0 +1,76 @@
+"""Arguments by JSON Schema: each value has its evidence in the text or in an earlier result, or is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+from referencing.exceptions import Unresolvable
+
+from callsheet.agents.keyless.evidence import Pool
+from callsheet.agents.keyless.quantities import fill_quantities
+from callsheet.agents.keyless.readings import read
+from callsheet.agents.keyless.slots import slots_of
+from callsheet.agents.keyless.values import Context
+from callsheet.agents.keyless.zones import fill_zones
+from callsheet.agents.plan import StepResult
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What could be filled of a tool's parameters.
+
+    Attributes:
+        args: Arguments that have evidence and fit the schema.
+        missing: Names of the required parameters that have none, in the schema's order.
+    """
+
+    args: dict[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+
+def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()) -> Filled:
+    """Fill a tool's parameters from what a step says and from the results it builds on.
+
+    Nothing is invented and no sentence is stuffed into a parameter: a required one without evidence is
+    reported as missing. Each piece of evidence is used once.
+
+    Args:
+        schema: JSON Schema of the arguments; a top-level ``title`` and ``description`` are read as the tool's.
+        text: The step's words.
+        inputs: Results of the steps that it depends on.
+
+    Examples:
+        >>> number = {"type": "number"}
+        >>> fill({"properties": {"radius": number, "height": number}, "required": ["radius", "height"]}, "radius 5")
+        Filled(args={'radius': 5}, missing=('height',))
+    """
+    about = f"{schema.get('title') or ''}\n{schema.get('description') or ''}"
+    pool = Pool.of(text)
+    slots = slots_of(schema, about=about)
+    done = tuple(given for given in inputs if given.status == "done")
+    together = fill_zones(slots, pool) | fill_quantities(slots, pool, [read(given.result) for given in done])
+    args = Context(pool, done, slots, together).apply()
+    kept = {name: value for name, value in args.items() if _valid(name, value, schema)}
+    ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
+    return Filled(ordered, tuple(s.name for s in slots if s.required and s.name not in kept))
+
+
+def _valid(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether a value fits its property; a schema that is broken itself cannot refuse one."""
+    properties = schema.get("properties")
+    spec = properties.get(name) if isinstance(properties, Mapping) else None
+    if not isinstance(spec, Mapping):
+        return False
+    shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    try:
+        Draft202012Validator.check_schema(spec)
+        Draft202012Validator({**shared, **spec}).validate(value)
+    except ValidationError:
+        return False
+    except (SchemaError, Unresolvable, RecursionError):
+        return not isinstance(value, Mapping)
+    return True

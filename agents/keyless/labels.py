@@ -1,0 +1,142 @@
+"""Values that a text labels with a parameter's own words: "of type 'meeting'", "the customers table"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from callsheet.agents.keyless.evidence import Evidence, Kind, Pool
+from callsheet.agents.keyless.lexicon import FUNCTION_WORDS
+from callsheet.agents.keyless.slots import Slot, stem
+
+LABELS: dict[str, tuple[str, ...]] = {
+    "name": ("named", "called", "name"),
+    "title": ("titled", "entitled", "called", "named", "title", "heading"),
+    "event": ("called", "named", "titled", "event"),
+    "branch": ("named", "called", "branch"),
+    "message": ("message", "saying", "that says", "says"),
+    "content": ("content", "contents", "saying", "that says", "containing", "text", "body", "line", "with the words"),
+    "contents": ("contents", "content", "saying", "that says", "containing", "text", "line"),
+    "text": ("text", "saying", "that says", "containing", "content", "line", "with the words"),
+    "body": ("body", "saying", "that says", "text", "message"),
+    "observation": ("observation", "observing", "noting"),
+    "count": ("count", "top", "first", "last", "at most"),
+    "limit": ("limit", "top", "first", "at most", "up to"),
+    "results": ("results", "top", "first", "at most"),
+    "quantity": ("quantity", "qty", "amount"),
+    "from": ("from", "of"),
+    "to": ("to", "with", "into"),
+}
+"""Other words that label a value of a parameter of this name."""
+
+COUNTED = frozenset({"quantity", "qty", "count", "amount", "copies", "number"})
+_PIECES = r"(?:pieces?|items?|units?|copies|times|pcs)"
+_BARE_WELCOME = frozenset(
+    """
+    type table branch column sheet user username tag label category status color colour database schema channel group
+    role ssid password style variable symbol client customer name title module service server host topic project
+    industry currency method strategy
+    """.split()
+)
+_WEAK = frozenset({"id", "value", "path", "number", "string", "key", "name", "type", "text", "names"})
+_BRIDGE = r"\s*(?:\([^)]*\)\s*)?(?::|=|is\b|are\b|of\b|as\b|set\s+to\b|named\b|called\b|should\s+be\b|being\b)?\s*(?:the\b\s*|an?\b\s*)?"
+_ADJECTIVES = frozenset(
+    """
+    new old whole entire same other big small main first second third last next previous current full complete empty
+    temporary big given following open high low my your our the this that each every all any some data
+    """.split()
+)
+
+
+def labels_of(slot: Slot) -> tuple[str, ...]:
+    """The words and phrases that may label a slot's value, the most telling first."""
+    strong = [w for w in slot.words if w not in _WEAK] or list(slot.words)
+    head = slot.head.removesuffix("s") if slot.head.endswith("s") else slot.head
+    own = [" ".join(slot.words)] if len(slot.words) > 1 else []
+    extra = [*LABELS.get(slot.head, ()), *LABELS.get(head, ())]
+    if len(slot.words) > 1 and slot.head in {"type", "message", "name", "title", "text", "description"}:
+        extra.append(slot.head)
+    for word in strong:
+        extra += LABELS.get(word, ())
+    return tuple(dict.fromkeys([*own, *strong, *(w.removesuffix("s") for w in strong), *extra]))
+
+
+def find_labelled(slot: Slot, pool: Pool) -> Any:
+    """The value that stands beside one of a slot's labels, or None."""
+    for label in labels_of(slot):
+        for found in _beside(slot, pool, label):
+            return found
+    return None
+
+
+def _beside(slot: Slot, pool: Pool, label: str) -> Iterator[Any]:
+    words = r"[\s_-]+".join(re.escape(word) for word in label.split())
+    for match in re.finditer(rf"(?<![\w¤]){words}s?(?![\w])", pool.bare, re.IGNORECASE):
+        bridge = re.compile(_BRIDGE, re.IGNORECASE).match(pool.bare, match.end())
+        for start in dict.fromkeys([bridge.end() if bridge else match.end(), match.end() + 1]):
+            item = pool.at(start)
+            if item and _fits(slot, item):
+                yield pool.take(item)
+                return
+        if (
+            slot.textual
+            and not slot.numeric
+            and (word := _bare_after(slot, pool, label, bridge.end() if bridge else match.end()))
+        ):
+            yield word
+            return
+        if (before := _before(slot, pool, match.start(), label)) is not None:
+            yield before
+            return
+    if slot.numeric and set(slot.words) & COUNTED:
+        for item in pool.free(Kind.NUMBER):
+            if re.match(rf"\s*{_PIECES}\b", pool.text[item.end :], re.IGNORECASE):
+                yield pool.take(item)
+                return
+
+
+def _fits(slot: Slot, item: Evidence) -> bool:
+    if slot.numeric:
+        return item.kind is Kind.NUMBER
+    if slot.textual:
+        return item.kind is not Kind.JSON
+    return False
+
+
+def _before(slot: Slot, pool: Pool, start: int, label: str) -> Any:
+    """A value in front of its label: "3 years", "'x' as an observation", "the customers table"."""
+    for item in pool.items:
+        if pool.is_used(item.start, item.end) or not _fits(slot, item) or item.end > start:
+            continue
+        if slot.numeric and re.fullmatch(r"[\s-]*%?[\s-]*", pool.text[item.end : start]):
+            return pool.take(item)
+        if item.kind is Kind.QUOTED and re.fullmatch(r"\s*(?:as\s+(?:an?|the|its)\s+)?", pool.text[item.end : start]):
+            return pool.take(item)
+    if slot.numeric or label not in _BARE_WELCOME:
+        return None
+    match = re.search(r"\b(?:the|in|of|from)\s+([A-Za-z][\w.-]*)\s+$", pool.bare[:start])
+    if match and match.group(1).lower() not in _ADJECTIVES | FUNCTION_WORDS and not pool.is_used(*match.span(1)):
+        pool.used.append(match.span(1))
+        return match.group(1)
+    return None
+
+
+def _bare_after(slot: Slot, pool: Pool, label: str, start: int) -> str | None:
+    """An unquoted name right after its label."""
+    match = re.compile(r"[A-Za-z][\w./-]*[\w]|[A-Za-z]").match(pool.text, start)
+    if match is None or pool.is_used(*match.span()) or pool.bare[start] == "¤":
+        return None
+    word = match.group()
+    naming = label in {"named", "called", "titled", "entitled"}
+    if naming or word[0].isupper():
+        match = re.compile(rf"{re.escape(word)}(?:\s+[A-Z][\w-]*)*").match(pool.text, start) or match
+    if word.lower() in FUNCTION_WORDS or stem(word) in {stem(w) for w in slot.words}:
+        return None
+    if slot.head in {"id", "number", "code"} and not re.search(r"\d", word):
+        return None
+    welcome = naming or label in _BARE_WELCOME or word[0].isupper() or re.search(r"[\d_/-]", word)
+    if not welcome or word.lower() in _ADJECTIVES:
+        return None
+    pool.used.append(match.span())
+    return match.group()

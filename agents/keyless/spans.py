@@ -1,0 +1,47 @@
+"""Stretches of text that must not be cut: quotations, addresses, file names, numbers."""
+
+from __future__ import annotations
+
+import re
+
+QUOTED = re.compile(
+    r"```.+?```|`[^`]+`|\"[^\"\n]+\"|“[^”]+”|„[^“”]+[“”]|«[^»]+»|(?<![\w'])'(?!\s)(?:[^'\n]|(?<=\w)'(?=\w))+'(?!\w)"
+    r"|‘[^’]+’(?!\w)",
+    re.DOTALL,
+)
+URL = re.compile(r"\b(?:https?|ftp|file|s3|data|mailto)://?[^\s<>\"'`，。；]*[^\s<>\"'`.,;:!?)\]，。；]")
+EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+PATH = re.compile(
+    r"(?<![\w@.])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[\w.@+-]+[/\\])*[\w.@+-]*[\w@+-]"
+    r"|(?<![\w@.])[\w.+-]*\w/(?:[\w.@+-]+/)*(?:[\w@+-][\w.@+-]*)?(?<![.])"
+    r"|(?<![\w@.])[\w+-][\w.+-]*\.(?!\d)[A-Za-z]\w{0,9}\b(?![(@])"
+)
+CLOCK = re.compile(
+    r"\b(?:[01]?\d|2[0-4])[:.h][0-5]\d(?::[0-5]\d)?(?:\s*[ap]\.?m\b\.?)?|\b(?:1[0-2]|0?\d)\s*[ap]\.?m\b\.?"
+    r"|\b(?:noon|midnight)\b",
+    re.IGNORECASE,
+)
+DECIMAL = re.compile(r"\d+(?:[.,]\d+)+")
+BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
+ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Dr|Mr|Mrs|Ms|No|St)\.")
+SQL = re.compile(
+    r"\b(?:SELECT\b.+?\bFROM\b|INSERT\s+INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b|CREATE\s+TABLE\b|WITH\s+\w+\s+AS\b)"
+    r".*?(?=;|$|[.?!]?\s+(?:and\s+)?then\b|,\s+and\b)",
+    re.DOTALL,
+)
+
+_PROTECTED = (QUOTED, URL, EMAIL, PATH, CLOCK, DECIMAL, ABBREVIATION, BRACKETS, SQL)
+_LETTERED = re.compile(r"^\(\w\)$")
+
+
+def mask(text: str) -> str:
+    """The text at its own length, protected stretches blanked to ``¤`` so that no rule can cut them."""
+    masked = text
+    for pattern in _PROTECTED:
+        masked = pattern.sub(_blank, masked)
+    return masked
+
+
+def _blank(match: re.Match[str]) -> str:
+    found = match.group()
+    return found if _LETTERED.match(found) else "¤" * len(found)

@@ -1,0 +1,353 @@
+"""Arguments by schema on sentences of many domains; the held-out list was never tuned on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from callsheet.agents.keyless import Filled, fill
+from callsheet.agents.plan import StepResult
+
+
+def schema(required: str, /, **properties: Any) -> dict[str, Any]:
+    """A schema from a compact form: a bare string is a type, a dict is the property itself."""
+    specs = {name: {"type": spec} if isinstance(spec, str) else spec for name, spec in properties.items()}
+    return {"type": "object", "properties": specs, "required": required.split()}
+
+
+def text(description: str, **more: Any) -> dict[str, Any]:
+    return {"type": "string", "description": description, **more}
+
+
+LENGTH = {"type": "string", "enum": ["centimeter", "foot", "inch", "kilometer", "meter", "mile", "nautical mile"]}
+CONVERT = schema("value from_unit to_unit", value="number", from_unit=LENGTH, to_unit=LENGTH)
+TEMPERATURE = {"type": "string", "enum": ["celsius", "fahrenheit", "kelvin"]}
+HEAT = schema("value from_unit to_unit", value="number", from_unit=TEMPERATURE, to_unit=TEMPERATURE)
+IANA = "IANA timezone name (e.g., 'America/New_York', 'Europe/London')."
+ZONES = schema(
+    "source_timezone time target_timezone",
+    source_timezone=text("Source " + IANA),
+    time=text("Time to convert in 24-hour format (HH:MM)"),
+    target_timezone=text("Target " + IANA),
+)
+WRITE = schema(
+    "file_path text",
+    file_path=text("name of file"),
+    text=text("text to write to file"),
+    append={"type": "boolean", "default": False, "description": "Whether to append to an existing file."},
+)
+ENTITIES = schema(
+    "entities",
+    entities={
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "name": text("The name of the entity"),
+                "entityType": text("The type of the entity"),
+                "observations": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "An array of observations",
+                },
+            },
+            "required": ["name", "entityType", "observations"],
+        },
+    },
+)
+MAIL = schema(
+    "to subject body",
+    to=text("Recipient's e-mail address"),
+    subject=text("Subject line"),
+    body=text("Text of the mail"),
+)
+ORDER = schema("order_id", order_id=text("Id of the order"), reason=text("Why"), notify={"type": "boolean"})
+SQL = schema("query", query=text("SELECT SQL query to execute"))
+SEARCH = schema("query", query=text("What to search for"), max_results="integer")
+NUMBERS = schema(
+    "numbers operation",
+    numbers={"type": "array", "items": {"type": "number"}},
+    operation=text("One of: mean, median, mode, std_dev, variance"),
+)
+PRIORITY = schema(
+    "title",
+    title=text("Title of the ticket"),
+    priority={"type": "string", "enum": ["low", "medium", "high"]},
+    due_date=text("Due date", format="date"),
+)
+EXPR = schema("expression", expression="string")
+MOVE = schema("source destination", source="string", destination="string")
+CSV = schema(
+    "path", path=text("CSV file"), has_header={"type": "boolean"}, delimiter={"enum": ["comma", "semicolon", "tab"]}
+)
+CURRENCY = schema("amount from_currency to_currency", amount="number", from_currency="string", to_currency="string")
+LAMP = schema(
+    "room state",
+    room={"enum": ["living_room", "kitchen", "bed_room"]},
+    state={"enum": ["on", "off"]},
+    brightness="integer",
+)
+
+CASES = list[tuple[dict[str, Any], str, dict[str, Any], tuple[str, ...]]]
+
+DEVELOPED: CASES = [
+    (CONVERT, "Convert 26.2 miles to kilometres", {"value": 26.2, "from_unit": "mile", "to_unit": "kilometer"}, ()),
+    (CONVERT, "how many km are 3 miles", {"value": 3, "from_unit": "mile", "to_unit": "kilometer"}, ()),
+    (CONVERT, "convert miles to feet", {"from_unit": "mile", "to_unit": "foot"}, ("value",)),
+    (HEAT, "What is 72 °F in Celsius?", {"value": 72, "from_unit": "fahrenheit", "to_unit": "celsius"}, ()),
+    (
+        ZONES,
+        "what time is it in Tokyo when it is 9:30 in Berlin",
+        {"source_timezone": "Europe/Berlin", "time": "09:30", "target_timezone": "Asia/Tokyo"},
+        (),
+    ),
+    (
+        ZONES,
+        "When it is 3pm in New York, what time is it in India?",
+        {"source_timezone": "America/New_York", "time": "15:00", "target_timezone": "Asia/Kolkata"},
+        (),
+    ),
+    (ZONES, "What time is it in Lima?", {"target_timezone": "America/Lima"}, ("source_timezone", "time")),
+    (schema("timezone", timezone=text(IANA)), "current time in Sydney", {"timezone": "Australia/Sydney"}, ()),
+    (WRITE, "Write 'hello, world' to notes/hello.txt", {"file_path": "notes/hello.txt", "text": "hello, world"}, ()),
+    (WRITE, "write it to out.txt", {"file_path": "out.txt"}, ("text",)),
+    (
+        ENTITIES,
+        "Create an entity named 'Probe' of type 'device' with the observation 'is blue'",
+        {"entities": [{"name": "Probe", "entityType": "device", "observations": ["is blue"]}]},
+        (),
+    ),
+    (ENTITIES, "Create an entity named 'Probe'", {}, ("entities",)),
+    (
+        MAIL,
+        "Email ann@example.com with subject 'Lunch' and body 'At noon?'",
+        {"to": "ann@example.com", "subject": "Lunch", "body": "At noon?"},
+        (),
+    ),
+    (MAIL, "Email ann@example.com", {"to": "ann@example.com"}, ("subject", "body")),
+    (ORDER, "Refund order ORD-551", {"order_id": "ORD-551"}, ()),
+    (ORDER, "Refund order ORD-551 and do not notify", {"order_id": "ORD-551", "notify": False}, ()),
+    (ORDER, "Refund my order", {}, ("order_id",)),
+    (SQL, "run `SELECT * FROM users`", {"query": "SELECT * FROM users"}, ()),
+    (
+        SQL,
+        "Run SELECT name, age FROM people WHERE age > 3",
+        {"query": "SELECT name, age FROM people WHERE age > 3"},
+        (),
+    ),
+    (SQL, "show me the users", {}, ("query",)),
+    (SEARCH, "Search the web for cheap flights to Oslo", {"query": "cheap flights to Oslo"}, ()),
+    (SEARCH, "Please search", {}, ("query",)),
+    (NUMBERS, "Compute the median of 3, 5 and 9", {"numbers": [3, 5, 9], "operation": "median"}, ()),
+    (PRIORITY, "Open a high priority ticket titled 'Login broken'", {"title": "Login broken", "priority": "high"}, ()),
+    (EXPR, "Calculate 12 * 7 + 3", {"expression": "12 * 7 + 3"}, ()),
+    (EXPR, "factor x**2-1 symbolically", {"expression": "x**2-1"}, ()),
+    (EXPR, "Calculate the tax", {}, ("expression",)),
+    (MOVE, "Move a.txt to archive/a.txt", {"source": "a.txt", "destination": "archive/a.txt"}, ()),
+    (CSV, "Read data.csv without headers", {"path": "data.csv", "has_header": False}, ()),
+    (
+        CSV,
+        "Read data.csv, semicolon separated, with a header",
+        {"path": "data.csv", "has_header": True, "delimiter": "semicolon"},
+        (),
+    ),
+    (CURRENCY, "Convert 100 USD to EUR", {"amount": 100, "from_currency": "USD", "to_currency": "EUR"}, ()),
+    (LAMP, "Turn off the lamp in the living room", {"room": "living_room", "state": "off"}, ()),
+    (
+        schema("a b", a=text("First number", type="number"), b=text("Second number", type="number")),
+        "What is the sum of 3 and 4.5?",
+        {"a": 3, "b": 4.5},
+        (),
+    ),
+    (
+        schema("url", url=text("URL to fetch")),
+        "Fetch https://example.org/x?y=1.",
+        {"url": "https://example.org/x?y=1"},
+        (),
+    ),
+]
+
+HELD_OUT: CASES = [
+    (CONVERT, "How many inches are there in 2.5 feet?", {"value": 2.5, "from_unit": "foot", "to_unit": "inch"}, ()),
+    (
+        CONVERT,
+        "change 40 nautical miles into km",
+        {"value": 40, "from_unit": "nautical mile", "to_unit": "kilometer"},
+        (),
+    ),
+    (HEAT, "express 300 K in degrees Fahrenheit", {"value": 300, "from_unit": "kelvin", "to_unit": "fahrenheit"}, ()),
+    (
+        ZONES,
+        "Convert 18:45 from Los Angeles to Paris time",
+        {"source_timezone": "America/Los_Angeles", "time": "18:45", "target_timezone": "Europe/Paris"},
+        (),
+    ),
+    (
+        schema("city country", city=text("City name"), country=text("Country name")),
+        "What is the weather in Lyon?",
+        {"city": "Lyon"},
+        ("country",),
+    ),
+    (
+        schema(
+            "sku quantity",
+            sku=text("Stock keeping unit"),
+            quantity=text("How many", type="integer"),
+            warehouse="string",
+        ),
+        "Reserve 12 pieces of SKU-9917",
+        {"sku": "SKU-9917", "quantity": 12},
+        (),
+    ),
+    (
+        schema("table_name", table_name=text("Name of the table to describe")),
+        "Describe the customers table",
+        {"table_name": "customers"},
+        (),
+    ),
+    (
+        schema("repo_path branch_name", repo_path="string", branch_name="string"),
+        "Create a branch named fix/login in ./shop",
+        {"repo_path": "./shop", "branch_name": "fix/login"},
+        (),
+    ),
+    (
+        schema("text target_language", text="string", target_language="string"),
+        "Translate 'good morning' into Portuguese",
+        {"text": "good morning", "target_language": "Portuguese"},
+        (),
+    ),
+    (
+        schema("event start", event=text("Title"), start=text("Start", format="date-time")),
+        "Add an event called 'Stand-up' on 2026-05-04 at 9am",
+        {"event": "Stand-up", "start": "2026-05-04T09:00:00"},
+        (),
+    ),
+    (
+        schema(
+            "principal rate years", principal="number", rate=text("Percent per year", type="number"), years="number"
+        ),
+        "Interest on a principal of 2,500 at a rate of 4% over 3 years",
+        {"principal": 2500, "rate": 4, "years": 3},
+        (),
+    ),
+    (
+        schema("paths", paths={"type": "array", "items": {"type": "string"}, "description": "Files to read"}),
+        "Read a.txt, b.txt and src/c.py",
+        {"paths": ["a.txt", "b.txt", "src/c.py"]},
+        (),
+    ),
+    (
+        schema("directory", directory="string", recursive="boolean", pattern="string"),
+        "List /var/log recursively",
+        {"directory": "/var/log", "recursive": True},
+        (),
+    ),
+    (LAMP, "set the kitchen light on with brightness 40", {"room": "kitchen", "state": "on", "brightness": 40}, ()),
+    (PRIORITY, "Open a ticket about the broken login", {}, ("title",)),
+    (EXPR, "What is 15% of 240?", {"expression": "15/100*240"}, ()),
+    (CURRENCY, "how much is 20 euros in yen", {"amount": 20, "from_currency": "EUR", "to_currency": "JPY"}, ()),
+    (
+        schema("to message", to=text("Phone number"), message=text("Text to send")),
+        'Text +49 170 1234567 "I\'m late"',
+        {"to": "+49 170 1234567", "message": "I'm late"},
+        (),
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "said", "args", "missing"), DEVELOPED)
+def test_developed(given: dict[str, Any], said: str, args: dict[str, Any], missing: tuple[str, ...]) -> None:
+    assert fill(given, said) == Filled(args, missing)
+
+
+@pytest.mark.parametrize(("given", "said", "args", "missing"), HELD_OUT)
+def test_held_out(given: dict[str, Any], said: str, args: dict[str, Any], missing: tuple[str, ...]) -> None:
+    assert fill(given, said) == Filled(args, missing)
+
+
+def done(id_: str, said: str, result: str) -> StepResult:
+    return StepResult(id=id_, text=said, result=result)
+
+
+MILES = done(
+    "1",
+    "Convert 26.2 miles to kilometres",
+    '{"original_value": 26.2, "converted_value": 42.164813, "converted_unit": "kilometer"}',
+)
+TOKYO = done(
+    "2",
+    "what time is it in Tokyo when it is 9:30 in Berlin",
+    '{"source": {"timezone": "Europe/Berlin", "datetime": "2026-01-05T09:30:00+01:00"}, '
+    '"target": {"timezone": "Asia/Tokyo", "datetime": "2026-01-05T17:30:00+09:00"}, "time_difference": "+8.0h"}',
+)
+
+
+def test_content_takes_one_line_per_input() -> None:
+    filled = fill(WRITE, "write both results to trip.txt", (MILES, TOKYO))
+    lines = filled.args["text"].splitlines()
+    assert filled.missing == ()
+    assert filled.args["file_path"] == "trip.txt"
+    assert "42.164813" in lines[0]
+    assert "17:30" in lines[1]
+    assert len(lines) == 2
+
+
+def test_numbers_come_from_inputs_and_text() -> None:
+    filled = fill(NUMBERS, "take the average of that and 10 km", (MILES,))
+    assert filled == Filled({"numbers": [42.164813, 10], "operation": "mean"}, ())
+
+
+def test_a_value_comes_from_an_input() -> None:
+    filled = fill(CONVERT, "convert that to feet", (MILES,))
+    assert filled == Filled({"value": 42.164813, "from_unit": "kilometer", "to_unit": "foot"}, ())
+
+
+def test_an_observation_comes_from_an_input() -> None:
+    said = "Store the answer as an entity named 'Tokyo call' of type 'meeting' with the Tokyo time as an observation"
+    entity = fill(ENTITIES, said, (TOKYO,)).args["entities"][0]
+    assert entity["name"] == "Tokyo call"
+    assert entity["entityType"] == "meeting"
+    assert len(entity["observations"]) == 1
+    assert "17:30" in entity["observations"][0]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {"properties": []},
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "required": ["a"]},
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/A"}},
+            "$defs": {"A": {"$ref": "#/$defs/A"}},
+            "required": ["a"],
+        },
+        {"type": "object", "properties": {"a": 3}, "required": ["a"]},
+        {"type": "object", "properties": {"a": {"type": "nonsense", "enum": 5}}, "required": 7},
+        {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}, "required": ["a"]},
+    ],
+)
+def test_a_broken_schema_gives_a_sane_answer(broken: dict[str, Any]) -> None:
+    filled = fill(broken, "do something with 'a thing' and 3 apples")
+    assert isinstance(filled.args, dict)
+
+
+def test_references_and_null_unions() -> None:
+    given = {
+        "type": "object",
+        "properties": {
+            "where": {"$ref": "#/$defs/Where"},
+            "unit": {"anyOf": [{"enum": ["metric", "imperial"]}, {"type": "null"}]},
+        },
+        "required": ["where"],
+        "$defs": {"Where": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}},
+    }
+    assert fill(given, "Open data/x.json in metric") == Filled({"where": {"path": "data/x.json"}, "unit": "metric"}, ())
+
+
+def test_what_does_not_validate_is_missing() -> None:
+    given = schema("count", count={"type": "integer", "maximum": 10, "description": "How many"})
+    assert fill(given, "give me 50") == Filled({}, ("count",))
