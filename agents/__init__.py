@@ -1,0 +1,37 @@
+"""Doing: plans, workers, and the tools that they call."""
+
+from callsheet.agents.answer import synthesize
+from callsheet.agents.background import BackgroundLoop
+from callsheet.agents.brief import Brief, Offer
+from callsheet.agents.calls import Limits
+from callsheet.agents.keyless import KeylessModel
+from callsheet.agents.models import ModelError, chat_model
+from callsheet.agents.plan import Call, Plan, Step, StepResult
+from callsheet.agents.planner import decompose
+from callsheet.agents.prompts import Prompts
+from callsheet.agents.registry import BoundTool, ToolRegistry
+from callsheet.agents.sessions import SessionPool
+from callsheet.agents.worker import Equipment, carry_out, worker
+
+__all__ = [
+    "BackgroundLoop",
+    "BoundTool",
+    "Brief",
+    "Call",
+    "Equipment",
+    "KeylessModel",
+    "Limits",
+    "ModelError",
+    "Offer",
+    "Plan",
+    "Prompts",
+    "SessionPool",
+    "Step",
+    "StepResult",
+    "ToolRegistry",
+    "carry_out",
+    "chat_model",
+    "decompose",
+    "synthesize",
+    "worker",
+]

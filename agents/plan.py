@@ -101,6 +101,7 @@ class StepResult(BaseModel):
         result: The worker's answer.
         error: Why it was not done; names what is missing.
         attempts: How many selections were tried, the re-plans included.
+        exhausted: Whether no other agent is left that could do it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -115,3 +116,4 @@ class StepResult(BaseModel):
     result: str = ""
     error: str = ""
     attempts: int = 1
+    exhausted: bool = False

@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,8 @@ def load_reference(reference: str) -> Part:
     Args:
         reference: The object may be a ``Catalog``, a LangChain tool, a list of tools, a toolkit, a
             LangGraph app or other runnable, a dict of these by agent id, or a function without
-            arguments that gives one of these. The agent of a bare object has the object's name.
+            arguments that gives one of these. The agent of a bare object has the object's name;
+            ``{"description": ..., "tools": ...}`` says what an agent is for.
 
     Raises:
         CatalogError: The module cannot be imported, has no such object, or the object is none of these.
@@ -107,10 +109,17 @@ def _part(name: str, found: Any, reference: str, depth: int = 0) -> Part:
             return Part(found.catalog.agents, found.connections, found.problems)
         case Catalog():
             return Part(found.agents)
+        case {"tools": tools, "description": str() as description, **rest} if not rest:
+            return _described(_part(name, tools, reference, depth + 1), description)
         case Mapping():
             return _joined([_part(str(key), value, reference, depth + 1) for key, value in found.items()], reference)
         case _:
             return _live(name, found, reference, depth)
+
+
+def _described(part: Part, description: str) -> Part:
+    agents = tuple(agent.model_copy(update={"description": description}) for agent in part.agents)
+    return replace(part, agents=agents)
 
 
 def _live(name: str, found: Any, reference: str, depth: int) -> Part:

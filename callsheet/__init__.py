@@ -1,0 +1,78 @@
+"""Callsheet: for every step of a request, the agents it needs and which of their tools.
+
+Everything public is imported when it is first used, so that ``import callsheet`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from callsheet.agents import Plan, Prompts, Step, StepResult, ToolRegistry
+    from callsheet.graphs import (
+        Agent,
+        CallsheetError,
+        Catalog,
+        CatalogError,
+        Dependency,
+        DependencyKind,
+        Parameter,
+        Tool,
+        load,
+    )
+    from callsheet.orchestrator import Settings, create_retriever_app, create_supervisor
+    from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, Selection, SelectSettings
+
+_HOME = {
+    "agents": ("Plan", "Prompts", "Step", "StepResult", "ToolRegistry"),
+    "graphs": (
+        "Agent",
+        "CallsheetError",
+        "Catalog",
+        "CatalogError",
+        "Dependency",
+        "DependencyKind",
+        "Parameter",
+        "Tool",
+        "load",
+    ),
+    "orchestrator": ("Settings", "create_retriever_app", "create_supervisor"),
+    "retrievers": ("AgentGraphRetriever", "MiniLMEmbeddings", "SelectSettings", "Selection"),
+}
+
+__version__ = "0.1.0"
+__all__ = [
+    "Agent",
+    "AgentGraphRetriever",
+    "CallsheetError",
+    "Catalog",
+    "CatalogError",
+    "Dependency",
+    "DependencyKind",
+    "MiniLMEmbeddings",
+    "Parameter",
+    "Plan",
+    "Prompts",
+    "SelectSettings",
+    "Selection",
+    "Settings",
+    "Step",
+    "StepResult",
+    "Tool",
+    "ToolRegistry",
+    "create_retriever_app",
+    "create_supervisor",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for package, names in _HOME.items():
+        if name in names:
+            return getattr(import_module(f"callsheet.{package}"), name)
+    raise AttributeError(f"module 'callsheet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,11 +12,11 @@ from typing import Any
 
 from callsheet.graphs.catalog import Agent, Catalog
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.mcp import Problem, agent_from_listing, clean, read_servers
+from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing, clean, read_servers
 from callsheet.graphs.published import agent_of_toollinkos, agents_of_livemcpbench
 from callsheet.graphs.resolve import resolve
 
-__all__ = ["CatalogSource", "Loaded", "Part", "Problem", "dump", "load"]
+__all__ = ["CatalogSource", "Loaded", "Part", "Problem", "dump", "load", "servers_in"]
 
 FORMAT = 1
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -86,6 +86,16 @@ def load(*sources: CatalogSource) -> Loaded:
         problems=(*(problem for part in parts for problem in part.problems), *dangling),
         label="\n".join(filter(None, map(_label, sources))),
     )
+
+
+def servers_in(source: str) -> Mapping[str, ServerConfig]:
+    """The MCP servers that loading this source would start; empty for every other kind of source."""
+    path = Path(source).expanduser()
+    if not path.is_file():
+        return {}
+    document = _parse(path)
+    holds = isinstance(document, dict) and ("mcpServers" in document or "servers" in document)
+    return read_servers(document, str(path)) if holds else {}
 
 
 def dump(catalog: Catalog) -> str:

@@ -39,6 +39,9 @@ class ChromaIndex:
         recipe: Version of the texts' form.
         where: A folder, an ``http(s)://`` address of ``chroma run``, or none for memory only.
 
+    Attributes:
+        where: As given.
+
     Raises:
         SettingsError: The place cannot be opened.
     """
@@ -47,7 +50,7 @@ class ChromaIndex:
         self._embeddings = embeddings
         self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
         self._name = re.sub(r"[^a-zA-Z0-9.-]+", "-", f"nodes-{embedder_name(embeddings)}-{recipe}").strip("-.")
-        self._where = where
+        self.where = where
         self._folder = None if where is None or _is_url(where) else Path(where)
         self._collection = self._open()
         self._ids: tuple[str, ...] = ()
@@ -142,18 +145,18 @@ class ChromaIndex:
                 self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
             )
         except (OSError, ValueError) as error:
-            raise SettingsError(f"the index at {self._where} cannot be opened: {error}") from error
+            raise SettingsError(f"the index at {self.where} cannot be opened: {error}") from error
 
     def _client(self) -> ClientAPI:
         import chromadb
         from chromadb.config import Settings
 
         settings = Settings(anonymized_telemetry=False)
-        if self._where is None:
+        if self.where is None:
             self._name = f"{self._name}-{uuid.uuid4().hex[:8]}"
             return chromadb.EphemeralClient(settings)
         if self._folder is None:
-            address = urlsplit(str(self._where))
+            address = urlsplit(str(self.where))
             secure = address.scheme == "https"
             port = address.port or (443 if secure else 80)
             return chromadb.HttpClient(address.hostname or "localhost", port, ssl=secure, settings=settings)

@@ -35,6 +35,7 @@ class AgentGraphRetriever(BaseRetriever):
         selector: What does the work.
         k: How many agents are given.
         changes: What the last indexing did.
+        place: Where the vectors are kept; None where that is not known, or memory.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -42,6 +43,7 @@ class AgentGraphRetriever(BaseRetriever):
     selector: Selector
     k: int = Field(default=5, ge=1)
     changes: Changes = Changes()
+    place: str | Path | None = None
 
     @classmethod
     def from_catalog(
@@ -75,7 +77,7 @@ class AgentGraphRetriever(BaseRetriever):
         vectors = index if isinstance(index, VectorIndex) else _open_index(index, embeddings, loaded.label)
         changes = vectors.sync(nodes, progress)
         selector = Selector(loaded.catalog, vectors, LexicalIndex(nodes), settings)
-        return cls(selector=selector, k=k, changes=changes)
+        return cls(selector=selector, k=k, changes=changes, place=getattr(vectors, "where", None))
 
     @property
     def catalog(self) -> Catalog:

@@ -45,6 +45,7 @@ class SelectSettings:
         expand: How many of the best tools bring their dependencies along, Graph RAG-Tool Fusion's k.
         direct_first: Whether direct dependencies come before indirect ones.
         threshold: Scores of the best tool below this mean that nothing fits.
+        without: Ids of agents that are not to be picked.
     """
 
     agents: int = 5
@@ -58,6 +59,7 @@ class SelectSettings:
     expand: int = 3
     direct_first: bool = True
     threshold: float = 0.35
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("agents", "tools", "pool", "rrf_k"):
@@ -128,7 +130,8 @@ class Selector:
         settings = self._changed(changes)
         dense = self._vectors.search(query, settings.pool) if query.strip() else []
         matches = self._lexical.search(query, settings.pool)
-        nodes = blend(dense, matches.hits, weight=settings.lexical_weight, coverage=matches.coverage)
+        blended = blend(dense, matches.hits, weight=settings.lexical_weight, coverage=matches.coverage)
+        nodes = [hit for hit in blended if owner(self._graph, hit.id) not in settings.without]
         agents = self._agents(nodes, settings)
         scores = {hit.id: hit.score for hit in nodes}
         budget = self._spend(query, agents, scores, settings)

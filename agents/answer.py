@@ -1,0 +1,43 @@
+"""From the results of the steps to one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage, SystemMessage
+
+from callsheet.agents.keyless import compose
+from callsheet.agents.models import ModelError, answered
+from callsheet.agents.plan import StepResult
+from callsheet.agents.prompts import ANSWER
+
+
+async def synthesize(
+    request: str, results: Sequence[StepResult], model: BaseChatModel | None = None, *, prompt: str = ANSWER
+) -> str:
+    """The answer to a request, from what its steps gave and nothing else.
+
+    Args:
+        request: What the user wanted.
+        results: What became of each step, in the plan's order.
+        model: What writes the answer; without one it is put together by rules.
+        prompt: The model's system prompt.
+
+    Returns:
+        The answer. A model that fails to answer is replaced by the rules, which say so.
+    """
+    if model is None:
+        return compose(request, results)
+    told = f"Request: {request}\n\nResults of its steps:\n\n" + "\n\n".join(map(report, results))
+    try:
+        message = await answered(model.ainvoke([SystemMessage(prompt), HumanMessage(told)]))
+    except ModelError as error:
+        return f"{compose(request, results)}\n\n(Put together without a model: {error})"
+    return message.text.strip() or compose(request, results)
+
+
+def report(result: StepResult) -> str:
+    """One step's result as a model reads it."""
+    said = result.result if result.status == "done" else f"({result.status}) {result.error}"
+    return f"<step id={result.id!r}>\n{result.text}\n<result>\n{said}\n</result>\n</step>"

@@ -1,0 +1,173 @@
+"""The one generic worker: a LangChain agent whose model and tools are given with each step."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.types import Command
+
+from callsheet.agents.answer import report
+from callsheet.agents.brief import Brief
+from callsheet.agents.keyless import KeylessModel
+from callsheet.agents.models import answered
+from callsheet.agents.plan import Call, Status, StepResult
+from callsheet.agents.prompts import WORKER
+from callsheet.agents.registry import BoundTool
+
+_JSON = re.compile(r"\{.*\}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What a worker has for one step.
+
+    Attributes:
+        model: What decides which tool to call.
+        tools: The selected tools by the names that the model sees; there are no others.
+        prompt: The system prompt.
+        max_turns: How many times the model may be asked.
+    """
+
+    model: BaseChatModel
+    tools: Mapping[str, BoundTool]
+    prompt: str = WORKER
+    max_turns: int = 8
+
+
+class Equip(AgentMiddleware[AgentState[Any], Equipment]):
+    """Gives the worker the model and the tools of its step, and refuses every call to another tool."""
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Equipment],
+        handler: Callable[[ModelRequest[Equipment]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any] | AIMessage:
+        """Asks the step's model, showing it just the step's tools."""
+        equipment = request.runtime.context
+        if sum(isinstance(message, AIMessage) for message in request.messages) >= equipment.max_turns:
+            return _stopped(f"stopped after {equipment.max_turns} turns without a result")
+        equipped = request.override(
+            model=equipment.model,
+            tools=list(equipment.tools.values()),
+            system_message=SystemMessage(equipment.prompt),
+        )
+        response = await answered(handler(equipped))
+        return ModelResponse(
+            result=[_with_calls(message, equipment.tools) for message in response.result],
+            structured_response=response.structured_response,
+        )
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        """Runs a selected tool; any other is refused and nothing is sent."""
+        equipment, call = request.runtime.context, request.tool_call
+        tools: Mapping[str, BoundTool] = equipment.tools if isinstance(equipment, Equipment) else {}
+        if call["name"] not in tools:
+            offered = ", ".join(tools) or "none"
+            return ToolMessage(
+                f"{call['name']} is not among the tools of this step; there are: {offered}",
+                tool_call_id=call["id"] or "",
+                name=call["name"],
+                status="error",
+            )
+        return await handler(request.override(tool=tools[call["name"]]))
+
+
+worker = create_agent(KeylessModel(), tools=[], middleware=[Equip()], context_schema=Equipment, name="worker")
+"""Compiled once; each call brings its ``Equipment`` as context."""
+
+
+async def carry_out(brief: Brief, equipment: Equipment) -> StepResult:
+    """Lets the worker do one step.
+
+    Args:
+        brief: The step, the tools offered for it and the results that it builds on.
+        equipment: The model and those tools.
+
+    Returns:
+        What became of it; ``id``, ``depends_on``, ``agents`` and ``tools`` are the caller's to fill in.
+
+    Raises:
+        ModelError: The model did not answer.
+    """
+    opening = HumanMessage(_told(brief), additional_kwargs={"brief": brief.model_dump(mode="json")})
+    state = await worker.ainvoke({"messages": [opening]}, context=equipment)
+    messages: Sequence[AnyMessage] = state["messages"]
+    calls = calls_of(messages, equipment.tools)
+    status, error = _outcome(messages[-1], calls)
+    text = messages[-1].text.strip()
+    return StepResult(
+        id="", text=brief.text, status=status, calls=calls, result=text if status == "done" else "", error=error or ""
+    )
+
+
+def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> tuple[Call, ...]:
+    """The tool calls of a worker's conversation, in order."""
+    answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+    calls = []
+    for message in messages:
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            answer, bound = answers.get(call["id"] or ""), tools.get(call["name"])
+            text = answer.text if answer else "no answer"
+            failed = answer is None or answer.status == "error"
+            artifact = answer.artifact if answer and isinstance(answer.artifact, dict) else {}
+            calls.append(
+                Call(
+                    agent=bound.agent if bound else "",
+                    tool=bound.id if bound else call["name"],
+                    args=call["args"],
+                    output="" if failed else text,
+                    error=text if failed else "",
+                    seconds=round(float(artifact.get("seconds") or 0.0), 3),
+                )
+            )
+    return tuple(calls)
+
+
+def _told(brief: Brief) -> str:
+    if not brief.inputs:
+        return brief.text
+    return f"{brief.text}\n\nResults of earlier steps:\n\n" + "\n\n".join(map(report, brief.inputs))
+
+
+def _outcome(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
+    """Whether the step was done: by the worker's own word, else by whether any call of it succeeded."""
+    declared = last.additional_kwargs.get("outcome")
+    if isinstance(declared, dict):
+        return ("needs_input" if declared.get("status") == "needs_input" else "failed"), last.text.strip()
+    if calls and all(call.error for call in calls):
+        return "failed", calls[-1].error
+    if not last.text.strip() and not calls:
+        return "failed", "the model gave neither a tool call nor an answer"
+    return "done", ""
+
+
+def _stopped(why: str) -> AIMessage:
+    return AIMessage(why, additional_kwargs={"outcome": {"status": "failed", "reason": why}})
+
+
+def _with_calls(message: BaseMessage, tools: Mapping[str, BoundTool]) -> BaseMessage:
+    """The message with a tool call that a small model wrote as JSON text, where it names a given tool."""
+    if not isinstance(message, AIMessage) or message.tool_calls or not (found := _JSON.search(message.text)):
+        return message
+    try:
+        written = json.loads(found.group())
+    except ValueError:
+        return message
+    name = written.get("name")
+    args = written.get("arguments", written.get("parameters", written.get("args")))
+    if name not in tools or not isinstance(args, dict):
+        return message
+    call = {"name": name, "args": args, "id": f"written_{message.id or name}", "type": "tool_call"}
+    return message.model_copy(update={"content": "", "tool_calls": [call]})

@@ -1,0 +1,20 @@
+"""The graphs that the LangGraph server serves; ``langgraph.json`` names them.
+
+The catalog is read once, from ``CALLSHEET_CATALOG``; a server without one does not start and says so.
+"""
+
+from __future__ import annotations
+
+from callsheet.graphs import load
+from callsheet.orchestrator.settings import Environment, Settings
+from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
+from callsheet.retrievers import AgentGraphRetriever
+
+_environment = Environment()
+_loaded = load(*_environment.catalogs())
+_retriever = AgentGraphRetriever.from_catalog(_loaded, embeddings=_environment.embeddings, index=_environment.index)
+
+supervisor = create_supervisor(_loaded, retriever=_retriever, settings=Settings(model=_environment.model)).compile(
+    name="supervisor"
+)
+retriever = create_retriever_app(_retriever).compile(name="retriever")

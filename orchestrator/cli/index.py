@@ -1,0 +1,45 @@
+"""``callsheet index``."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import click
+
+from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever
+
+
+@click.command()
+@common
+def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> None:
+    """Index a catalog: embeds what is new or changed, removes what is gone.
+
+    \b
+    Example:
+      callsheet index --catalog mcp.json
+    """
+    began = time.monotonic()
+    loaded = open_catalog(catalogs, yes=yes)
+    retriever = open_retriever(loaded, place, embeddings)
+    report: dict[str, Any] = {
+        "agents": len(loaded.catalog.agents),
+        "tools": len(loaded.catalog.tools),
+        "dependencies": sum(len(tool.depends_on) for tool in loaded.catalog.tools.values()),
+        "added": retriever.changes.added,
+        "updated": retriever.changes.updated,
+        "removed": retriever.changes.removed,
+        "seconds": round(time.monotonic() - began, 3),
+        "path": str(retriever.place or ""),
+        "problems": [
+            {"agent": problem.agent, "kind": problem.kind, "message": problem.message} for problem in loaded.problems
+        ],
+    }
+    if as_json:
+        click.echo(json.dumps(report, ensure_ascii=False))
+        return
+    click.echo(
+        "{agents} agents, {tools} tools, {dependencies} dependencies: {added} added, {updated} updated, "
+        "{removed} removed in {seconds} s\n{path}".format(**report)
+    )

@@ -1,0 +1,51 @@
+"""The command group, and how its errors end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from callsheet.graphs.errors import CallsheetError
+from callsheet.orchestrator.cli.ask import ask
+from callsheet.orchestrator.cli.index import index
+from callsheet.orchestrator.cli.retrieve import retrieve
+
+CALLERS_MISTAKE, INTERRUPTED = 2, 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="callsheet")
+def callsheet() -> None:
+    """Finds, for every step of a request, the agents and tools it needs, and lets workers do the steps.
+
+    \b
+    Example:
+      callsheet ask "What time is it in Tokyo when it is 9:30 in Berlin?" --catalog mcp.json
+    """
+
+
+for command in (ask, index, retrieve):
+    callsheet.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line and ends the process: 0 done, 1 negative, 2 the caller's mistake, 130 interrupted."""
+    try:
+        status = callsheet.main(arguments and list(arguments), prog_name="callsheet", standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(_said("interrupted", INTERRUPTED))
+    except KeyboardInterrupt:
+        sys.exit(_said("interrupted", INTERRUPTED))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(CALLERS_MISTAKE)
+    except (CallsheetError, ImportError) as error:
+        sys.exit(_said(f"error: {error}", CALLERS_MISTAKE))
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _said(message: str, status: int) -> int:
+    click.echo(message, err=True)
+    return status

@@ -1,0 +1,103 @@
+"""Options that several commands share, and what they open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from callsheet.graphs.errors import SettingsError
+from callsheet.orchestrator.settings import Environment
+
+if TYPE_CHECKING:
+    from callsheet.graphs import Loaded
+    from callsheet.retrievers import AgentGraphRetriever
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def common(command: Command) -> Command:
+    """``--catalog``, ``--index``, ``--embeddings``, ``--yes`` and ``--json``."""
+    environment = Environment()
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output and nothing else."),
+        click.option("--yes", is_flag=True, help="Agree to start the commands that a catalog names."),
+        click.option(
+            "--embeddings",
+            default=environment.embeddings,
+            metavar="NAME",
+            show_default=True,
+            help="minilm (embedded), or provider:model.",
+        ),
+        click.option(
+            "--index",
+            "place",
+            default=environment.index,
+            metavar="PLACE",
+            help="Folder of the index, or the address of `chroma run`.  [default: the user's cache]",
+        ),
+        click.option(
+            "--catalog",
+            "catalogs",
+            multiple=True,
+            metavar="PATH",
+            help="mcp.json, folder of manifests, callsheet.json or module:object; repeatable.  "
+            "[default: CALLSHEET_CATALOG]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def open_catalog(catalogs: tuple[str, ...], *, yes: bool) -> Loaded:
+    """Loads the catalogs, once their commands are agreed to, and says on standard error what was left out.
+
+    Raises:
+        SettingsError: No catalog was named, or its commands were not agreed to.
+    """
+    from callsheet.graphs import load
+    from callsheet.orchestrator.cli.consent import agreed
+
+    named = catalogs or Environment().catalogs()
+    if not named:
+        raise SettingsError("no catalog: give --catalog PATH, or set CALLSHEET_CATALOG")
+    agreed(named, yes=yes)
+    with status("Reading the catalog"):
+        loaded = load(*named)
+    for problem in loaded.problems:
+        click.echo(f"left out: {problem}", err=True)
+    return loaded
+
+
+def open_retriever(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> AgentGraphRetriever:
+    """A retriever over the catalog; shows a progress bar while texts are embedded."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from callsheet.retrievers import AgentGraphRetriever
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Indexing", total=None)
+        return AgentGraphRetriever.from_catalog(
+            loaded,
+            index=place,
+            embeddings=embeddings,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            **more,
+        )
+
+
+@contextmanager
+def status(what: str) -> Iterator[None]:
+    """A spinner on standard error while something lasts; nothing where that is no terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield

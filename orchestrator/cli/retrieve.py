@@ -1,0 +1,46 @@
+"""``callsheet retrieve``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever
+
+
+@click.command()
+@click.argument("query")
+@click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Agents at most.")
+@click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Tools at most, in all.")
+@click.option("--explain", is_flag=True, help="Say why: rank and score by meaning and by words, and what was cut.")
+@common
+def retrieve(
+    query: str,
+    agents: int,
+    tools: int,
+    catalogs: tuple[str, ...],
+    place: str | None,
+    embeddings: str,
+    *,
+    explain: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Find the agents and tools for QUERY.
+
+    \b
+    Example:
+      callsheet retrieve "convert 3 miles to km" -k 3 --explain --catalog manifests/
+    """
+    if not query.strip():
+        raise click.UsageError("the query is empty: say what is to be done")
+    retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings)
+    selection = retriever.select(query, agents=agents, tools=tools)
+    if as_json:
+        click.echo(json.dumps(selection.to_dict(trace=explain), ensure_ascii=False))
+    else:
+        from callsheet.orchestrator.cli.show import show_selection
+
+        show_selection(selection, explain=explain)
+    return 0 if selection.verdict == "found" else 1

@@ -1,0 +1,120 @@
+"""What a person sees: plan, picks, calls and answer; colours and rules only on a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from callsheet.retrievers import Selection, explain_tool
+
+_WIDEST, _LONGEST, _PIPED = 100, 300, 100
+_COLOURS = {"done": "green", "failed": "red", "needs_input": "yellow", "skipped": "bright_black"}
+
+
+def _console() -> Console:
+    probe = Console()
+    return Console(width=min(probe.width, _WIDEST) if probe.is_terminal else _PIPED, highlight=False)
+
+
+class Show:
+    """Prints what happens in a run, as it happens."""
+
+    def __init__(self) -> None:
+        self._console = _console()
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Prints one custom event of the supervisor; kinds that are not known here are passed over."""
+        match event.get("event"):
+            case "plan":
+                self._plan(event)
+            case "picked":
+                self._picked(event)
+            case "step":
+                self._step(event)
+
+    def answer(self, text: str, seconds: float) -> None:
+        """Prints the answer."""
+        title = f"Answer ({seconds:.1f} s)"
+        if self._console.is_terminal:
+            self._console.print(Panel(Text(text), title=title, title_align="left", border_style="green"))
+        else:
+            self._console.print(f"{title}\n{escape(text)}")
+
+    def _plan(self, plan: Mapping[str, Any]) -> None:
+        self._heading("Plan")
+        for step in plan["steps"]:
+            waits = f"  [bright_black](after {', '.join(step['depends_on'])})[/]" if step["depends_on"] else ""
+            self._console.print(f"  [bold]{escape(step['id'])}[/]  {escape(step['text'])}{waits}")
+        if plan.get("note"):
+            self._console.print(f"  [yellow]{escape(plan['note'])}[/]")
+
+    def _picked(self, event: Mapping[str, Any]) -> None:
+        again = f", attempt {event['attempt']}" if event["attempt"] > 1 else ""
+        self._heading(f"Step {event['step_id']}: picked{again}")
+        if event["selection"]["verdict"] == "nothing_fits":
+            self._console.print("  nothing in the catalog fits")
+            return
+        for agent in event["selection"]["agents"][:3]:
+            for tool in agent["tools"][:2]:
+                self._console.print(
+                    f"  [cyan]{escape(tool['id'])}[/]  [bright_black]{escape(event['why'][tool['id']])}[/]"
+                )
+
+    def _step(self, event: Mapping[str, Any]) -> None:
+        result = event["result"]
+        colour = _COLOURS[result["status"]]
+        self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]")
+        for call in result["calls"]:
+            arguments = escape(_short(json.dumps(call["args"], ensure_ascii=False)))
+            self._console.print(
+                f"  [cyan]{escape(call['tool'])}[/] {arguments}  [bright_black]{call['seconds']:.2f} s[/]"
+            )
+            said = call["error"] or call["output"]
+            style = "red" if call["error"] else ""
+            self._console.print(Padding(Text(f"-> {_short(said)}", style=style), (0, 0, 0, 4)))
+        if result["error"] and not any(call["error"] == result["error"] for call in result["calls"]):
+            self._console.print(Padding(Text(_short(result["error"]), style=colour), (0, 0, 0, 2)))
+
+    def _heading(self, text: str) -> None:
+        self._console.print(f"[bold]{text}[/]")
+
+
+def show_selection(selection: Selection, *, explain: bool) -> None:
+    """Prints a selection as a table; with ``explain`` also what was cut and what came next."""
+    console = _console()
+    if selection.verdict == "nothing_fits":
+        console.print(
+            "Nothing in the catalog fits well; the nearest are:" if selection.agents else "The catalog is empty."
+        )
+    table = Table(box=None, pad_edge=False, show_header=bool(selection.agents))
+    table.add_column("agent", style="bold", overflow="fold")
+    table.add_column("score", justify="right")
+    table.add_column("tool", style="cyan", overflow="fold")
+    table.add_column("why" if explain else "", style="bright_black")
+    for agent in selection.agents:
+        first = True
+        for tool in agent.tools:
+            why = explain_tool(tool.id, selection) if explain or len(tool.via) > 1 else ""
+            table.add_row(
+                escape(agent.id) if first else "", f"{agent.score:.2f}" if first else "", escape(tool.id), escape(why)
+            )
+            first = False
+        if not agent.tools:
+            table.add_row(escape(agent.id), f"{agent.score:.2f}", "", "")
+    console.print(table)
+    if explain:
+        for cut in selection.trace.cut[:5]:
+            console.print(f"cut: {escape(cut.id)} ({cut.score:.2f}): {escape(cut.reason)}", style="bright_black")
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -1,0 +1,244 @@
+"""What the nodes of the supervisor do; how they hang together is in ``supervisor.py``."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.config import get_stream_writer
+from langgraph.errors import NodeError
+from langgraph.runtime import get_runtime
+from langgraph.types import Overwrite, Send
+
+from callsheet.agents import (
+    BackgroundLoop,
+    Brief,
+    Equipment,
+    KeylessModel,
+    ModelError,
+    Offer,
+    Plan,
+    Prompts,
+    Step,
+    StepResult,
+    ToolRegistry,
+    carry_out,
+    chat_model,
+    decompose,
+    synthesize,
+)
+from callsheet.graphs import PlanError
+from callsheet.orchestrator.settings import Settings
+from callsheet.orchestrator.state import ChatInput, State, StepState
+from callsheet.retrievers import AgentGraphRetriever, explain_tool
+
+_LOOP = BackgroundLoop("callsheet-sync")
+
+
+def both_ways(node: Callable[[Any], Awaitable[Any]], name: str) -> RunnableLambda[Any, Any]:
+    """An asynchronous node that ``invoke`` can run too, on a loop of its own."""
+
+    def blocking(state: Any) -> Any:
+        return _LOOP.blocking(_awaited(node, state))
+
+    return RunnableLambda(blocking, node, name=name)
+
+
+async def _awaited(node: Callable[[Any], Awaitable[Any]], state: Any) -> Any:
+    return await node(state)
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes of one supervisor, with the objects that must stay out of the state.
+
+    Attributes:
+        retriever: Picks agents and tools.
+        registry: Makes callable what was picked.
+        defaults: What holds unless the run's context says otherwise.
+        models: Chat models given as objects, by role (``planner``, ``worker``, ``answer``).
+        prompts: The system prompts.
+    """
+
+    retriever: AgentGraphRetriever
+    registry: ToolRegistry
+    defaults: Settings
+    models: Mapping[str, BaseChatModel]
+    prompts: Prompts
+
+    def settings(self) -> Settings:
+        """What holds in the current run."""
+        given = get_runtime(Settings).context
+        return given.over(self.defaults) if isinstance(given, Settings) else self.defaults
+
+    def model(self, role: str) -> BaseChatModel | None:
+        """The chat model for a role in the current run: the context's, else the supervisor's own, else none."""
+        given, field = get_runtime(Settings).context, f"{role}_model"
+        chosen = (getattr(given, field) or given.model) if isinstance(given, Settings) else None
+        if chosen is None and role in self.models:
+            return self.models[role]
+        name = chosen or getattr(self.defaults, field) or self.defaults.model
+        return chat_model(name) if name else None
+
+    async def plan(self, state: ChatInput) -> dict[str, Any]:
+        """Decomposes the request; a new request of a conversation starts with a clean sheet."""
+        request = state["messages"][-1].text if state["messages"] else ""
+        settings = self.settings()
+        try:
+            plan = await decompose(
+                request, self.model("planner"), prompt=self.prompts.planner, max_steps=settings.max_steps
+            )
+        except PlanError as error:
+            plan = None
+            note = str(error)
+        update = {"run": uuid.uuid4().hex, "request": request, "results": Overwrite({}), "selections": Overwrite({})}
+        planned = plan.model_dump(mode="json") if plan else {"steps": [], "note": note}
+        get_stream_writer()({"event": "plan", **planned})
+        return {**update, "plan": planned}
+
+    def dispatch(self, state: State) -> dict[str, Any]:
+        """Marks the steps that cannot run because nothing that they wait for was done."""
+        if not state["plan"]["steps"]:
+            return {}
+        plan, results = _read(state)
+        skipped: dict[str, Any] = {}
+        while True:
+            known = {**results, **{i: StepResult(**r) for i, r in skipped.items()}}
+            lost = [step for step in plan.ready(self._finished(known)) if self._lost(step, known)]
+            if not lost:
+                return {"results": skipped}
+            for step in lost:
+                why = f"nothing that it waits for was done (step {', '.join(step.depends_on)})"
+                skipped[step.id] = _result(step, status="skipped", error=why)
+
+    def route(self, state: State) -> list[Send] | str:
+        """The next wave: every step whose dependencies are done; or the answer."""
+        if not state["plan"]["steps"]:
+            return "answer"
+        plan, results = _read(state)
+        wave = plan.ready(self._finished(results))
+        return [Send("step", self._step_state(state, step, results)) for step in wave] or "answer"
+
+    def _finished(self, results: Mapping[str, StepResult]) -> set[str]:
+        return {step_id for step_id, result in results.items() if not self._retriable(result)}
+
+    def _retriable(self, result: StepResult) -> bool:
+        """Whether a failed step is to be tried with other agents."""
+        return result.status == "failed" and not result.exhausted and result.attempts <= self.settings().replans
+
+    @staticmethod
+    def _lost(step: Step, results: Mapping[str, StepResult]) -> bool:
+        return bool(step.depends_on) and all(results[i].status != "done" for i in step.depends_on)
+
+    @staticmethod
+    def _step_state(state: State, step: Step, results: Mapping[str, StepResult]) -> StepState:
+        before = results.get(step.id)
+        tried = [call.agent for call in before.calls if call.error] or before.agents[:1] if before else []
+        return StepState(
+            run=state["run"],
+            step=step.model_dump(mode="json"),
+            inputs=[results[i].model_dump(mode="json") for i in step.depends_on],
+            tried=list(dict.fromkeys(tried)),
+            attempts=(before.attempts if before else 0) + 1,
+            selection={},
+            results={step.id: before.model_dump(mode="json")} if before else {},
+            selections={},
+        )
+
+    def retrieve(self, state: StepState) -> dict[str, Any]:
+        """Picks agents and tools for the step; those that failed at it before are left out."""
+        settings, step = self.settings(), Step(**state["step"])
+        selection = self.retriever.select(
+            step.text, agents=settings.agents, tools=settings.tools, without=tuple(state["tried"])
+        )
+        picked = selection.to_dict()
+        why = {tool.id: explain_tool(tool.id, selection) for tool in selection.tools}
+        event = {"event": "picked", "step_id": step.id, "attempt": state["attempts"], "selection": picked, "why": why}
+        get_stream_writer()(event)
+        return {"selection": picked, "selections": {step.id: picked}}
+
+    async def work(self, state: StepState) -> dict[str, Any]:
+        """Lets a worker do the step with what was picked."""
+        step, picked = Step(**state["step"]), state["selection"]
+        if picked["verdict"] == "nothing_fits":
+            why = "no agent or tool in the catalog fits this step"
+            before = state["results"].get(step.id) or _result(step, status="failed", error=why)
+            return self._report(step.id, {**before, "exhausted": True})
+        agents = tuple(agent["id"] for agent in picked["agents"])
+        tools = tuple(dict.fromkeys(tool["id"] for agent in picked["agents"] for tool in agent["tools"]))
+        base = StepResult(
+            id=step.id,
+            text=step.text,
+            depends_on=step.depends_on,
+            agents=agents,
+            tools=tools,
+            attempts=state["attempts"],
+        )
+        try:
+            done = await self._carried_out(step, state, tools)
+        except ModelError as error:
+            return self._report(step.id, base.model_copy(update={"status": "failed", "error": str(error)}))
+        found = {"status": done.status, "calls": done.calls, "result": done.result, "error": done.error}
+        return self._report(step.id, base.model_copy(update=found))
+
+    async def _carried_out(self, step: Step, state: StepState, tools: tuple[str, ...]) -> StepResult:
+        scores = {tool["id"]: tool["score"] for agent in state["selection"]["agents"] for tool in agent["tools"]}
+        ranked = sorted(tools, key=lambda tool: -scores[tool])
+        bound = self.registry.bind(ranked, state["run"])
+        names = {bound_tool.id: name for name, bound_tool in bound.items()}
+        offers = tuple(
+            Offer(name=name, tool=tool.id, score=scores[tool.id], sources=self._sources(tool.id, names))
+            for name, tool in bound.items()
+        )
+        inputs = tuple(StepResult(**result) for result in state["inputs"])
+        equipment = Equipment(
+            model=self.model("worker") or KeylessModel(),
+            tools=bound,
+            prompt=self.prompts.worker,
+            max_turns=self.settings().max_turns,
+        )
+        return await carry_out(Brief(text=step.text, offers=offers, inputs=inputs), equipment)
+
+    def _sources(self, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        """Which offered tools give a value for which parameter, by the catalog's dependencies."""
+        sources: dict[str, tuple[str, ...]] = {}
+        for edge in self.retriever.catalog.tool(tool).depends_on:
+            if edge.tool in names:
+                key = edge.parameter or ""
+                sources[key] = (*sources.get(key, ()), names[edge.tool])
+        return sources
+
+    @staticmethod
+    def _report(step_id: str, result: StepResult | dict[str, Any]) -> dict[str, Any]:
+        plain = result.model_dump(mode="json") if isinstance(result, StepResult) else result
+        get_stream_writer()({"event": "step", "step_id": step_id, "result": plain})
+        return {"results": {step_id: plain}}
+
+    def step_failed(self, state: StepState, error: NodeError) -> dict[str, Any]:
+        """What an error that nothing foresaw becomes: data, so that the other steps go on."""
+        step, why = Step(**state["step"]), f"{type(error.error).__name__}: {error.error}"
+        failed = _result(step, status="failed", error=why, attempts=state["attempts"], exhausted=True)
+        return self._report(step.id, failed)
+
+    async def answer(self, state: State) -> dict[str, Any]:
+        """Answers from the results, and ends the run's sessions."""
+        await self.registry.close_run(state["run"])
+        if not state["plan"]["steps"]:
+            return {"messages": [AIMessage(f"Nothing was done: {state['plan']['note']}.", name="supervisor")]}
+        plan, results = _read(state)
+        ordered = [results[step.id] for step in plan.steps]
+        text = await synthesize(state["request"], ordered, self.model("answer"), prompt=self.prompts.answer)
+        return {"messages": [AIMessage(text, name="supervisor")]}
+
+
+def _read(state: State) -> tuple[Plan, dict[str, StepResult]]:
+    return Plan(**state["plan"]), {i: StepResult(**result) for i, result in state["results"].items()}
+
+
+def _result(step: Step, **fields: Any) -> dict[str, Any]:
+    return StepResult(id=step.id, text=step.text, depends_on=step.depends_on, **fields).model_dump(mode="json")

@@ -1,0 +1,114 @@
+"""What a run can be told, and where a program finds its catalog."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def _shown(nodes: list[str], **more: Any) -> dict[str, Any]:
+    """Where Studio shows a setting."""
+    return {"langgraph_nodes": nodes, **more}
+
+
+class Settings(BaseModel):
+    """Options of one run; Studio and ``langgraph_sdk`` pass them as ``context``.
+
+    Attributes:
+        model: Chat model for planner, worker and answer, ``provider:model``; none works without any model.
+        planner_model: Another one for the planner.
+        worker_model: Another one for workers.
+        answer_model: Another one for the answer.
+        agents: How many agents are picked for a step.
+        tools: How many tools a worker gets at most.
+        max_steps: How many steps a plan may have.
+        replans: How many times a failed step is given to other agents.
+        max_turns: How many times a worker may ask its model.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str | None = Field(
+        default=None,
+        description="Chat model for planner, workers and answer, as provider:model; empty works without a model.",
+        json_schema_extra=_shown(["plan", "step", "answer"]),
+    )
+    planner_model: str | None = Field(
+        default=None, description="Another model for the plan.", json_schema_extra=_shown(["plan"])
+    )
+    worker_model: str | None = Field(
+        default=None, description="Another model for the workers.", json_schema_extra=_shown(["step"])
+    )
+    answer_model: str | None = Field(
+        default=None, description="Another model for the answer.", json_schema_extra=_shown(["answer"])
+    )
+    agents: int = Field(
+        default=5, ge=1, le=50, description="Agents picked for a step.", json_schema_extra=_shown(["step"])
+    )
+    tools: int = Field(
+        default=10, ge=1, le=128, description="Tools that a worker gets at most.", json_schema_extra=_shown(["step"])
+    )
+    max_steps: int = Field(
+        default=12, ge=1, le=50, description="Steps that a plan may have.", json_schema_extra=_shown(["plan"])
+    )
+    replans: int = Field(
+        default=1,
+        ge=0,
+        le=5,
+        description="Times that a failed step is given to other agents.",
+        json_schema_extra=_shown(["dispatch"]),
+    )
+    max_turns: int = Field(
+        default=8, ge=1, le=50, description="Times that a worker may ask its model.", json_schema_extra=_shown(["step"])
+    )
+
+    @field_validator("model", "planner_model", "worker_model", "answer_model")
+    @classmethod
+    def _empty_is_none(cls, name: str | None) -> str | None:
+        return (name or "").strip() or None
+
+    def over(self, defaults: Settings) -> Settings:
+        """The defaults with what was set here explicitly."""
+        return defaults.model_copy(update=self.model_dump(exclude_unset=True))
+
+
+class Environment(BaseSettings):
+    """What the environment says: each attribute is the variable ``CALLSHEET_`` with its name in capitals.
+
+    Attributes:
+        catalog: One or more catalogs, separated as in ``PATH``.
+        model: Chat model, ``provider:model``.
+        index: Folder of the index, or the address of ``chroma run``.
+        embeddings: Embedder, ``minilm`` or ``provider:model``.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="CALLSHEET_", extra="ignore", frozen=True)
+
+    catalog: str = ""
+    model: str | None = None
+    index: str | None = None
+    embeddings: str = "minilm"
+
+    def catalogs(self) -> tuple[str, ...]:
+        """The catalogs named; ``module:object`` keeps its colon."""
+        if not self.catalog.strip():
+            return ()
+        if Path(self.catalog).exists():
+            return (self.catalog,)
+        return tuple(_rejoined([part for part in self.catalog.split(os.pathsep) if part]))
+
+
+def _rejoined(parts: list[str]) -> list[str]:
+    """On systems whose path separator is a colon, ``module:object`` came apart; a path that exists did not."""
+    joined: list[str] = []
+    i = 0
+    while i < len(parts):
+        pair = ":".join(parts[i : i + 2])
+        whole = Path(parts[i]).exists() or i + 1 == len(parts) or Path(parts[i + 1]).exists() or "/" in parts[i]
+        joined.append(parts[i] if whole else pair)
+        i += 1 if whole else 2
+    return joined

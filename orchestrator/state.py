@@ -1,0 +1,96 @@
+"""What travels between the nodes: ids and plain values only, so that any checkpointer can keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from langchain_core.messages import AnyMessage
+from langgraph.graph.message import add_messages
+from typing_extensions import TypedDict
+
+
+def by_step(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Joins what steps report by their ids; the same report twice changes nothing."""
+    return {**before, **new}
+
+
+class ChatInput(TypedDict):
+    """What a caller sends: the conversation, whose last message is the request."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+class ChatOutput(TypedDict):
+    """What a caller gets.
+
+    Attributes:
+        messages: The conversation with the answer.
+        plan: The steps (``Plan`` as plain values).
+        results: Step id -> what became of it (``StepResult`` as plain values).
+    """
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    plan: dict[str, Any]
+    results: Annotated[dict[str, dict[str, Any]], by_step]
+
+
+class State(ChatOutput):
+    """The supervisor's own state.
+
+    Attributes:
+        run: Tells the sessions of this request from those of others.
+        request: What is asked, in plain text.
+        selections: Step id -> what the retriever picked for it.
+    """
+
+    run: str
+    request: str
+    selections: Annotated[dict[str, dict[str, Any]], by_step]
+
+
+class StepState(TypedDict):
+    """One step on its way through retrieve and work.
+
+    Attributes:
+        run: As in ``State``.
+        step: The ``Step`` as plain values.
+        inputs: The ``StepResult`` of each step that it depends on.
+        tried: Agents that failed at it before and are not picked again.
+        attempts: How many times it was sent out, this time included.
+        selection: What the retriever picked.
+        results: The result by step id, for the supervisor.
+        selections: The selection by step id, for the supervisor.
+    """
+
+    run: str
+    step: dict[str, Any]
+    inputs: list[dict[str, Any]]
+    tried: list[str]
+    attempts: int
+    selection: dict[str, Any]
+    results: Annotated[dict[str, dict[str, Any]], by_step]
+    selections: Annotated[dict[str, dict[str, Any]], by_step]
+
+
+class StepOutput(TypedDict):
+    """What a step gives back to the supervisor."""
+
+    results: Annotated[dict[str, dict[str, Any]], by_step]
+    selections: Annotated[dict[str, dict[str, Any]], by_step]
+
+
+class Query(TypedDict):
+    """Input of the retriever app."""
+
+    query: str
+
+
+class Picked(TypedDict):
+    """Output of the retriever app: the ``Selection`` as plain values, with its trace."""
+
+    selection: dict[str, Any]
+
+
+class RetrieverState(Query, Picked):
+    """State of the retriever app."""
