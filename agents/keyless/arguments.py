@@ -10,11 +10,12 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
 from referencing.exceptions import Unresolvable
 
+from callsheet.agents.keyless.context import Context
 from callsheet.agents.keyless.evidence import Pool
 from callsheet.agents.keyless.quantities import fill_quantities
 from callsheet.agents.keyless.readings import read
 from callsheet.agents.keyless.slots import slots_of
-from callsheet.agents.keyless.values import Context
+from callsheet.agents.keyless.values import apply
 from callsheet.agents.keyless.zones import fill_zones
 from callsheet.agents.plan import StepResult
 
@@ -53,7 +54,7 @@ def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()
     slots = slots_of(schema, about=about)
     done = tuple(given for given in inputs if given.status == "done")
     together = fill_zones(slots, pool) | fill_quantities(slots, pool, [read(given.result) for given in done])
-    args = Context(pool, done, slots, together).apply()
+    args = apply(Context(pool, done, slots, together))
     kept = {name: value for name, value in args.items() if _valid(name, value, schema)}
     ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
     return Filled(ordered, tuple(s.name for s in slots if s.required and s.name not in kept))

@@ -72,6 +72,17 @@ _TYPED = (
     Kind.SQL,
     Kind.QUOTED,
 )
+_CLASSES = {
+    "read": "read show get list search find look fetch describe query check display view open load retrieve lookup see"
+    " report count",
+    "write": "write save store put create add insert append update edit set modify rename move copy commit push stage"
+    " record replace book reserve schedule upload execute import install",
+    "convert": "convert turn transform translate calculate compute evaluate solve factor simplify summarise summarize",
+    "send": "send email mail notify forward post message",
+    "delete": "delete remove drop clear erase destroy purge",
+}
+_CLASS_OF = {word: name for name, said in _CLASSES.items() for word in said.split()}
+"""Verb -> what sort of act it is."""
 _GROUPS: dict[str, frozenset[str]] = {}
 for _group in _SYNONYMS:
     _stems = frozenset(map(stem, _group.split()))
@@ -136,11 +147,35 @@ def _weigh(brief: Brief, offer: Offer, schema: Mapping[str, Any], retrieved: flo
     needed = len(required) if isinstance(required, list) else 0
     open_ = [name for name in filled.missing if not offer.sources.get(name)]
     complete = 0.5 if not needed else 1 - len(open_) / needed
-    named = _agreement(brief.text, offer.tool.rsplit("/", 1)[-1])
+    named = _named(brief.text, offer.tool)
     described = _agreement(str(schema.get("description") or "")[:300], brief.text)
     used = _used(brief.text, filled.args)
-    score = retrieved + 1.2 * named + 0.5 * described + complete + used - (1.0 if open_ else 0.0)
-    return Candidate(offer, schema, filled, score, named > 0 or described > 0.2 or bool(needed and not open_))
+    score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + 0.8 * used
+    score -= 0.4 * bool(open_) + _discord(brief.text, offer.tool)
+    return Candidate(offer, schema, filled, score, named > 0 or described > 0.2 or (used > 0 and not open_))
+
+
+def _named(text: str, tool: str) -> float:
+    """How far a text says a tool's name: its verb counts as much as all its other words."""
+    owner, _, name = tool.rpartition("/")
+    names = list(words_of(name))
+    if len(names) > 1 and names[0] in words_of(owner):
+        names = names[1:]
+    verbs = [w for w in names if w in _CLASS_OF][:1]
+    others = [w for w in names if w not in verbs]
+    if not verbs or not others:
+        return _agreement(text, " ".join(names))
+    return 0.5 * _agreement(text, verbs[0]) + 0.5 * _agreement(text, " ".join(others))
+
+
+def _discord(text: str, tool: str) -> float:
+    """How far what a tool does goes against what the step orders; acting unasked counts most."""
+    does = next((w for w in words_of(tool.rsplit("/", 1)[-1]) if w in _CLASS_OF), "")
+    ordered = {_CLASS_OF[word] for word in map(str.lower, re.findall(r"[A-Za-z]+", text)[:2]) if word in _CLASS_OF}
+    answers = {"read", "convert"} if "read" in ordered else ordered
+    clash = 1.0 if does and ordered and _CLASS_OF[does] not in answers else 0.0
+    unasked = 0.8 if does and _CLASS_OF[does] == "write" and not _agreement(text, does) else 0.0
+    return clash + unasked
 
 
 def _agreement(text: str, name: str) -> float:

@@ -52,7 +52,10 @@ _ORDER = (
     r"\s+done|once\s+done|when\s+(?:that|this|it)(?:'s|\s+is)\s+(?:done|finished)|when\s+you(?:'re|\s+are)\s+done)\b"
 )
 _LAST = r"(?:and\s+)?(?:finally|lastly|last\s+of\s+all|at\s+the\s+end|in\s+the\s+end)\b"
-_ALSO = r"(?:and\s+also|as\s+well\s+as|also|plus|additionally|besides|in\s+addition|first(?:ly)?|second(?:ly)?|third(?:ly)?|and)\b"
+_ALSO = (
+    r"(?:and\s+also|as\s+well\s+as|also|plus|additionally|besides|in\s+addition|and"
+    r"|first(?:ly)?|second(?:ly)?|third(?:ly)?)\b"
+)
 _JOINT = re.compile(
     rf"(?:\s*,)?\s+(?:{_ORDER}|{_LAST}|{_ALSO})\s*,?\s*|\s*[,，、]\s*|\s+[-–—]\s+|\s*&\s+", re.IGNORECASE
 )

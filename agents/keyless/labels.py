@@ -8,7 +8,7 @@ from typing import Any
 
 from callsheet.agents.keyless.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.lexicon import FUNCTION_WORDS
-from callsheet.agents.keyless.slots import Slot, stem
+from callsheet.agents.keyless.slots import Slot, stem, words_of
 
 LABELS: dict[str, tuple[str, ...]] = {
     "name": ("named", "called", "name"),
@@ -40,7 +40,12 @@ _BARE_WELCOME = frozenset(
     """.split()
 )
 _WEAK = frozenset({"id", "value", "path", "number", "string", "key", "name", "type", "text", "names"})
-_BRIDGE = r"\s*(?:\([^)]*\)\s*)?(?::|=|is\b|are\b|of\b|as\b|set\s+to\b|named\b|called\b|should\s+be\b|being\b)?\s*(?:the\b\s*|an?\b\s*)?"
+_BRIDGE = (
+    r"\s*(?:\([^)]*\)\s*)?(?::|=|is\b|are\b|of\b|as\b|set\s+to\b|named\b|called\b|should\s+be\b|being\b)?"
+    r"\s*(?:the\b\s*|an?\b\s*)?"
+)
+_TELLING = frozenset({"type", "message", "title", "text", "description", "status", "kind", "role"})
+"""Last words that say what a value is whatever stands before them."""
 _ADJECTIVES = frozenset(
     """
     new old whole entire same other big small main first second third last next previous current full complete empty
@@ -51,15 +56,22 @@ _ADJECTIVES = frozenset(
 
 def labels_of(slot: Slot) -> tuple[str, ...]:
     """The words and phrases that may label a slot's value, the most telling first."""
+    head = slot.head.removesuffix("s")
+    whole = [" ".join(slot.words)] if len(slot.words) > 1 else []
+    if slot.head in _TELLING:
+        return tuple(dict.fromkeys([*whole, slot.head, *LABELS.get(head, ())]))
     strong = [w for w in slot.words if w not in _WEAK] or list(slot.words)
-    head = slot.head.removesuffix("s") if slot.head.endswith("s") else slot.head
-    own = [" ".join(slot.words)] if len(slot.words) > 1 else []
-    extra = [*LABELS.get(slot.head, ()), *LABELS.get(head, ())]
-    if len(slot.words) > 1 and slot.head in {"type", "message", "name", "title", "text", "description"}:
-        extra.append(slot.head)
-    for word in strong:
-        extra += LABELS.get(word, ())
-    return tuple(dict.fromkeys([*own, *strong, *(w.removesuffix("s") for w in strong), *extra]))
+    extra = [other for word in (slot.head, head, *strong) for other in LABELS.get(word, ())]
+    held = (
+        [words_of(slot.parent)[-1].removesuffix("s").replace("entitie", "entity")]
+        if slot.parent and head == "name"
+        else []
+    )
+    return tuple(dict.fromkeys([*whole, *strong, *(w.removesuffix("s") for w in strong), *extra, *held]))
+
+
+def _singular(word: str) -> str:
+    return word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
 
 
 def find_labelled(slot: Slot, pool: Pool) -> Any:

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 
 from callsheet.agents.keyless.evidence import Kind, Pool
 
-_FUNCTION = r"(?:sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|log10|log2|log|ln|exp|sqrt|cbrt|abs|pow|factorial|floor|ceil|round|gcd|lcm)"
-_TOKEN = rf"(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|\b{_FUNCTION}\b(?=\s*\()|\bpi\b|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\*\*|[-+*/^%=(),!×÷−·])"
+_FUNCTION = (
+    r"(?:sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|log10|log2|log|ln"
+    r"|exp|sqrt|cbrt|abs|pow|factorial|floor|ceil|round|gcd|lcm)"
+)
+_TOKEN = (
+    rf"(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|\b{_FUNCTION}\b(?=\s*\()|\bpi\b"
+    r"|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\*\*|[-+*/^%=(),!×÷−·])"
+)
 _RUN = re.compile(rf"{_TOKEN}(?:\s*{_TOKEN})*")
 _OPERATED = re.compile(rf"[\w)!]\s*(?:\*\*|[-+*/^%=×÷−·])\s*[-+]?\s*[\w(]|{_FUNCTION}\s*\(|\d!")
 _NUM = r"(-?\d+(?:\.\d+)?)"

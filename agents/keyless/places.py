@@ -8,16 +8,15 @@ from callsheet.agents.keyless.evidence import Kind, Pool
 from callsheet.agents.keyless.lexicon import NOT_VERBS
 from callsheet.agents.keyless.slots import Slot
 
-LANGUAGES: dict[str, str] = dict(
-    pair.split(":")
-    for pair in (
-        "arabic:ar bengali:bn bulgarian:bg catalan:ca chinese:zh croatian:hr czech:cs danish:da dutch:nl english:en "
-        "estonian:et finnish:fi french:fr german:de greek:el hebrew:he hindi:hi hungarian:hu icelandic:is indonesian:id "
-        "irish:ga italian:it japanese:ja korean:ko latin:la latvian:lv lithuanian:lt norwegian:no persian:fa polish:pl "
-        "portuguese:pt romanian:ro russian:ru serbian:sr slovak:sk slovenian:sl spanish:es swahili:sw swedish:sv thai:th "
-        "turkish:tr ukrainian:uk urdu:ur vietnamese:vi welsh:cy"
-    ).split()
-)
+_CODES = """
+    : arabic:ar bengali:bn bulgarian:bg catalan:ca chinese:zh croatian:hr czech:cs danish:da dutch:nl
+    english:en  estonian:et finnish:fi french:fr german:de greek:el hebrew:he hindi:hi hungarian:hu
+    icelandic:is  indonesian:id  irish:ga italian:it japanese:ja korean:ko latin:la latvian:lv
+    lithuanian:lt norwegian:no persian:fa polish:pl  portuguese:pt romanian:ro russian:ru serbian:sr
+    slovak:sk slovenian:sl spanish:es swahili:sw swedish:sv  thai:th  turkish:tr ukrainian:uk urdu:ur
+    vietnamese:vi welsh:cy
+"""
+LANGUAGES: dict[str, str] = {name: code for pair in _CODES.split() for name, _, code in (pair.partition(":"),)}
 """Languages and their ISO 639-1 codes."""
 
 _PLACES = ("city", "location", "place", "town", "address", "destination", "origin", "airport", "station", "region")

@@ -13,8 +13,10 @@ import Stemmer
 _DEEPEST = 6
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
 _LISTED = re.compile(
-    r"(?:one of|any of|either|allowed|valid|available|supported|possible|options?|choices|values)\b[^:.\n(]{0,40}?[:(]?\s*"
-    r"((?:['\"`]?[\w-]+(?: [\w-]+){0,2}['\"`]?(?:\s*(?:,|\||/|\bor\b)\s*(?:or\s+)?))+['\"`]?[\w-]+(?: [\w-]+){0,2}['\"`]?)",
+    r"(?:one of|any of|either|allowed|valid|available|supported|possible|options?|choices|values)\b"
+    r"[^:.\n(]{0,40}?[:(]?\s*"
+    r"((?:['\"`]?[\w-]+(?: [\w-]+){0,2}['\"`]?"
+    r"(?:\s*(?:,|\||/|\bor\b)\s*(?:or\s+)?))+['\"`]?[\w-]+(?: [\w-]+){0,2}['\"`]?)",
     re.IGNORECASE,
 )
 _STEMMER = Stemmer.Stemmer("english")
@@ -42,6 +44,7 @@ class Slot:
         spec: Its schema, references resolved.
         required: Whether a call must give it.
         about: The tool's name and description in one string.
+        parent: Name of the parameter that holds it, if it is nested.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Slot:
     spec: Mapping[str, Any] = field(hash=False)
     required: bool
     about: str = ""
+    parent: str = ""
 
     @property
     def description(self) -> str:
@@ -93,14 +97,14 @@ class Slot:
         return any(word in some or word.removesuffix("s") in some for word in self.words)
 
 
-def slots_of(schema: Mapping[str, Any], *, about: str = "") -> tuple[Slot, ...]:
+def slots_of(schema: Mapping[str, Any], *, about: str = "", parent: str = "") -> tuple[Slot, ...]:
     """The parameters of an object schema, required ones first, references resolved."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, Mapping):
         return ()
     needed = set(map(str, required)) if isinstance(required, list) else set()
     found = [
-        Slot(str(name), words_of(str(name)), _types(spec), spec, name in needed, about)
+        Slot(str(name), words_of(str(name)), _types(spec), spec, str(name) in needed, about, parent)
         for name, raw in properties.items()
         for spec in (resolve(raw, schema),)
     ]

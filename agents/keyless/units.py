@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 
 _TABLE = """
-millimeter: mm | centimeter: cm | decimeter: dm | meter: m | kilometer: km, kms | inch: in, " | foot: ft | yard: yd, yds
-mile: mi | nautical mile: nmi, nm | light year: ly | micrometer: um, µm, micron | nanometer | angstrom | furlong | fathom
-milligram: mg | microgram: ug, µg | gram: g | kilogram: kg, kgs, kilo | tonne: t, metric ton | pound: lb, lbs | ounce: oz
+millimeter: mm | centimeter: cm | decimeter: dm | meter: m | kilometer: km, kms | inch: in, " | foot: ft
+yard: yd, yds | mile: mi | nautical mile: nmi, nm | light year: ly | micrometer: um, µm, micron | nanometer | angstrom
+furlong | fathom
+milligram: mg | microgram: ug, µg | gram: g | kilogram: kg, kgs, kilo | tonne: t, metric ton | pound: lb, lbs
+ounce: oz
 stone: st | short ton | long ton | carat: ct | grain: gr
 celsius: c, C, centigrade, degree celsius, degree c | fahrenheit: f, F, degree fahrenheit, degree f
 kelvin: k, K, degree kelvin
 liter: l, L | milliliter: ml, mL | centiliter: cl | deciliter: dl | gallon: gal | quart: qt | pint: pt | cup
 fluid ounce: fl oz | tablespoon: tbsp | teaspoon: tsp | cubic meter: m3, m³ | cubic centimeter: cc, cm3, cm³
 cubic foot: ft3, ft³ | barrel: bbl
-square meter: m2, m², sqm, sq m | square kilometer: km2, km², sq km | square foot: ft2, ft², sq ft, sqft | square mile: sq mi
+square meter: m2, m², sqm, sq m | square kilometer: km2, km², sq km | square foot: ft2, ft², sq ft, sqft
+square mile: sq mi
 square inch: sq in | square yard: sq yd | hectare: ha | acre: ac | are
 second: s, sec, secs | minute: min, mins | hour: h, hr, hrs | day: d | week: wk | month | year: yr | decade
 century | millisecond: ms | microsecond | nanosecond: ns | fortnight
-kilometer per hour: km/h, kmh, kph | mile per hour: mph | meter per second: m/s | foot per second: ft/s, fps | knot: kn, kt
+kilometer per hour: km/h, kmh, kph | mile per hour: mph | meter per second: m/s | foot per second: ft/s, fps
+knot: kn, kt
 joule: J, j | kilojoule: kJ, kj | calorie: cal | kilocalorie: kcal | watt hour: wh | kilowatt hour: kwh, kWh | btu
 electron volt: ev, eV | watt: W, w | kilowatt: kW, kw | megawatt: MW, mw | horsepower: hp
 pascal: Pa, pa | kilopascal: kPa, kpa | hectopascal: hPa, hpa | megapascal: mpa, MPa | bar | atmosphere: atm | psi
