@@ -51,7 +51,7 @@ test: .venv/.demo .venv/.dev
 	@echo '== pytest';       pytest
 
 dev: .venv/.demo .venv/.dev
-	@LOG_LEVEL=$${LOG_LEVEL:-WARNING} CALLSHEET_CATALOG="$${CALLSHEET_CATALOG:-examples/demo/mcp.json}" \
+	@LOG_LEVEL=$${LOG_LEVEL:-WARNING} CALLSHEET_CATALOG="$${CALLSHEET_CATALOG:-examples/demo/mcp.json,examples.demo.toolkits:agents}" \
 	  langgraph dev --port $(PORT) --no-browser --no-reload
 
 pins: .venv/bin/uv

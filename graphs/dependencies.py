@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from callsheet.graphs.catalog import Catalog, Dependency, DependencyKind
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 _DIRECT_FIRST: Mapping[DependencyKind, int] = {
     DependencyKind.TOOL_DIRECTLY: 0,
@@ -41,6 +43,8 @@ def dependency_graph(catalog: Catalog) -> nx.MultiDiGraph[str]:
         A graph whose nodes are tool ids with the attribute ``core``, and whose edges carry ``kind``,
         ``parameter`` and ``reason``. Two tools may be joined by several edges.
     """
+    import networkx as nx
+
     graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     for tool in catalog.tools.values():
         graph.add_node(tool.id, core=tool.core)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, cast
-
-import networkx as nx
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from callsheet.graphs.catalog import Catalog
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 NodeKind = Literal["agent", "tool"]
 OwnershipGraph: TypeAlias = "nx.DiGraph[str]"
@@ -20,6 +21,8 @@ def ownership_graph(catalog: Catalog) -> OwnershipGraph:
     Returns:
         A graph whose nodes are ids with the attribute ``kind`` (``agent`` or ``tool``).
     """
+    import networkx as nx
+
     graph: OwnershipGraph = nx.DiGraph()
     for agent in catalog.agents:
         graph.add_node(agent.id, kind="agent")

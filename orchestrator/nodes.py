@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.config import get_stream_writer
-from langgraph.errors import NodeError
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite, Send
 
@@ -20,7 +20,6 @@ from callsheet.agents import (
     Brief,
     Equipment,
     KeylessModel,
-    ModelError,
     Offer,
     Plan,
     Prompts,
@@ -32,7 +31,7 @@ from callsheet.agents import (
     decompose,
     synthesize,
 )
-from callsheet.graphs import PlanError
+from callsheet.graphs import CallsheetError
 from callsheet.orchestrator.settings import Settings
 from callsheet.orchestrator.state import ChatInput, State, StepState
 from callsheet.retrievers import AgentGraphRetriever, explain_tool
@@ -93,9 +92,8 @@ class Nodes:
             plan = await decompose(
                 request, self.model("planner"), prompt=self.prompts.planner, max_steps=settings.max_steps
             )
-        except PlanError as error:
-            plan = None
-            note = str(error)
+        except (CallsheetError, ImportError) as error:
+            plan, note = None, str(error)
         update = {"run": uuid.uuid4().hex, "request": request, "results": Overwrite({}), "selections": Overwrite({})}
         planned = plan.model_dump(mode="json") if plan else {"steps": [], "note": note}
         get_stream_writer()({"event": "plan", **planned})
@@ -153,9 +151,12 @@ class Nodes:
     def retrieve(self, state: StepState) -> dict[str, Any]:
         """Picks agents and tools for the step; those that failed at it before are left out."""
         settings, step = self.settings(), Step(**state["step"])
-        selection = self.retriever.select(
-            step.text, agents=settings.agents, tools=settings.tools, without=tuple(state["tried"])
-        )
+        try:
+            selection = self.retriever.select(
+                step.text, agents=settings.agents, tools=settings.tools, without=tuple(state["tried"])
+            )
+        except Exception as error:  # noqa: BLE001 an embedder raises errors of its own; the step's result names them
+            return {"selection": {"error": f"nothing could be retrieved: {_words(error)}"}}
         picked = selection.to_dict()
         why = {tool.id: explain_tool(tool.id, selection) for tool in selection.tools}
         event = {"event": "picked", "step_id": step.id, "attempt": state["attempts"], "selection": picked, "why": why}
@@ -163,28 +164,30 @@ class Nodes:
         return {"selection": picked, "selections": {step.id: picked}}
 
     async def work(self, state: StepState) -> dict[str, Any]:
-        """Lets a worker do the step with what was picked."""
-        step, picked = Step(**state["step"]), state["selection"]
+        """Lets a worker do the step with what was picked; whatever goes wrong is a result, not an exception."""
+        step = Step(**state["step"])
+        try:
+            result = await self._worked(step, state)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # noqa: BLE001 one step must not take the others down with it
+            result = _result(step, status="failed", error=_words(error), attempts=state["attempts"], exhausted=True)
+        get_stream_writer()({"event": "step", "step_id": step.id, "result": result})
+        return {"results": {step.id: result}}
+
+    async def _worked(self, step: Step, state: StepState) -> dict[str, Any]:
+        picked = state["selection"]
+        if "error" in picked:
+            return _result(step, status="failed", error=picked["error"], attempts=state["attempts"], exhausted=True)
         if picked["verdict"] == "nothing_fits":
             why = "no agent or tool in the catalog fits this step"
             before = state["results"].get(step.id) or _result(step, status="failed", error=why)
-            return self._report(step.id, {**before, "exhausted": True})
+            return {**before, "exhausted": True}
         agents = tuple(agent["id"] for agent in picked["agents"])
         tools = tuple(dict.fromkeys(tool["id"] for agent in picked["agents"] for tool in agent["tools"]))
-        base = StepResult(
-            id=step.id,
-            text=step.text,
-            depends_on=step.depends_on,
-            agents=agents,
-            tools=tools,
-            attempts=state["attempts"],
-        )
-        try:
-            done = await self._carried_out(step, state, tools)
-        except ModelError as error:
-            return self._report(step.id, base.model_copy(update={"status": "failed", "error": str(error)}))
-        found = {"status": done.status, "calls": done.calls, "result": done.result, "error": done.error}
-        return self._report(step.id, base.model_copy(update=found))
+        done = await self._carried_out(step, state, tools)
+        known = {"agents": agents, "tools": tools, "attempts": state["attempts"]}
+        return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
 
     async def _carried_out(self, step: Step, state: StepState, tools: tuple[str, ...]) -> StepResult:
         scores = {tool["id"]: tool["score"] for agent in state["selection"]["agents"] for tool in agent["tools"]}
@@ -213,18 +216,6 @@ class Nodes:
                 sources[key] = (*sources.get(key, ()), names[edge.tool])
         return sources
 
-    @staticmethod
-    def _report(step_id: str, result: StepResult | dict[str, Any]) -> dict[str, Any]:
-        plain = result.model_dump(mode="json") if isinstance(result, StepResult) else result
-        get_stream_writer()({"event": "step", "step_id": step_id, "result": plain})
-        return {"results": {step_id: plain}}
-
-    def step_failed(self, state: StepState, error: NodeError) -> dict[str, Any]:
-        """What an error that nothing foresaw becomes: data, so that the other steps go on."""
-        step, why = Step(**state["step"]), f"{type(error.error).__name__}: {error.error}"
-        failed = _result(step, status="failed", error=why, attempts=state["attempts"], exhausted=True)
-        return self._report(step.id, failed)
-
     async def answer(self, state: State) -> dict[str, Any]:
         """Answers from the results, and ends the run's sessions."""
         await self.registry.close_run(state["run"])
@@ -232,12 +223,20 @@ class Nodes:
             return {"messages": [AIMessage(f"Nothing was done: {state['plan']['note']}.", name="supervisor")]}
         plan, results = _read(state)
         ordered = [results[step.id] for step in plan.steps]
-        text = await synthesize(state["request"], ordered, self.model("answer"), prompt=self.prompts.answer)
-        return {"messages": [AIMessage(text, name="supervisor")]}
+        try:
+            model, note = self.model("answer"), ""
+        except (CallsheetError, ImportError) as error:
+            model, note = None, f"\n\n(Put together without a model: {error})"
+        text = await synthesize(state["request"], ordered, model, prompt=self.prompts.answer)
+        return {"messages": [AIMessage(text + note, name="supervisor")]}
 
 
 def _read(state: State) -> tuple[Plan, dict[str, StepResult]]:
     return Plan(**state["plan"]), {i: StepResult(**result) for i, result in state["results"].items()}
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, CallsheetError) else f"{type(error).__name__}: {error}"
 
 
 def _result(step: Step, **fields: Any) -> dict[str, Any]:

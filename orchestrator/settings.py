@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +79,7 @@ class Environment(BaseSettings):
     """What the environment says: each attribute is the variable ``CALLSHEET_`` with its name in capitals.
 
     Attributes:
-        catalog: One or more catalogs, separated as in ``PATH``.
+        catalog: One or more catalogs, separated by commas.
         model: Chat model, ``provider:model``.
         index: Folder of the index, or the address of ``chroma run``.
         embeddings: Embedder, ``minilm`` or ``provider:model``.
@@ -94,21 +93,7 @@ class Environment(BaseSettings):
     embeddings: str = "minilm"
 
     def catalogs(self) -> tuple[str, ...]:
-        """The catalogs named; ``module:object`` keeps its colon."""
-        if not self.catalog.strip():
-            return ()
+        """The catalogs named."""
         if Path(self.catalog).exists():
-            return (self.catalog,)
-        return tuple(_rejoined([part for part in self.catalog.split(os.pathsep) if part]))
-
-
-def _rejoined(parts: list[str]) -> list[str]:
-    """On systems whose path separator is a colon, ``module:object`` came apart; a path that exists did not."""
-    joined: list[str] = []
-    i = 0
-    while i < len(parts):
-        pair = ":".join(parts[i : i + 2])
-        whole = Path(parts[i]).exists() or i + 1 == len(parts) or Path(parts[i + 1]).exists() or "/" in parts[i]
-        joined.append(parts[i] if whole else pair)
-        i += 1 if whole else 2
-    return joined
+            return (self.catalog,) if self.catalog else ()
+        return tuple(filter(None, map(str.strip, self.catalog.split(","))))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 
-from callsheet.agents import Prompts, ToolRegistry, worker
+from callsheet.agents import Prompts, ToolRegistry
 from callsheet.graphs import CatalogSource, load
 from callsheet.orchestrator.nodes import Nodes, both_ways
 from callsheet.orchestrator.settings import Settings
@@ -72,7 +72,7 @@ def create_supervisor(
 
     step = StateGraph(StepState, context_schema=Settings, output_schema=StepOutput)
     step.add_node("retrieve", nodes.retrieve)
-    step.add_node("work", both_ways(nodes.work, "work"), metadata={"worker": worker.name})
+    step.add_node("work", both_ways(nodes.work, "work"))
     step.add_edge(START, "retrieve")
     step.add_edge("retrieve", "work")
     step.add_edge("work", END)
@@ -80,7 +80,7 @@ def create_supervisor(
     supervisor = StateGraph(State, context_schema=Settings, input_schema=ChatInput, output_schema=ChatOutput)
     supervisor.add_node("plan", both_ways(nodes.plan, "plan"))
     supervisor.add_node("dispatch", nodes.dispatch)
-    supervisor.add_node("step", step.compile(name="step"), error_handler=nodes.step_failed)
+    supervisor.add_node("step", step.compile(name="step"))
     supervisor.add_node("answer", both_ways(nodes.answer, "answer"))
     supervisor.add_edge(START, "plan")
     supervisor.add_edge("plan", "dispatch")

@@ -15,13 +15,18 @@ from rich.text import Text
 
 from callsheet.retrievers import Selection, explain_tool
 
-_WIDEST, _LONGEST, _PIPED = 100, 300, 100
+_WIDEST, _LONGEST = 100, 180
 _COLOURS = {"done": "green", "failed": "red", "needs_input": "yellow", "skipped": "bright_black"}
 
 
 def _console() -> Console:
     probe = Console()
-    return Console(width=min(probe.width, _WIDEST) if probe.is_terminal else _PIPED, highlight=False)
+    return Console(width=min(probe.width, _WIDEST), highlight=False) if probe.is_terminal else _plain()
+
+
+def _plain() -> Console:
+    """For a pipe: lines are left as long as they are."""
+    return Console(width=_WIDEST, highlight=False, soft_wrap=True)
 
 
 class Show:
@@ -79,9 +84,15 @@ class Show:
             )
             said = call["error"] or call["output"]
             style = "red" if call["error"] else ""
-            self._console.print(Padding(Text(f"-> {_short(said)}", style=style), (0, 0, 0, 4)))
+            self._indented(f"-> {_short(said)}", style, 4)
         if result["error"] and not any(call["error"] == result["error"] for call in result["calls"]):
-            self._console.print(Padding(Text(_short(result["error"]), style=colour), (0, 0, 0, 2)))
+            self._indented(_short(result["error"]), colour, 2)
+
+    def _indented(self, text: str, style: str, by: int) -> None:
+        if self._console.is_terminal:
+            self._console.print(Padding(Text(text, style=style, overflow="fold"), (0, 0, 0, by)))
+        else:
+            self._console.print(f"{' ' * by}{escape(text)}")
 
     def _heading(self, text: str) -> None:
         self._console.print(f"[bold]{text}[/]")
