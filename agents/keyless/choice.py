@@ -28,8 +28,9 @@ _SYNONYMS = (
     "delete remove erase drop discard destroy",
     "create make add new open insert generate build",
     "add stage",
+    "switch checkout",
     "update edit modify change set alter",
-    "describe explain schema",
+    "describe explain schema columns structure",
     "status state stands",
     "length miles mile kilometers kilometres km meters metres feet foot inches inch yards cm mm",
     "mass weight kg kilograms kilogram pounds lb grams ounces",
@@ -125,7 +126,7 @@ def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Can
     allowed = [offer for offer in offers if not _forbidden(offer, brief.text)]
     best = max((offer.score for offer in allowed), default=0.0)
     found = [
-        _weigh(brief, offer, schema_of(tools[offer.name]), offer.score / best if best > 0 else 1.0 - rank / MOST)
+        _weigh(brief, offer, tools, offer.score / best if best > 0 else 1.0 - rank / MOST)
         for rank, offer in enumerate(allowed)
     ]
     return sorted(found, key=lambda candidate: -candidate.score)
@@ -141,7 +142,8 @@ def schema_of(function: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _weigh(brief: Brief, offer: Offer, schema: Mapping[str, Any], retrieved: float) -> Candidate:
+def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], retrieved: float) -> Candidate:
+    schema = schema_of(tools[offer.name])
     filled = fill(schema, brief.text, brief.inputs)
     required = schema.get("required")
     needed = len(required) if isinstance(required, list) else 0
@@ -149,8 +151,9 @@ def _weigh(brief: Brief, offer: Offer, schema: Mapping[str, Any], retrieved: flo
     complete = 0.5 if not needed else 1 - len(open_) / needed
     named = _named(brief.text, offer.tool)
     described = _agreement(str(schema.get("description") or "")[:300], brief.text)
-    used = _used(brief.text, filled.args)
+    used = _used(brief.text, [filled.args, *_source_args(brief, offer, filled, tools)])
     score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + 0.8 * used
+    score += 0.15 * min(len(filled.args), 3)
     score -= 0.4 * bool(open_) + _discord(brief.text, offer.tool)
     return Candidate(offer, schema, filled, score, named > 0 or described > 0.2 or (used > 0 and not open_))
 
@@ -186,7 +189,15 @@ def _agreement(text: str, name: str) -> float:
     return sum(word in said for word in wanted) / len(wanted) if wanted else 0.0
 
 
-def _used(text: str, args: Mapping[str, Any]) -> float:
+def _source_args(
+    brief: Brief, offer: Offer, filled: Filled, tools: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """What the sources of a tool's missing parameters would take of the text."""
+    named = {source for name in filled.missing for source in offer.sources.get(name, ())}
+    return [fill(schema_of(tools[name]), brief.text, brief.inputs).args for name in sorted(named & set(tools))]
+
+
+def _used(text: str, args: Any) -> float:
     """The share of the text's typed evidence that the arguments hold."""
     found = Pool.of(text).free(*_TYPED)
     held = " ".join(_flat(args))

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from callsheet.agents.keyless.spans import EMAIL, PATH, QUOTED, SQL, URL
+from callsheet.agents.keyless.units import UNITS
 
 
 class Kind(StrEnum):
@@ -67,13 +68,15 @@ _CLOCK = re.compile(
 )
 _PHONE = re.compile(r"\+\d[\d ()-]{6,}\d")
 _IDENTIFIER = re.compile(
-    r"\b[A-Z][A-Z0-9]{0,9}[-_]\d[\w-]*\b|\b[A-Z]{2,}\d{2,}\b|(?<!\w)#\d+\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"\b[A-Z]{1,3}\d+:[A-Z]{1,3}\d+\b|\b[A-Z][A-Z0-9]{0,9}[-_]\d[\w-]*\b|\b[A-Z]{2,}\d{2,}\b|(?<!\w)#\d+\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
     r"|\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|\b[A-Z]{2,}-[A-Z0-9]+\b|\b[a-z]+-\d+\b"
 )
 _NUMBER = re.compile(
     r"(?<![\w.])[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?:\s*(?P<times>k|thousand|million|billion)\b)?"
 )
 _TIMES = {"k": 1_000, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_NO_PATHS = frozenset({"and/or", "n/a", "he/she", "his/her", "either/or", "w/o", "yes/no", "true/false", "on/off"})
+_SPELLINGS = frozenset(spelling.lower() for spellings in UNITS.values() for spelling in spellings)
 _FENCE = re.compile(r"^```(?:\w*\n)?|```$|^['\"`“„«‘]|['\"`”»’“]$")
 
 
@@ -156,6 +159,13 @@ def _plain(pattern: re.Pattern[str]) -> Callable[[str, str], Found]:
     return find
 
 
+def _paths(rest: str, _text: str) -> Found:
+    for match in PATH.finditer(rest):
+        said = match.group().lower()
+        if said not in _NO_PATHS and said not in _SPELLINGS and not re.fullmatch(r"\d+/\d+", said):
+            yield match.group(), match.start(), match.end()
+
+
 def _json(rest: str, text: str) -> Found:
     decoder, position = json.JSONDecoder(), 0
     while match := re.compile(r"[\[{]").search(rest, position):
@@ -205,7 +215,7 @@ _FINDERS: tuple[tuple[Kind, Callable[[str, str], Found]], ...] = (
     (Kind.JSON, _json),
     (Kind.URL, _plain(URL)),
     (Kind.EMAIL, _plain(EMAIL)),
-    (Kind.PATH, _plain(PATH)),
+    (Kind.PATH, _paths),
     (Kind.DATETIME, _plain(_ISO_STAMP)),
     (Kind.DATE, _dates),
     (Kind.CLOCK, _clocks),

@@ -26,7 +26,7 @@ _EXTENSION = re.compile(r"\.[A-Za-z]\w{0,9}$")
 
 def typed(slot: Slot) -> bool:
     """Whether a slot takes a value of a known form."""
-    return any(fits(slot) for fits, _ in FORMATS)
+    return slot.textual and any(fits(slot) for fits, _ in FORMATS)
 
 
 def first(pool: Pool, *kinds: Kind) -> Any:

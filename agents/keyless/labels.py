@@ -21,6 +21,9 @@ LABELS: dict[str, tuple[str, ...]] = {
     "text": ("text", "saying", "that says", "containing", "content", "line", "with the words"),
     "body": ("body", "saying", "that says", "text", "message"),
     "observation": ("observation", "observing", "noting"),
+    "head": ("head", "first", "top"),
+    "tail": ("tail", "last"),
+    "variable": ("with respect to", "in terms of", "variable"),
     "count": ("count", "top", "first", "last", "at most"),
     "limit": ("limit", "top", "first", "at most", "up to"),
     "results": ("results", "top", "first", "at most"),
@@ -60,7 +63,8 @@ def labels_of(slot: Slot) -> tuple[str, ...]:
     whole = [" ".join(slot.words)] if len(slot.words) > 1 else []
     if slot.head in _TELLING:
         return tuple(dict.fromkeys([*whole, slot.head, *LABELS.get(head, ())]))
-    strong = [w for w in slot.words if w not in _WEAK] or list(slot.words)
+    words = slot.words[: slot.words.index("per")] if "per" in slot.words[1:] else slot.words
+    strong = [w for w in words if w not in _WEAK] or list(words)
     extra = [other for word in (slot.head, head, *strong) for other in LABELS.get(word, ())]
     held = (
         [words_of(slot.parent)[-1].removesuffix("s").replace("entitie", "entity")]
@@ -89,7 +93,7 @@ def _beside(slot: Slot, pool: Pool, label: str) -> Iterator[Any]:
         for start in dict.fromkeys([bridge.end() if bridge else match.end(), match.end() + 1]):
             item = pool.at(start)
             if item and _fits(slot, item):
-                yield pool.take(item)
+                yield _taken(slot, pool, item)
                 return
         if (
             slot.textual
@@ -104,16 +108,22 @@ def _beside(slot: Slot, pool: Pool, label: str) -> Iterator[Any]:
     if slot.numeric and set(slot.words) & COUNTED:
         for item in pool.free(Kind.NUMBER):
             if re.match(rf"\s*{_PIECES}\b", pool.text[item.end :], re.IGNORECASE):
-                yield pool.take(item)
+                yield _taken(slot, pool, item)
                 return
 
 
 def _fits(slot: Slot, item: Evidence) -> bool:
     if slot.numeric:
         return item.kind is Kind.NUMBER
-    if slot.textual:
-        return item.kind is not Kind.JSON
-    return False
+    if slot.head in {"id", "number", "code", "sku", "key"}:
+        return slot.textual and item.kind in {Kind.IDENTIFIER, Kind.NUMBER, Kind.QUOTED, Kind.PHONE}
+    return slot.textual and item.kind not in {Kind.JSON, Kind.EMAIL, Kind.URL, Kind.SQL}
+
+
+def _taken(slot: Slot, pool: Pool, item: Evidence) -> Any:
+    """A piece's value; a string parameter takes a number or a date as it is written."""
+    value = pool.take(item)
+    return pool.text[item.start : item.end].strip() if slot.textual and item.kind is Kind.NUMBER else value
 
 
 def _before(slot: Slot, pool: Pool, start: int, label: str) -> Any:
@@ -122,9 +132,9 @@ def _before(slot: Slot, pool: Pool, start: int, label: str) -> Any:
         if pool.is_used(item.start, item.end) or not _fits(slot, item) or item.end > start:
             continue
         if slot.numeric and re.fullmatch(r"[\s-]*%?[\s-]*", pool.text[item.end : start]):
-            return pool.take(item)
+            return _taken(slot, pool, item)
         if item.kind is Kind.QUOTED and re.fullmatch(r"\s*(?:as\s+(?:an?|the|its)\s+)?", pool.text[item.end : start]):
-            return pool.take(item)
+            return _taken(slot, pool, item)
     if slot.numeric or label not in _BARE_WELCOME:
         return None
     match = re.search(r"\b(?:the|in|of|from)\s+([A-Za-z][\w.-]*)\s+$", pool.bare[:start])
@@ -147,7 +157,8 @@ def _bare_after(slot: Slot, pool: Pool, label: str, start: int) -> str | None:
         return None
     if slot.head in {"id", "number", "code"} and not re.search(r"\d", word):
         return None
-    welcome = naming or label in _BARE_WELCOME or word[0].isupper() or re.search(r"[\d_/-]", word)
+    single = len(word) == 1 and slot.head in {"variable", "symbol"}
+    welcome = naming or single or label in _BARE_WELCOME or word[0].isupper() or re.search(r"[\d_/-]", word)
     if not welcome or word.lower() in _ADJECTIVES:
         return None
     pool.used.append(match.span())

@@ -57,7 +57,7 @@ def read(result: str) -> Reading:
         unit = _unit(data)
         said = _in_words(value)
         number = value if _is_number(value) else _last_number(said) if isinstance(value, str) else None
-        if number is None and isinstance(value, Mapping):
+        if number is None and key and isinstance(value, Mapping):
             number = read(json.dumps(value)).number
         return Reading(f"{said} {unit}".strip() if key and _is_number(value) else said, number, unit, data)
     return Reading(_in_words(data), None)

@@ -142,6 +142,8 @@ def _quoted(slot: Slot, context: Context) -> Any:
     """The quotations left, in order, when there is one for each required string without a type."""
     rivals = _loose(context)
     texts = context.pool.free(Kind.QUOTED)
+    if not texts and slot.says(*CONTENT) and len(rivals) == 1:
+        texts = context.pool.free(Kind.URL)
     return context.pool.take(texts[0]) if slot in rivals and len(texts) >= len(rivals) else None
 
 

@@ -1,0 +1,47 @@
+"""The answer without a model says what was found, and what was not done and why."""
+
+from __future__ import annotations
+
+from callsheet.agents.keyless import compose
+from callsheet.agents.plan import Status, StepResult
+
+
+def step(id_: str, text: str, result: str = "", status: Status = "done", error: str = "") -> StepResult:
+    return StepResult(id=id_, text=text, result=result, status=status, error=error)
+
+
+def test_done_steps_first_then_what_was_not_done() -> None:
+    said = compose(
+        "many things",
+        [
+            step("1", "ring the bell", status="failed", error="bell/ring failed: no rope"),
+            step("2", "multiply 6 by 7", '{"result": 42}'),
+            step("3", "refund it", status="needs_input", error="shop/refund needs order_id"),
+            step("4", "mail it", status="skipped", error="step 3 was not done"),
+        ],
+    )
+    assert said.splitlines() == [
+        "Multiply 6 by 7: 42",
+        "Failed: ring the bell: bell/ring failed: no rope",
+        "Needs your input: refund it: shop/refund needs order_id",
+        "Skipped: mail it: step 3 was not done",
+    ]
+
+
+def test_nothing_done_is_said() -> None:
+    assert compose("ring", []) == 'Nothing was done of "ring".'
+    assert compose("", []) == "Nothing was done."
+    failed = compose("ring", [step("1", "ring", status="failed", error="no rope")])
+    assert failed.splitlines() == ['Nothing was done of "ring".', "Failed: ring: no rope"]
+
+
+def test_json_in_words() -> None:
+    said = compose("", [step("1", "how warm is it?", '{"city": "Oslo", "temperature": 3}')])
+    assert said == "How warm is it? 3"
+    assert "rows" in compose("", [step("1", "list", '{"rows": 3, "columns": 4}')])
+
+
+def test_a_long_result_is_cut_and_says_so() -> None:
+    said = compose("", [step("1", "read a.txt", "x" * 10_000)])
+    assert len(said) < 3_000
+    assert "characters in all" in said

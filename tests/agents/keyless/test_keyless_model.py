@@ -1,0 +1,175 @@
+"""The rule-based chat model: driven by hand, and by the same agent loop as a language model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import StructuredTool
+
+from callsheet.agents.brief import Brief, Offer
+from callsheet.agents.keyless import KeylessModel, compose, split
+from callsheet.agents.plan import StepResult
+
+
+def tool(name: str, description: str, required: str, **properties: Any) -> dict[str, Any]:
+    specs = {key: {"type": spec} if isinstance(spec, str) else spec for key, spec in properties.items()}
+    parameters = {"type": "object", "properties": specs, "required": required.split()}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+LENGTH = {"type": "string", "enum": ["foot", "kilometer", "meter", "mile"]}
+CONVERT = tool(
+    "convert_length",
+    "Convert length between units.",
+    "value from_unit to_unit",
+    value="number",
+    from_unit=LENGTH,
+    to_unit=LENGTH,
+)
+READ = tool("read_file", "Read file from disk", "file_path", file_path="string")
+DELETE = tool("file_delete", "Delete a file", "file_path", file_path="string")
+WRITE = tool("write_file", "Write file to disk", "file_path text", file_path="string", text="string")
+REFUND = tool(
+    "refund_order", "Pay back an order", "order_id", order_id={"type": "string", "description": "Id of the order"}
+)
+LOOKUP = tool("find_order", "Find the order of a customer by e-mail", "email", email="string")
+LOGIN = tool("open_session", "Open a session", "")
+
+
+def offers(*tools: dict[str, Any], **sources: tuple[str, ...]) -> tuple[Offer, ...]:
+    names = [each["function"]["name"] for each in tools]
+    return tuple(
+        Offer(name=name, tool=f"agent/{name}", score=1 - rank / 50, sources=sources if rank == 0 else {})
+        for rank, name in enumerate(names)
+    )
+
+
+def ask(said: str, *tools: dict[str, Any], since: tuple[Any, ...] = (), **sources: tuple[str, ...]) -> AIMessage:
+    brief = Brief(text=said, offers=offers(*tools, **sources))
+    human = HumanMessage(said, additional_kwargs={"brief": brief.model_dump()})
+    answer = KeylessModel().bind_tools(list(tools)).invoke([human, *since])
+    assert isinstance(answer, AIMessage)
+    return answer
+
+
+def call_of(message: AIMessage) -> tuple[str, dict[str, Any]]:
+    (call,) = message.tool_calls
+    return call["name"], call["args"]
+
+
+def test_calls_the_tool_whose_arguments_have_evidence() -> None:
+    answer = ask("Convert 3 miles to km", READ, CONVERT)
+    assert call_of(answer) == ("convert_length", {"value": 3, "from_unit": "mile", "to_unit": "kilometer"})
+    assert answer.tool_calls[0]["id"] == "call_1"
+
+
+def test_answers_with_the_tools_output() -> None:
+    first = ask("Read a.txt", READ)
+    final = ask("Read a.txt", READ, since=(first, ToolMessage("hello", tool_call_id="call_1")))
+    assert final.content == "hello"
+    assert not final.tool_calls
+    assert "outcome" not in final.additional_kwargs
+
+
+def test_an_error_of_the_tool_is_a_failure() -> None:
+    first = ask("Read a.txt", READ)
+    final = ask("Read a.txt", READ, since=(first, ToolMessage("no such file", tool_call_id="call_1", status="error")))
+    assert final.additional_kwargs["outcome"]["status"] == "failed"
+    assert "no such file" in str(final.content)
+
+
+def test_a_missing_value_is_asked_for() -> None:
+    answer = ask("Refund my order", REFUND)
+    assert answer.additional_kwargs["outcome"] == {
+        "status": "needs_input",
+        "tool": "agent/refund_order",
+        "parameters": ["order_id"],
+    }
+    assert answer.content == ("agent/refund_order needs order_id (Id of the order): the request gives no value for it")
+
+
+def test_a_source_is_called_first_and_gives_the_value() -> None:
+    said = "Refund the order of ann@example.com"
+    first = ask(said, REFUND, LOOKUP, order_id=("find_order",))
+    assert call_of(first) == ("find_order", {"email": "ann@example.com"})
+    found = ToolMessage('{"order_id": "ORD-7", "total": 12}', tool_call_id="call_1", name="find_order")
+    second = ask(said, REFUND, LOOKUP, since=(first, found), order_id=("find_order",))
+    assert call_of(second) == ("refund_order", {"order_id": "ORD-7"})
+    assert second.tool_calls[0]["id"] == "call_2"
+
+
+def test_a_source_that_fails_leaves_the_value_missing() -> None:
+    said = "Refund the order of ann@example.com"
+    first = ask(said, REFUND, LOOKUP, order_id=("find_order",))
+    broken = ToolMessage("down", tool_call_id="call_1", name="find_order", status="error")
+    final = ask(said, REFUND, LOOKUP, since=(first, broken), order_id=("find_order",))
+    assert final.additional_kwargs["outcome"]["status"] == "needs_input"
+
+
+def test_what_must_run_first_runs_first() -> None:
+    answer = ask("Refund order ORD-551", REFUND, LOGIN, **{"": ("open_session",)})
+    assert call_of(answer) == ("open_session", {})
+
+
+@pytest.mark.parametrize("said", ["Show me a.txt", "Read a.txt", "What is in a.txt?"])
+def test_nothing_destructive_unasked(said: str) -> None:
+    assert "outcome" in ask(said, DELETE).additional_kwargs
+
+
+def test_destructive_when_the_step_says_so() -> None:
+    assert call_of(ask("Remove a.txt", READ, DELETE)) == ("file_delete", {"file_path": "a.txt"})
+
+
+def test_no_tool_fits() -> None:
+    assert ask("Sing me a song", CONVERT).additional_kwargs["outcome"]["status"] == "failed"
+    assert ask("Sing me a song").additional_kwargs["outcome"]["status"] == "failed"
+
+
+def test_needs_a_brief() -> None:
+    answer = KeylessModel().invoke("hello")
+    assert "brief" in str(answer.content)
+
+
+def test_same_words_same_answer() -> None:
+    assert call_of(ask("Convert 3 miles to km", READ, CONVERT)) == call_of(ask("Convert 3 miles to km", READ, CONVERT))
+
+
+def convert_length(value: float, from_unit: str, to_unit: str) -> str:
+    """Convert length between units."""
+    return f'{{"converted_value": {value * 1.609344}, "converted_unit": "{to_unit}", "from": "{from_unit}"}}'
+
+
+def convert_time(source_timezone: str, time: str, target_timezone: str) -> str:
+    """Convert time between timezones."""
+    return f'{{"target": {{"timezone": "{target_timezone}", "datetime": "17:30 after {time} {source_timezone}"}}}}'
+
+
+async def test_the_agent_loop_answers_the_whole_request(tmp_path: Path) -> None:
+    def write_file(file_path: str, text: str) -> str:
+        """Write file to disk."""
+        (tmp_path / file_path).write_text(text)
+        return f"File written successfully to {file_path}."
+
+    tools = [StructuredTool.from_function(function) for function in (convert_length, convert_time, write_file)]
+    agent = create_agent(KeylessModel(), tools)
+    given = tuple(Offer(name=each.name, tool=f"agent/{each.name}") for each in tools)
+    request = (
+        "Convert 26.2 miles to kilometres, find out what time it is in Tokyo when it is 9:30 in Berlin, "
+        "and write both results to trip.txt"
+    )
+    results: dict[str, StepResult] = {}
+    for step in split(request).steps:
+        brief = Brief(text=step.text, offers=given, inputs=tuple(results[i] for i in step.depends_on))
+        human = HumanMessage(step.text, additional_kwargs={"brief": brief.model_dump()})
+        final = (await agent.ainvoke({"messages": [human]}))["messages"][-1]
+        assert "outcome" not in final.additional_kwargs
+        results[step.id] = StepResult(id=step.id, text=step.text, depends_on=step.depends_on, result=str(final.text))
+    written = (tmp_path / "trip.txt").read_text().splitlines()
+    assert len(written) == 2
+    assert "42.16" in written[0]
+    assert "17:30" in written[1]
+    assert "42.16" in compose(request, list(results.values()))
