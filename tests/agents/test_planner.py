@@ -1,0 +1,105 @@
+"""Plans from models: what is accepted, what is repaired, what falls back to a single step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
+
+from callsheet.agents.plan import Plan, Step
+from callsheet.agents.planner import decompose
+from callsheet.graphs import PlanError
+
+REQUEST = "Convert 3 miles to km and write the result to a.txt"
+GOOD = [
+    {"id": "1", "text": "Convert 3 miles to km", "depends_on": []},
+    {"id": "2", "text": "write the result to a.txt", "depends_on": ["1"]},
+]
+
+
+class Planner(BaseChatModel):
+    """Gives these plans in order."""
+
+    plans: list[Any]
+    asked: list[Any] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "planner"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        return self
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        self.asked.append(messages)
+        plan = self.plans.pop(0)
+        if isinstance(plan, str):
+            message = AIMessage(plan)
+        else:
+            message = AIMessage("", tool_calls=[{"name": "PlanDraft", "args": {"steps": plan}, "id": "1"}])
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+async def test_a_good_plan_is_taken_as_it_is() -> None:
+    plan = await decompose(REQUEST, Planner(plans=[GOOD]))
+    assert [step.text for step in plan.steps] == ["Convert 3 miles to km", "write the result to a.txt"]
+    assert plan.steps[1].depends_on == ("1",)
+    assert plan.note == ""
+
+
+@pytest.mark.parametrize(
+    ("bad", "complaint"),
+    [
+        ([{"id": "1", "text": "convert", "depends_on": ["2"]}], "unknown step 2"),
+        (
+            [{"id": "1", "text": "convert", "depends_on": ["2"]}, {"id": "2", "text": "write", "depends_on": ["1"]}],
+            "in a circle",
+        ),
+        ([{"id": "1", "text": "convert"}, {"id": "1", "text": "write"}], "repeat the id 1"),
+        ([], "no steps"),
+        ([{"id": "1", "text": "Book a flight to Paris"}], "shares no word with the request"),
+        ("I would first convert the miles.", "not of the asked form"),
+        ([{"id": str(i), "text": "convert"} for i in range(13)], "13 steps"),
+    ],
+)
+async def test_a_plan_that_cannot_be_used_is_repaired_once(bad: Any, complaint: str) -> None:
+    model = Planner(plans=[bad, GOOD], asked=[])
+    plan = await decompose(REQUEST, model)
+    assert len(plan.steps) == 2
+    assert complaint in plan.note
+    assert complaint in model.asked[1][-1].text
+
+
+async def test_after_a_second_bad_plan_the_request_is_one_step_and_says_so() -> None:
+    plan = await decompose(REQUEST, Planner(plans=["no", "no"]))
+    assert [step.text for step in plan.steps] == [REQUEST]
+    assert plan.note.startswith("taken as a single step: the model's plan could not be used")
+
+
+async def test_without_a_model_rules_make_the_plan() -> None:
+    plan = await decompose(REQUEST)
+    assert [step.depends_on for step in plan.steps] == [(), ("1",)]
+
+
+async def test_rules_keep_the_bound_on_steps() -> None:
+    plan = await decompose(REQUEST, max_steps=1)
+    assert [step.text for step in plan.steps] == [REQUEST]
+    assert "at most 1" in plan.note
+
+
+@pytest.mark.parametrize("request_text", ["", "  \n "])
+async def test_an_empty_request_is_refused(request_text: str) -> None:
+    with pytest.raises(PlanError, match="empty"):
+        await decompose(request_text, Planner(plans=[GOOD]))
+
+
+def test_ready_steps_come_in_the_order_of_the_plan() -> None:
+    plan = Plan(steps=(Step(id="b", text="x", depends_on=("a",)), Step(id="a", text="y"), Step(id="c", text="z")))
+    assert [step.id for step in plan.ready(())] == ["a", "c"]
+    assert [step.id for step in plan.ready({"a"})] == ["b", "c"]
+    assert plan.ready({"a", "b", "c"}) == ()

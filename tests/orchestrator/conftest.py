@@ -1,0 +1,133 @@
+"""A model that says what it is told to, and a catalog of tools in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool, tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import Field
+
+from callsheet.agents.sources import load_reference
+from callsheet.graphs import Loaded, load
+
+Reply = AIMessage | Callable[[Sequence[BaseMessage]], AIMessage]
+
+
+class ScriptedModel(BaseChatModel):
+    """Gives the replies in order, or what a function makes of the messages; remembers what it was shown."""
+
+    replies: list[Any] = Field(default_factory=list)
+    shown: list[dict[str, Any]] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
+        kwargs.pop("ls_structured_output_format", None)
+        return self.bind(tools=[convert_to_openai_tool(t) for t in tools], **kwargs)
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        names = [t["function"]["name"] for t in kwargs.get("tools", [])]
+        self.shown.append({"messages": messages, "tools": names})
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        message = reply(messages) if callable(reply) else reply
+        if isinstance(message, Exception):
+            raise message
+        return ChatResult(generations=[ChatGeneration(message=message.model_copy())])
+
+
+def calls(name: str, /, **args: Any) -> AIMessage:
+    """A reply that calls one tool."""
+    return AIMessage("", tool_calls=[{"name": name, "args": args, "id": f"call_{name}"}])
+
+
+def planned(*steps: tuple[str, str, list[str]]) -> AIMessage:
+    """A reply that gives a plan."""
+    return calls("PlanDraft", steps=[{"id": i, "text": text, "depends_on": after} for i, text, after in steps])
+
+
+@pytest.fixture
+def scripted() -> type[ScriptedModel]:
+    return ScriptedModel
+
+
+@pytest.fixture
+def say() -> dict[str, Callable[..., AIMessage]]:
+    return {"calls": calls, "planned": planned}
+
+
+class Shop:
+    """Three agents of which every call is counted; ``broken`` names tools that fail."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+        self.broken: set[str] = set()
+
+    def _done(self, name: str, said: str) -> str:
+        self.called.append(name)
+        if name in self.broken:
+            raise RuntimeError(f"{name} is out of order")
+        return said
+
+    def agents(self) -> dict[str, list[BaseTool]]:
+        @tool
+        def weather_report(city: str) -> str:
+            """Tells the weather forecast of a city."""
+            return self._done("weather_report", f"sunny in {city}")
+
+        @tool
+        def city_weather(city: str) -> str:
+            """Gives the current weather of a city: forecast, rain, wind."""
+            return self._done("city_weather", f"rain in {city}")
+
+        @tool
+        def exchange_rate(currency: str) -> str:
+            """Looks up the exchange rate of a currency in euro."""
+            return self._done("exchange_rate", f"1 {currency} = 0.9 EUR")
+
+        @tool
+        def write_note(text: str) -> str:
+            """Writes a note with a text into the notebook."""
+            return self._done("write_note", f"noted: {text}")
+
+        @tool
+        def delete_note(title: str) -> str:
+            """Deletes a note from the notebook."""
+            return self._done("delete_note", f"deleted {title}")
+
+        return {
+            "meteo": [weather_report],
+            "skywatch": [city_weather],
+            "bank": [exchange_rate],
+            "notebook": [write_note, delete_note],
+        }
+
+    def loaded(self, monkeypatch: pytest.MonkeyPatch) -> Loaded:
+        """The agents as a catalog that can be called."""
+        import sys
+        from types import ModuleType
+
+        module = ModuleType("shop_of_the_tests")
+        module.agents = self.agents  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        return load(load_reference(f"{module.__name__}:agents"))
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture
+def catalog(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Loaded:
+    return shop.loaded(monkeypatch)

@@ -1,0 +1,261 @@
+"""The supervisor over a small catalog, with models that follow a script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import StateGraph
+
+from callsheet import Settings, create_supervisor
+from callsheet.orchestrator.state import by_step
+
+WEATHER, RATE, NOTE = "tell the weather of Oslo", "look up the rate of USD", "write a note with both"
+REQUEST = f"Please {WEATHER}, {RATE}, and {NOTE}"
+STEPS = (("1", WEATHER, []), ("2", RATE, []), ("3", NOTE, ["1", "2"]))
+
+
+def ask(app: Any, text: str = REQUEST, **more: Any) -> Any:
+    return app.invoke({"messages": [HumanMessage(text)]}, **more)
+
+
+@pytest.fixture
+def worker(scripted: Any, say: Any) -> Any:
+    """Calls the tool that the step is about, then repeats what it said."""
+    words = {"weather": ("weather_report", {"city": "Oslo"}), "rate": ("exchange_rate", {"currency": "USD"})}
+
+    def reply(messages: Any) -> AIMessage:
+        last = messages[-1]
+        if isinstance(last, ToolMessage):
+            return AIMessage(last.text)
+        told = last.text.splitlines()[0]
+        for word, (name, args) in words.items():
+            if word in told:
+                offered = model.shown[-1]["tools"]
+                return say["calls"](name if name in offered else "city_weather", **args)
+        return say["calls"]("write_note", text="both")
+
+    model = scripted(replies=[reply])
+    return model
+
+
+def test_gives_an_uncompiled_workflow_that_the_caller_compiles(catalog: Any) -> None:
+    workflow = create_supervisor(catalog)
+    assert isinstance(workflow, StateGraph)
+    nodes = set(workflow.compile().get_graph(xray=True).nodes)
+    assert {"plan", "dispatch", "step:retrieve", "step:work", "answer"} <= nodes
+
+
+def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
+    planner, answer = scripted(replies=[say["planned"](*STEPS)]), scripted(replies=[AIMessage("All done.")])
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, answer_model=answer).compile()
+    state = ask(app)
+    assert sorted(shop.called[:2]) == ["exchange_rate", "weather_report"]
+    assert shop.called[2:] == ["write_note"]
+    assert {i: r["status"] for i, r in state["results"].items()} == {"1": "done", "2": "done", "3": "done"}
+    assert state["messages"][-1].text == "All done."
+    told = answer.shown[0]["messages"][-1].text
+    assert "sunny in Oslo" in told
+    assert "0.9 EUR" in told
+    assert set(state) == {"messages", "plan", "results"}
+
+
+def test_a_step_is_told_the_results_that_it_depends_on(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
+    app = create_supervisor(catalog, planner_model=scripted(replies=[say["planned"](*STEPS)]), worker_model=worker)
+    ask(app.compile())
+    note = next(s["messages"][-1].text for s in worker.shown if s["messages"][-1].text.startswith(NOTE))
+    assert "sunny in Oslo" in note
+    assert "0.9 EUR" in note
+
+
+async def test_works_the_same_asynchronously(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
+    app = create_supervisor(catalog, planner_model=scripted(replies=[say["planned"](*STEPS)]), worker_model=worker)
+    state = await app.compile().ainvoke({"messages": [HumanMessage(REQUEST)]})
+    assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
+
+
+def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
+    settings = Settings(agents=1, tools=1)
+    planner = scripted(replies=[say["planned"](("1", RATE, []))])
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=settings).compile()
+    state = ask(app, RATE)
+    assert state["results"]["1"]["tools"] == ["bank/exchange_rate"]
+    assert {tuple(shown["tools"]) for shown in worker.shown} == {("exchange_rate",)}
+
+
+def test_a_call_to_a_tool_that_was_not_selected_is_refused(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    forger = scripted(replies=[say["calls"]("delete_note", title="everything"), AIMessage("I could not.")])
+    app = create_supervisor(catalog, worker_model=forger, settings=Settings(agents=1, tools=1, replans=0)).compile()
+    state = ask(app, RATE)
+    assert shop.called == []
+    result = state["results"]["1"]
+    assert result["status"] == "failed"
+    assert "delete_note is not among the tools of this step; there are: exchange_rate" in result["calls"][0]["error"]
+
+
+def test_a_tool_of_another_step_is_refused_too(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    def reply(messages: Any) -> AIMessage:
+        if isinstance(messages[-1], ToolMessage):
+            return AIMessage(messages[-1].text)
+        return say["calls"]("exchange_rate", currency="USD")
+
+    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", WEATHER, ["1"]))])
+    settings = Settings(agents=1, tools=1, replans=0)
+    app = create_supervisor(catalog, planner_model=planner, worker_model=scripted(replies=[reply]), settings=settings)
+    state = ask(app.compile(), f"{RATE} and {WEATHER}")
+    assert shop.called == ["exchange_rate"]
+    assert (state["results"]["1"]["status"], state["results"]["2"]["status"]) == ("done", "failed")
+
+
+def test_a_failed_step_loses_none_of_the_others(catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
+    shop.broken = {"exchange_rate"}
+    planner = scripted(replies=[say["planned"](*STEPS)])
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings(replans=0))
+    state = ask(app.compile())
+    assert [state["results"][i]["status"] for i in "123"] == ["done", "failed", "done"]
+    assert "agent 'bank', tool 'exchange_rate'" in state["results"]["2"]["error"]
+    assert "out of order" in state["messages"][-1].text
+
+
+def test_a_step_is_skipped_when_nothing_that_it_waits_for_was_done(
+    catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any
+) -> None:
+    shop.broken = {"exchange_rate"}
+    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]), ("3", "write a note", ["2"]))])
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings(replans=0))
+    state = ask(app.compile(), f"{RATE} and {NOTE}")
+    assert [state["results"][i]["status"] for i in "123"] == ["failed", "skipped", "skipped"]
+    assert "write_note" not in shop.called
+
+
+def test_a_failed_step_goes_to_another_agent_once(
+    catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any
+) -> None:
+    shop.broken = {"weather_report"}
+    planner = scripted(replies=[say["planned"](("1", WEATHER, []))])
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker).compile()
+    result = ask(app, WEATHER)["results"]["1"]
+    assert shop.called == ["weather_report", "city_weather"]
+    assert (result["status"], result["attempts"], result["result"]) == ("done", 2, "rain in Oslo")
+    assert "meteo" not in result["agents"]
+
+
+def test_replanning_is_bounded(catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
+    shop.broken = {"weather_report", "city_weather"}
+    planner = scripted(replies=[say["planned"](("1", WEATHER, []))])
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker).compile()
+    result = ask(app, WEATHER)["results"]["1"]
+    assert shop.called == ["weather_report", "city_weather"]
+    assert (result["status"], result["attempts"]) == ("failed", 2)
+
+
+def test_a_worker_that_never_ends_is_stopped(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    endless = scripted(replies=[lambda _: say["calls"]("exchange_rate", currency="USD")])
+    settings = Settings(max_turns=3, replans=0, agents=1, tools=1)
+    state = ask(create_supervisor(catalog, worker_model=endless, settings=settings).compile(), RATE)
+    assert shop.called == ["exchange_rate"] * 3
+    assert state["results"]["1"]["status"] == "failed"
+    assert "3 turns" in state["results"]["1"]["error"]
+
+
+def test_a_tool_call_written_as_text_is_understood(catalog: Any, shop: Any, scripted: Any) -> None:
+    written = AIMessage('```json\n{"name": "exchange_rate", "arguments": {"currency": "USD"}}\n```')
+    small = scripted(replies=[written, AIMessage("0.9")])
+    state = ask(create_supervisor(catalog, worker_model=small, settings=Settings(agents=1, tools=1)).compile(), RATE)
+    assert shop.called == ["exchange_rate"]
+    assert state["results"]["1"]["result"] == "0.9"
+
+
+def test_a_model_that_does_not_answer_is_data(catalog: Any, scripted: Any) -> None:
+    dead = scripted(replies=[lambda _: ConnectionError("no route to the provider")])
+    state = ask(create_supervisor(catalog, model=dead).compile(), RATE)
+    assert "no route to the provider" in state["plan"]["note"]
+    assert state["results"]["1"]["status"] == "failed"
+    assert "no route to the provider" in state["results"]["1"]["error"]
+    assert "no route to the provider" in state["messages"][-1].text
+
+
+def test_a_step_that_nothing_fits_says_so(catalog: Any) -> None:
+    state = ask(create_supervisor(catalog).compile(), "Bake a chocolate cake")
+    assert state["results"]["1"]["error"] == "no agent or tool in the catalog fits this step"
+
+
+def test_an_empty_request_is_answered(catalog: Any) -> None:
+    state = ask(create_supervisor(catalog).compile(), "  ")
+    assert state["plan"]["steps"] == []
+    assert "the request is empty" in state["messages"][-1].text
+
+
+def test_a_run_resumes_after_a_crash_between_waves(
+    catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from callsheet.orchestrator.nodes import Nodes
+
+    class PowerCut(BaseException):
+        """What no handler may swallow."""
+
+    real = Nodes.dispatch
+
+    def cut(self: Nodes, state: Any) -> Any:
+        if state["results"]:
+            raise PowerCut
+        return real(self, state)
+
+    workflow = create_supervisor(catalog, planner_model=scripted(replies=[say["planned"](*STEPS)]), worker_model=worker)
+    memory, config = InMemorySaver(), {"configurable": {"thread_id": "1"}}
+    with monkeypatch.context() as patch:
+        patch.setattr(Nodes, "dispatch", cut)
+        crashing = create_supervisor(
+            catalog, planner_model=scripted(replies=[say["planned"](*STEPS)]), worker_model=worker
+        ).compile(checkpointer=memory)
+        with pytest.raises(PowerCut):
+            ask(crashing, config=config)
+    assert sorted(shop.called) == ["exchange_rate", "weather_report"]
+    state = workflow.compile(checkpointer=memory).invoke(None, config)
+    assert shop.called[2:] == ["write_note"]
+    assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
+
+
+def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(
+    catalog: Any, scripted: Any, say: Any, worker: Any
+) -> None:
+    planner = scripted(replies=[say["planned"](*STEPS), say["planned"](("9", RATE, []))])
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker).compile(checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    assert set(ask(app, config=config)["results"]) == {"1", "2", "3"}
+    second = ask(app, RATE, config=config)
+    assert set(second["results"]) == {"9"}
+    assert len(second["messages"]) == 4
+
+
+def test_the_context_of_a_run_overrides_the_defaults(catalog: Any, worker: Any) -> None:
+    app = create_supervisor(catalog, worker_model=worker, settings=Settings(agents=3, tools=2)).compile()
+    assert len(ask(app, RATE)["results"]["1"]["tools"]) == 2
+    assert len(ask(app, RATE, context={"tools": 1})["results"]["1"]["tools"]) == 1
+
+
+def test_a_wrong_context_is_named(catalog: Any) -> None:
+    app = create_supervisor(catalog).compile()
+    with pytest.raises(ValueError, match="tools"):
+        ask(app, RATE, context={"tools": 0})
+
+
+def test_a_model_without_its_package_is_named_in_the_answer(catalog: Any) -> None:
+    state = ask(create_supervisor(catalog, model="nobody:nothing").compile(), RATE)
+    assert "nobody" in state["messages"][-1].text
+
+
+def test_custom_events_tell_plan_picks_and_results(catalog: Any, worker: Any) -> None:
+    app = create_supervisor(catalog, worker_model=worker).compile()
+    given = {"messages": [HumanMessage(RATE)]}
+    events = [chunk for _, chunk in app.stream(given, stream_mode="custom", subgraphs=True)]
+    assert [event["event"] for event in events] == ["plan", "picked", "step"]
+    assert events[1]["why"]["bank/exchange_rate"].startswith("score ")
+
+
+def test_the_reducer_is_idempotent() -> None:
+    once = by_step({}, {"1": {"status": "done"}})
+    assert by_step(once, {"1": {"status": "done"}}) == once
+    assert by_step(once, {"2": {"status": "failed"}}) == {**once, "2": {"status": "failed"}}
