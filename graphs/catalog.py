@@ -39,7 +39,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def __init__(self, **data: Any) -> None:
+    def __init__(self, /, **data: Any) -> None:
         try:
             super().__init__(**data)
         except ValidationError as error:
@@ -258,7 +258,8 @@ def _in_words(error: ValidationError, most: int = 3) -> str:
     for detail in details[:most]:
         cause = detail.get("ctx", {}).get("error")
         where = ".".join(map(str, detail["loc"]))
-        said.append(str(cause) if isinstance(cause, CatalogError) else f"{where}: {detail['msg']}")
+        message = str(cause) if isinstance(cause, CatalogError) else detail["msg"]
+        said.append(f"{where}: {message}" if where else message)
     if len(details) > most:
         said.append(f"and {len(details) - most} more")
     return "; ".join(said)

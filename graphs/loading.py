@@ -12,7 +12,7 @@ from typing import Any
 
 from callsheet.graphs.catalog import Agent, Catalog
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing, clean, read_servers
+from callsheet.graphs.mcp import DEEPEST, Problem, ServerConfig, agent_from_listing, clean, read_servers
 from callsheet.graphs.published import agent_of_toollinkos, agents_of_livemcpbench
 from callsheet.graphs.resolve import resolve
 
@@ -20,6 +20,7 @@ __all__ = ["CatalogSource", "Loaded", "Part", "Problem", "dump", "load", "server
 
 FORMAT = 1
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_OWN_LEVELS = 6  # from the document to a tool's fields; a manifest's entry is counted from the tool
 _TOOLLINKOS = ("core_tools.json", "regular_tools.json")
 
 
@@ -76,6 +77,9 @@ def load(*sources: CatalogSource) -> Loaded:
     if not sources:
         raise CatalogError("no catalog was named: give an mcp.json, a folder of manifests or module:object")
     parts = [_part(source) for source in sources]
+    _check_unique(
+        [(_label(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
+    )
     connections: dict[str, object] = {}
     for part in parts:
         connections.update(part.connections)
@@ -90,7 +94,7 @@ def load(*sources: CatalogSource) -> Loaded:
 
 def servers_in(source: str) -> Mapping[str, ServerConfig]:
     """The MCP servers that loading this source would start; empty for every other kind of source."""
-    path = Path(source).expanduser()
+    path = _path(source)
     if not path.is_file():
         return {}
     document = _parse(path)
@@ -132,7 +136,7 @@ def _part(source: CatalogSource) -> Part:
 
 
 def _read(name: str) -> Part:
-    path = Path(name).expanduser()
+    path = _path(name)
     if path.is_dir():
         return _folder(path)
     if path.is_file():
@@ -142,17 +146,25 @@ def _read(name: str) -> Part:
     raise CatalogError(f"no catalog at {name}: there is no such file or folder, and it is not module:object")
 
 
+def _path(name: str) -> Path:
+    try:
+        path = Path(name).expanduser()
+        path.is_dir()
+    except (OSError, RuntimeError) as error:
+        raise CatalogError(f"no catalog at {name[:80]!r}: it cannot be a path: {error.args[-1]}") from error
+    return path
+
+
 def _folder(folder: Path) -> Part:
     if all((folder / name).is_file() for name in _TOOLLINKOS):
-        agent, problems = agent_of_toollinkos(*(_parse(folder / name) for name in _TOOLLINKOS))
-        return Part((agent,), problems=problems)
+        return _toollinkos(folder)
     published = folder / "tools.json"
     if published.is_file() and isinstance(document := _parse(published), list):
         return _document(document, published)
     files = sorted(folder.glob("*.json"))
     if not files:
         raise CatalogError(f"{folder}: no manifest in this folder: it should hold one .json file an agent")
-    agents: list[Agent] = []
+    parts: list[tuple[str, Part]] = []
     problems_found: list[Problem] = []
     for file in files:
         try:
@@ -160,11 +172,40 @@ def _folder(folder: Path) -> Part:
         except CatalogError as error:
             problems_found.append(Problem(file.name, "malformed", str(error)))
             continue
-        agents.extend(part.agents)
+        parts.append((str(file), part))
         problems_found.extend(part.problems)
-    if not agents:
+    if not parts:
         raise CatalogError(f"{folder}: none of its {len(files)} files is a manifest: {problems_found[0].message}")
-    return Part(tuple(agents), problems=tuple(problems_found))
+    _check_unique(parts)
+    return Part(tuple(agent for _, part in parts for agent in part.agents), problems=tuple(problems_found))
+
+
+def _check_unique(parts: Sequence[tuple[str, Part]]) -> None:
+    holder: dict[str, str] = {}
+    for where, part in parts:
+        for agent in part.agents:
+            if agent.id in holder and holder[agent.id] != where:
+                raise CatalogError(
+                    f"agent {agent.id!r} is in {holder[agent.id]} and in {where}: rename one or leave one out"
+                )
+            holder[agent.id] = where
+
+
+def _toollinkos(folder: Path) -> Part:
+    for name in _TOOLLINKOS:
+        if not (folder / name).is_file():
+            raise CatalogError(
+                f"{folder / name} is missing: ToolLinkOS is read from {' and '.join(_TOOLLINKOS)} together"
+            )
+    agent, problems = agent_of_toollinkos(*(_parse(folder / name) for name in _TOOLLINKOS), str(folder))
+    return Part((agent,), problems=problems)
+
+
+def _own_form(agents: list[Any], path: Path) -> Catalog:
+    try:
+        return Catalog(**clean({"agents": agents}, deepest=DEEPEST + _OWN_LEVELS))
+    except CatalogError as error:
+        raise CatalogError(f"{path}: {error}") from error
 
 
 def _document(document: Any, path: Path) -> Part:
@@ -174,9 +215,9 @@ def _document(document: Any, path: Path) -> Part:
         case {"callsheet": version, "agents": list()}:
             if version != FORMAT:
                 raise CatalogError(f"{path}: format {version!r} is not known here; this program reads {FORMAT}")
-            return Part(Catalog(**clean({"agents": document["agents"]})).agents)
+            return Part(_own_form(document["agents"], path).agents)
         case list() if path.name in _TOOLLINKOS:
-            return _folder(path.parent)
+            return _toollinkos(path.parent)
         case list():
             agents, problems = agents_of_livemcpbench(document, str(path))
             return Part(agents, problems=problems)
@@ -216,6 +257,8 @@ def _parse(path: Path) -> Any:
         raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except json.JSONDecodeError as error:
         raise CatalogError(f"{path}: not valid JSON: {error.msg}, line {error.lineno} column {error.colno}") from error
+    except ValueError as error:
+        raise CatalogError(f"{path}: holds a number that is too long to be read") from error
     except RecursionError as error:
         raise CatalogError(f"{path}: nested too deeply to be a catalog") from error
     except OSError as error:

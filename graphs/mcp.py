@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from callsheet.graphs.catalog import Agent, Dependency, Tool
 from callsheet.graphs.errors import CatalogError
 
+DEEPEST = 100
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TRANSPORTS: Mapping[str, Literal["stdio", "http", "sse"]] = {
     "stdio": "stdio",
@@ -123,7 +124,7 @@ def _server(name: str, entry: object, where: str) -> ServerConfig:
     url = fields.get("url") or fields.get("serverUrl") or fields.get("httpUrl")
     if bool(url) == bool(fields.get("command")):
         raise CatalogError(f"{where}: server {name!r} needs either a 'command' or a 'url'")
-    if declared is not None and declared not in _TRANSPORTS:
+    if declared is not None and (not isinstance(declared, str) or declared not in _TRANSPORTS):
         raise CatalogError(f"{where}: server {name!r} has the unknown transport {declared!r}: use stdio, http or sse")
     transport = _TRANSPORTS[declared] if declared else ("http" if url else "stdio")
     if (transport == "stdio") == bool(url):
@@ -159,6 +160,7 @@ def agent_from_listing(
         The agent, and a problem for each entry that was left out. Dependencies may still name
         tools by their bare names: ``assemble`` resolves them.
     """
+    agent_id = clean(agent_id)
     kept: dict[str, Tool] = {}
     problems: list[Problem] = []
     for position, entry in enumerate(tools, 1):
@@ -189,7 +191,10 @@ def tool_from_entry(agent_id: str, entry: Any, position: int = 1) -> Tool:
     """
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
         raise CatalogError(f"entry {position} of the tools is not an object with a name: it is left out")
-    entry = clean(entry)
+    try:
+        entry = clean(entry)
+    except CatalogError as error:
+        raise CatalogError(f"tool {clean(entry['name'])!r}: {error}: it is left out") from error
     name, schema = entry["name"], entry.get("inputSchema")
     if schema is not None and not isinstance(schema, dict):
         raise CatalogError(f"tool {name!r}: inputSchema is not an object: it is left out")
@@ -223,14 +228,20 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def clean(value: Any) -> Any:
-    """The same value with lone surrogates replaced, which no UTF-8 sink would take."""
+def clean(value: Any, *, deepest: int = DEEPEST) -> Any:
+    """The same value with lone surrogates replaced, which no UTF-8 sink would take.
+
+    Raises:
+        CatalogError: Objects and lists are nested deeper than this, which would not survive being written again.
+    """
+    if deepest < 0:
+        raise CatalogError(f"nested more than {DEEPEST} levels deep")
     match value:
         case str():
             return value.encode("utf-8", "replace").decode("utf-8")
         case dict():
-            return {clean(key): clean(item) for key, item in value.items()}
+            return {clean(key): clean(item, deepest=deepest - 1) for key, item in value.items()}
         case list():
-            return [clean(item) for item in value]
+            return [clean(item, deepest=deepest - 1) for item in value]
         case _:
             return value

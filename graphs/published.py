@@ -39,10 +39,23 @@ def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple
 
 
 def agent_of_toollinkos(
-    core: Sequence[Mapping[str, Any]], regular: Sequence[Mapping[str, Any]]
+    core: Sequence[Mapping[str, Any]], regular: Sequence[Mapping[str, Any]], where: str
 ) -> tuple[Agent, tuple[Problem, ...]]:
-    """The one agent of ToolLinkOS's ``core_tools.json`` and ``regular_tools.json``."""
-    entries = [_entry(tool, core=True) for tool in core] + [_entry(tool, core=False) for tool in regular]
+    """The one agent of ToolLinkOS's ``core_tools.json`` and ``regular_tools.json``.
+
+    Raises:
+        CatalogError: A tool is not of the published form.
+    """
+    tools = [(tool, True) for tool in core] + [(tool, False) for tool in regular]
+    entries: list[dict[str, Any]] = []
+    for position, (tool, is_core) in enumerate(tools, 1):
+        try:
+            entries.append(_entry(tool, core=is_core))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise CatalogError(
+                f"{where}: entry {position} of ToolLinkOS's tools is not of the published form: "
+                f"{type(error).__name__}: {error}"
+            ) from error
     return agent_from_listing(TOOLLINKOS_AGENT, entries, name="ToolLinkOS")
 
 
