@@ -27,10 +27,16 @@ _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls"
     metavar="PROVIDER:NAME",
     help="Chat model for plan, workers and answer.  [default: CALLSHEET_MODEL; none works by rules]",
 )
+@click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 50), help="Agents for a step.")
+@click.option(
+    "--tools", default=10, show_default=True, type=click.IntRange(1, 128), help="Tools that a worker gets at most."
+)
 @common
 def ask(
     query: str,
     model: str | None,
+    agents: int,
+    tools: int,
     catalogs: tuple[str, ...],
     place: str | None,
     embeddings: str,
@@ -55,8 +61,9 @@ def ask(
 
     if model:
         chat_model(model)
+    settings = Settings(model=model, agents=agents, tools=tools)
     registry = ToolRegistry(loaded.catalog, loaded.connections)
-    workflow = create_supervisor(loaded, retriever=retriever, registry=registry, settings=Settings(model=model))
+    workflow = create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings)
     app = workflow.compile(name="supervisor")
     if as_json:
         state = _run(app, query, registry, lambda _: None)

@@ -13,7 +13,7 @@ from callsheet.orchestrator.cli.options import common, open_catalog, open_retrie
 
 @click.command()
 @common
-def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> None:
+def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> int:
     """Index a catalog: embeds what is new or changed, removes what is gone.
 
     \b
@@ -38,8 +38,9 @@ def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes:
     }
     if as_json:
         click.echo(json.dumps(report, ensure_ascii=False))
-        return
-    click.echo(
-        "{agents} agents, {tools} tools, {dependencies} dependencies: {added} added, {updated} updated, "
-        "{removed} removed in {seconds} s\n{path}".format(**report)
-    )
+    else:
+        click.echo(
+            "{agents} agents, {tools} tools, {dependencies} dependencies: {added} added, {updated} updated, "
+            "{removed} removed in {seconds} s\n{path}".format(**report)
+        )
+    return 0 if loaded.catalog.agents else 1

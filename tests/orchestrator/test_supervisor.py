@@ -248,9 +248,9 @@ def test_a_model_without_its_package_is_named_in_the_answer(catalog: Any) -> Non
 
 
 def test_custom_events_tell_plan_picks_and_results(catalog: Any, worker: Any) -> None:
-    app = create_supervisor(catalog, worker_model=worker).compile()
+    app: Any = create_supervisor(catalog, worker_model=worker).compile()
     given = {"messages": [HumanMessage(RATE)]}
-    events = [chunk for _, chunk in app.stream(given, stream_mode="custom", subgraphs=True)]
+    events: list[Any] = [chunk for _, chunk in app.stream(given, stream_mode="custom", subgraphs=True)]
     assert [event["event"] for event in events] == ["plan", "picked", "step"]
     assert events[1]["why"]["bank/exchange_rate"].startswith("score ")
 

@@ -1,0 +1,5 @@
+"""``python -m callsheet``."""
+
+from callsheet.orchestrator.cli.main import main
+
+main()
