@@ -184,9 +184,9 @@ def _check_unique(parts: Sequence[tuple[str, Part]]) -> None:
     holder: dict[str, str] = {}
     for where, part in parts:
         for agent in part.agents:
-            if agent.id in holder and holder[agent.id] != where:
+            if agent.id in holder:
                 raise CatalogError(
-                    f"agent {agent.id!r} is in {holder[agent.id]} and in {where}: rename one or leave one out"
+                    f"agent {agent.id!r} is in {holder[agent.id]} and again in {where}: rename one or leave one out"
                 )
             holder[agent.id] = where
 
@@ -197,7 +197,8 @@ def _toollinkos(folder: Path) -> Part:
             raise CatalogError(
                 f"{folder / name} is missing: ToolLinkOS is read from {' and '.join(_TOOLLINKOS)} together"
             )
-    agent, problems = agent_of_toollinkos(*(_parse(folder / name) for name in _TOOLLINKOS), str(folder))
+    core, regular = (_parse(folder / name) for name in _TOOLLINKOS)
+    agent, problems = agent_of_toollinkos(core, regular, str(folder))
     return Part((agent,), problems=problems)
 
 

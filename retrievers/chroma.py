@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +22,11 @@ from callsheet.retrievers.index import Changes, Hit, Node, Progress
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
+    from chromadb.api.types import GetResult
 
 _CHUNK = 256
 _LOCK_SECONDS = 600.0
+_OPENINGS = itertools.count(1)
 
 
 class ChromaIndex:
@@ -52,6 +55,7 @@ class ChromaIndex:
         self._name = re.sub(r"[^a-zA-Z0-9.-]+", "-", f"nodes-{embedder_name(embeddings)}-{recipe}").strip("-.")
         self.where = where
         self._folder = None if where is None or _is_url(where) else Path(where)
+        self._spelling = ""
         self._collection = self._open()
         self._ids: tuple[str, ...] = ()
         self._vectors = np.zeros((0, 1), np.float32)
@@ -113,11 +117,28 @@ class ChromaIndex:
         if not rows:
             self._ids, self._vectors = (), np.zeros((0, 1), np.float32)
             return
-        found = self._collection.get(where={"catalog": self._catalog}, include=["embeddings"])
+        found = self._embedded()
         position = {row: i for i, row in enumerate(found["ids"])}
         vectors = np.asarray(found["embeddings"], np.float32)[[position[row] for row in rows]]
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         self._ids, self._vectors = tuple(node.id for node in rows.values()), vectors
+
+    def _embedded(self) -> GetResult:
+        from chromadb.api.client import Client
+        from chromadb.errors import ChromaError
+
+        try:
+            return self._collection.get(where={"catalog": self._catalog}, include=["embeddings"])
+        except ChromaError:
+            if self._folder is None:
+                raise
+        # Another process has written here since Chroma read the vectors of this folder, and it keeps what it read for
+        # each spelling of a path: under a new one it reads again.
+        if isinstance(self._client, Client):
+            self._client.close()
+        self._spelling = "/." * next(_OPENINGS)
+        self._collection = self._open()
+        return self._collection.get(where={"catalog": self._catalog}, include=["embeddings"])
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -140,14 +161,17 @@ class ChromaIndex:
             lock.release()
 
     def _open(self) -> Collection:
+        from chromadb.errors import ChromaError
+
         try:
-            return self._client().get_or_create_collection(
+            self._client = self._connect()
+            return self._client.get_or_create_collection(
                 self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, ChromaError) as error:
             raise SettingsError(f"the index at {self.where} cannot be opened: {error}") from error
 
-    def _client(self) -> ClientAPI:
+    def _connect(self) -> ClientAPI:
         import chromadb
         from chromadb.config import Settings
 
@@ -161,7 +185,7 @@ class ChromaIndex:
             port = address.port or (443 if secure else 80)
             return chromadb.HttpClient(address.hostname or "localhost", port, ssl=secure, settings=settings)
         self._folder.mkdir(parents=True, exist_ok=True)
-        return chromadb.PersistentClient(self._folder, settings)
+        return chromadb.PersistentClient(f"{self._folder}{self._spelling}", settings)
 
 
 def _is_url(where: str | Path) -> bool:

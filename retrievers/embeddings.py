@@ -13,6 +13,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import SettingsError
+from callsheet.graphs.mcp import clean
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -57,7 +58,7 @@ class MiniLMEmbeddings(Embeddings):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """The texts' vectors as ``(n, 384) float32``, rows unit length."""
-        encodings = self._tokenizer.encode_batch([text or " " for text in texts])
+        encodings = self._tokenizer.encode_batch([clean(text) or " " for text in texts])
         by_length = sorted(range(len(encodings)), key=lambda i: len(encodings[i].ids))
         vectors = np.zeros((len(encodings), DIMENSION), np.float32)
         for start in range(0, len(by_length), _BATCH):
@@ -139,11 +140,12 @@ def embeddings_of(name: str, init: Callable[[str], Embeddings] | None = None) ->
 
 
 def embedder_name(embeddings: Embeddings) -> str:
-    """What tells the vectors of this embedder from those of another: its name, or its class and model."""
+    """What tells the vectors of this embedder from those of another: its name, or its class, model and dimensions."""
     name = getattr(embeddings, "name", None)
     if isinstance(name, str) and name:
         return name
     model = next(
         (m for a in ("model", "model_name", "model_id") if isinstance(m := getattr(embeddings, a, None), str)), ""
     )
-    return "-".join(filter(None, (type(embeddings).__name__, model)))
+    length = getattr(embeddings, "dimensions", None)
+    return "-".join(filter(None, (type(embeddings).__name__, model, str(length) if isinstance(length, int) else "")))

@@ -96,6 +96,11 @@ class VectorStoreIndex:
         return Changes(len(changed) - len(updated), len(updated), len(removed))
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """As in ``VectorIndex``; scores are the store's own relevance scores."""
-        found = self._store.similarity_search_with_relevance_scores(query, k=k)
+        """As in ``VectorIndex``; scores are the store's relevance scores, or its plain ones where it has no others."""
+        if k <= 0:
+            return []
+        try:
+            found = self._store.similarity_search_with_relevance_scores(query, k=k)
+        except NotImplementedError:
+            found = self._store.similarity_search_with_score(query, k=k)
         return [Hit(document.metadata["node"], float(score)) for document, score in found]

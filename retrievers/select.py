@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
@@ -15,8 +15,10 @@ from callsheet.graphs import (
     kind_of,
     owner,
     ownership_graph,
+    required,
     walk,
 )
+from callsheet.graphs.mcp import clean
 from callsheet.retrievers.agent_graph import PUBLISHED_WEIGHTS, agent_as_a_graph, agents_by_score
 from callsheet.retrievers.fusion import RRF_K, blend
 from callsheet.retrievers.index import Hit, VectorIndex
@@ -63,10 +65,21 @@ class SelectSettings:
 
     def __post_init__(self) -> None:
         for name in ("agents", "tools", "pool", "rrf_k"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
+            _check_at_least(1, name, getattr(self, name))
+        _check_at_least(0, "expand", self.expand)
+        _check_ids("without", self.without)
         if self.ranking not in ("scores", "agent_as_a_graph"):
             raise SettingsError(f"ranking must be 'scores' or 'agent_as_a_graph', not {self.ranking!r}")
+
+
+def _check_at_least(least: int, name: str, value: object) -> None:
+    if not isinstance(value, int) or value < least:
+        raise SettingsError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def _check_ids(name: str, value: object) -> None:
+    if isinstance(value, str):
+        raise SettingsError(f"{name} must be a sequence of agent ids, not the text {value!r}")
 
 
 @dataclass(slots=True)
@@ -128,6 +141,7 @@ class Selector:
             SettingsError: A setting is unknown or has a value that cannot work.
         """
         settings = self._changed(changes)
+        query = clean(query)
         dense = self._vectors.search(query, settings.pool) if query.strip() else []
         matches = self._lexical.search(query, settings.pool)
         blended = blend(dense, matches.hits, weight=settings.lexical_weight, coverage=matches.coverage)
@@ -147,7 +161,7 @@ class Selector:
             trace=Trace(
                 settings=asdict(settings),
                 coverage=matches.coverage,
-                nodes=self._evidence(nodes, dense, matches.hits),
+                nodes=self._evidence(nodes, dense, matches.hits, budget.taken),
                 cut=tuple(budget.cut.values()),
             ),
         )
@@ -182,9 +196,11 @@ class Selector:
 
         for tool in first:
             budget.offer(owner(self._graph, tool), with_required(tool))
-        for tool in first:
-            for reached in self._reached(tool, found, settings, direct=False):
-                budget.offer(owner(self._graph, tool), [reached])
+        for tool in (tool for tool in first if tool in budget.taken):
+            indirect = {reached.id: reached for reached in self._reached(tool, found, settings, direct=False)}
+            for reached in indirect.values():
+                needs = required(self.catalog, reached.id)
+                budget.offer(owner(self._graph, tool), [reached, *(indirect[t] for t in indirect if t in needs)])
         for agent, tools in own.items():
             if tools and not any(owner(self._graph, taken) == agent for taken in budget.taken):
                 budget.offer(agent, with_required(tools[0][0]))
@@ -221,7 +237,9 @@ class Selector:
         known = found.get(reached.tool)
         return PickedTool(reached.tool, known.score if known else 0.0, reached.path, required=reached.direct)
 
-    def _evidence(self, nodes: Sequence[Hit], dense: Sequence[Hit], lexical: Sequence[Hit]) -> tuple[Evidence, ...]:
+    def _evidence(
+        self, nodes: Sequence[Hit], dense: Sequence[Hit], lexical: Sequence[Hit], taken: Collection[str]
+    ) -> tuple[Evidence, ...]:
         by_meaning = {hit.id: (hit.score, rank) for rank, hit in enumerate(dense, 1)}
         by_words = {hit.id: (hit.score, rank) for rank, hit in enumerate(lexical, 1)}
         return tuple(
@@ -232,5 +250,6 @@ class Selector:
                 *by_meaning.get(hit.id, (None, None)),
                 *by_words.get(hit.id, (None, None)),
             )
-            for hit in nodes[:_TRACED]
+            for position, hit in enumerate(nodes)
+            if position < _TRACED or hit.id in taken
         )

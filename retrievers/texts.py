@@ -13,6 +13,7 @@ RECIPE = "r1"
 _MAX_PARAMETERS, _MAX_OUTPUTS, _MAX_SENTENCE, _MAX_WORDS = 12, 6, 400, 4000
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SERVER = re.compile(r"\b(mcp|server)\b", re.IGNORECASE)
+_KANA_MARKS = "\u3099\u309a"  # they tell one Japanese letter from another, as no accent does
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|[。！？\n]")
 
 
@@ -57,8 +58,9 @@ def first_sentence(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """The text in lower case without accents, width variants or ligatures."""
-    return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+    """The text in lower case without accents, width variants or ligatures; Korean and Japanese stay whole."""
+    apart = unicodedata.normalize("NFKD", text.casefold())
+    return unicodedata.normalize("NFC", "".join(c for c in apart if c in _KANA_MARKS or not unicodedata.combining(c)))
 
 
 def _plain(name: str) -> str:
