@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,6 +73,6 @@ def _valid(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
         Draft202012Validator({**shared, **spec}).validate(value)
     except ValidationError:
         return False
-    except (SchemaError, Unresolvable, RecursionError):
+    except (SchemaError, Unresolvable, RecursionError, re.error):
         return not isinstance(value, Mapping)
     return True

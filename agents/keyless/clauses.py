@@ -60,13 +60,15 @@ _JOINT = re.compile(
     rf"(?:\s*,)?\s+(?:{_ORDER}|{_LAST}|{_ALSO})\s*,?\s*|\s*[,，、]\s*|\s+[-–—]\s+|\s*&\s+", re.IGNORECASE
 )
 _LEAD = re.compile(
-    rf"^(?:[\s,;:.…]+|(?:{_ORDER}|{_LAST}|{_ALSO}|but|so|please|kindly|just|now|{_MARKER}(?=\s)"
+    rf"(?:[\s,;:.…]+|(?:{_ORDER}|{_LAST}|{_ALSO}|but|so|please|kindly|just|now|{_MARKER}(?=\s)"
     r"|(?:can|could|would|will)\s+you(?:\s+please)?)(?=[\s,]|$))",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(r"\s*,?\s+before\s+(?=(?:you\s+)?\w+)", re.IGNORECASE)
 _THEN_WORD = re.compile(rf"\b{_ORDER}", re.IGNORECASE)
 _LAST_WORD = re.compile(rf"\b{_LAST}", re.IGNORECASE)
+_AHEAD = 300
+"""How many characters after a connective are looked at."""
 _TAIL = " \t\n\r,;:.…。；，、-–—"
 
 
@@ -135,11 +137,11 @@ def _orders(request: str, masked: str, start: int, end: int) -> Iterator[Clause]
     for match in _JOINT.finditer(masked, start, end):
         if match.start() < begin:
             continue
-        joint = match.group()
-        if not _cuts(masked[begin : match.start()], joint, masked[match.end() : end]):
+        joint, right = match.group(), masked[match.end() : min(end, match.end() + _AHEAD)]
+        if not _cuts(masked[begin : match.start()], joint, right):
             continue
         yield from _clause(request, masked, begin, match.start(), link)
-        begin, link = match.end(), _link_of(joint + _lead_of(masked[match.end() : end]))
+        begin, link = match.end(), _link_of(joint + _lead_of(right))
     yield from _clause(request, masked, begin, end, link)
 
 
@@ -174,14 +176,14 @@ def _cuts(left: str, joint: str, right: str) -> bool:
         return may_open_order(after)
     if joint.strip() in {",", "，", "、"} and is_gerund_order(after):
         return True
-    return opens_order(after, strict=True)
+    return opens_order(after, strict=True, after_name=left.rstrip().endswith("¤"))
 
 
 def _strip_lead(text: str) -> tuple[str, int]:
     """The text without connectives and politeness at its start, and how much was taken."""
     position = 0
-    while match := _LEAD.match(text[position:]):
-        position += match.end()
+    while match := _LEAD.match(text, position):
+        position = match.end()
     while position < len(text) and text[position].isspace():
         position += 1
     return text[position:], position

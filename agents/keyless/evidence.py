@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -206,6 +207,8 @@ def _numbers(rest: str, _text: str) -> Found:
         times = match.group("times")
         digits = match.group().removesuffix(times or "").strip().replace(",", "").replace("−", "-")
         value = float(digits) * _TIMES.get((times or "").lower(), 1)
+        if not math.isfinite(value):
+            continue
         yield int(value) if value.is_integer() and "." not in digits else value, match.start(), match.end()
 
 

@@ -17,14 +17,14 @@ _ALL = re.compile(
     r"|\bbetween\s+(?:them|the)\b|\beverything\b",
     re.IGNORECASE,
 )
-_PLURAL = re.compile(r"\b(?:them|those|these|their)\b", re.IGNORECASE)
+_PLURAL = re.compile(r"\b(?:them|those|these|their)\b|\bwhich\s+(?:is|are|was|has|one|of)\b", re.IGNORECASE)
 _DUMMY_IT = re.compile(
     r"\bwhat\s+time\s+(?:is\s+)?it(?:\s+is)?\b|\bit(?:'s|\s+is|\s+was)\s+(?:¤|\d|about|now|noon|midnight|raining|sunny|time\b|true|possible)"
     r"|\bis\s+it\s+(?:raining|snowing|sunny|in\b|true|possible|¤|\d)|\bit\s+takes?\b|\bmake\s+sure\b",
     re.IGNORECASE,
 )
 _SINGULAR = re.compile(
-    r"\b(?:it|its|itself)\b"
+    r"\b(?:it|its|itself)\b|\bthe\s+(?:[\w-]+\s+){1,3}one\b"
     r"|\b(?:of|with|to|from|in|for|by|than|as|into|on|and|plus|minus|times|using)\s+(?:that|this)\b(?!\s+(?:is|it|the)\b)"
     r"|^\w+\s+(?:that|this)\b|\b(?:that|this)\s+(?:to|into|in|as|by|with|value|number|result|file|figure|amount|text"
     r"|list|page|report|answer|temperature|sum|total|date|time|one)\b",

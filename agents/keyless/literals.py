@@ -12,7 +12,7 @@ _FUNCTION = (
     r"|exp|sqrt|cbrt|abs|pow|factorial|floor|ceil|round|gcd|lcm)"
 )
 _TOKEN = (
-    rf"(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|\b{_FUNCTION}\b(?=\s*\()|\bpi\b"
+    rf"(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\d)|\b{_FUNCTION}\b(?=\s*\()|\bpi\b"
     r"|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\*\*|[-+*/^%=(),!×÷−·])"
 )
 _RUN = re.compile(rf"{_TOKEN}(?:\s*{_TOKEN})*")

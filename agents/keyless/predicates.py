@@ -30,7 +30,7 @@ _PASSIVE = re.compile(
     re.IGNORECASE,
 )
 _WANT = re.compile(
-    r"(?:i|we)(?:'d|\s+would|\s+also|\s+really)*\s*(?:want|need|like|wish|have)\b|let(?:'s|\s+(?:us|me))\b|you\s+(?:should|must)\b",
+    r"(?:i|we)(?:'d|\s+would|\s+also|\s+really)*\s*(?:want|need|like|wish|have\s+to)\b|let(?:'s|\s+(?:us|me))\b|you\s+(?:should|must)\b",
     re.IGNORECASE,
 )
 _OBJECT = re.compile(
@@ -38,6 +38,7 @@ _OBJECT = re.compile(
     r"|to|into|what|which|who|how|whether|if|when|where|why|as|for|at|on|in|with|from|about|only|no|everyone|everybody"
     r"|everything|one|two|three|four|five|six)\b|[¤\d#@$€£A-Z]",
 )
+_GREETING = re.compile(r"(?:hi|hello|hey|dear|thanks|thank\s+you)\b(?:\s+\w+){0,3}", re.IGNORECASE)
 _GERUND = re.compile(r"(\w{2,})ing\b")
 
 
@@ -52,12 +53,13 @@ def is_verb(word: str) -> bool:
     return lower in VERBS or lower in NOUN_OR_VERB or (lower.startswith("re") and lower[2:].lstrip("-") in VERBS)
 
 
-def opens_order(text: str, *, strict: bool = False) -> bool:
+def opens_order(text: str, *, strict: bool = False, after_name: bool = False) -> bool:
     """Whether a text begins as an order, a question or a wish.
 
     Args:
         text: A stretch without its connective.
         strict: Whether a word that is a noun as well counts only with an object after it.
+        after_name: Whether it follows a file name or a quotation, beside which a noun is unlikely.
     """
     text = text.lstrip()
     if _QUESTION.match(text) or _YES_NO.match(text) or _PASSIVE.match(text) or _WANT.match(text):
@@ -70,12 +72,12 @@ def opens_order(text: str, *, strict: bool = False) -> bool:
         return False
     if not is_verb(word) or re.match(r"\s+of\b", rest):
         return False
-    return not strict or word.lower() not in NOUN_OR_VERB or _has_object(rest)
+    return not strict or word.lower() not in NOUN_OR_VERB or after_name or _has_object(rest)
 
 
 def may_open_order(text: str) -> bool:
     """Whether a text after an unmistakable connective can be an order, known verb or not."""
-    if opens_order(text):
+    if opens_order(text) or re.match(r"\s*be\s+\w+(?:ed|en|n|t)\b", text):
         return True
     match = _WORD.match(text.lstrip())
     return match is not None and match.group().lower() not in NOT_VERBS
@@ -111,7 +113,7 @@ def is_context(text: str) -> bool:
 
 def is_pleasantry(text: str) -> bool:
     """Whether a clause asks for nothing."""
-    return text.lower().strip(" .!,?…") in PLEASANTRIES
+    return text.lower().strip(" .!,?…") in PLEASANTRIES or bool(_GREETING.fullmatch(text.strip(" .!,?…")))
 
 
 def is_statement(text: str) -> bool:

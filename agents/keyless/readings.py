@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -138,7 +139,9 @@ def numbers_in(text: str) -> Iterator[float | int]:
     """The plain numbers of a text; dates, times and identifiers are passed over."""
     for match in _NUMBER.finditer(text):
         digits = match.group().replace(",", "").replace("−", "-")
-        yield float(digits) if "." in digits or "e" in digits.lower() else int(digits)
+        value = float(digits)
+        if math.isfinite(value):
+            yield value if "." in digits or "e" in digits.lower() else int(digits)
 
 
 def _last_number(text: str) -> float | int | None:

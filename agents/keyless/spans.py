@@ -10,7 +10,7 @@ QUOTED = re.compile(
     re.DOTALL,
 )
 URL = re.compile(r"\b(?:https?|ftp|file|s3|data|mailto)://?[^\s<>\"'`，。；]*[^\s<>\"'`.,;:!?)\]，。；]")
-EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 PATH = re.compile(
     r"(?<![\w@.])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[\w.@+-]+[/\\])*[\w.@+-]*[\w@+-]"
     r"|(?<![\w@.])[\w.+-]*\w/(?:[\w.@+-]+/)*(?:[\w@+-][\w.@+-]*)?(?<![.])"
@@ -21,7 +21,7 @@ CLOCK = re.compile(
     r"|\b(?:noon|midnight)\b",
     re.IGNORECASE,
 )
-DECIMAL = re.compile(r"\d+(?:[.,]\d+)+")
+DECIMAL = re.compile(r"(?<!\d)\d+(?:[.,]\d+)+")
 BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
 ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Dr|Mr|Mrs|Ms|No|St)\.")
 SQL = re.compile(

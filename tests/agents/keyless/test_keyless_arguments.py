@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from callsheet.agents.keyless import Filled, fill
-from callsheet.agents.plan import StepResult
 
 
 def schema(required: str, /, **properties: Any) -> dict[str, Any]:
@@ -265,89 +264,3 @@ def test_developed(given: dict[str, Any], said: str, args: dict[str, Any], missi
 @pytest.mark.parametrize(("given", "said", "args", "missing"), HELD_OUT)
 def test_held_out(given: dict[str, Any], said: str, args: dict[str, Any], missing: tuple[str, ...]) -> None:
     assert fill(given, said) == Filled(args, missing)
-
-
-def done(id_: str, said: str, result: str) -> StepResult:
-    return StepResult(id=id_, text=said, result=result)
-
-
-MILES = done(
-    "1",
-    "Convert 26.2 miles to kilometres",
-    '{"original_value": 26.2, "converted_value": 42.164813, "converted_unit": "kilometer"}',
-)
-TOKYO = done(
-    "2",
-    "what time is it in Tokyo when it is 9:30 in Berlin",
-    '{"source": {"timezone": "Europe/Berlin", "datetime": "2026-01-05T09:30:00+01:00"}, '
-    '"target": {"timezone": "Asia/Tokyo", "datetime": "2026-01-05T17:30:00+09:00"}, "time_difference": "+8.0h"}',
-)
-
-
-def test_content_takes_one_line_per_input() -> None:
-    filled = fill(WRITE, "write both results to trip.txt", (MILES, TOKYO))
-    lines = filled.args["text"].splitlines()
-    assert filled.missing == ()
-    assert filled.args["file_path"] == "trip.txt"
-    assert "42.164813" in lines[0]
-    assert "17:30" in lines[1]
-    assert len(lines) == 2
-
-
-def test_numbers_come_from_inputs_and_text() -> None:
-    filled = fill(NUMBERS, "take the average of that and 10 km", (MILES,))
-    assert filled == Filled({"numbers": [42.164813, 10], "operation": "mean"}, ())
-
-
-def test_a_value_comes_from_an_input() -> None:
-    filled = fill(CONVERT, "convert that to feet", (MILES,))
-    assert filled == Filled({"value": 42.164813, "from_unit": "kilometer", "to_unit": "foot"}, ())
-
-
-def test_an_observation_comes_from_an_input() -> None:
-    said = "Store the answer as an entity named 'Tokyo call' of type 'meeting' with the Tokyo time as an observation"
-    entity = fill(ENTITIES, said, (TOKYO,)).args["entities"][0]
-    assert entity["name"] == "Tokyo call"
-    assert entity["entityType"] == "meeting"
-    assert len(entity["observations"]) == 1
-    assert "17:30" in entity["observations"][0]
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {},
-        {"properties": []},
-        {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "required": ["a"]},
-        {
-            "type": "object",
-            "properties": {"a": {"$ref": "#/$defs/A"}},
-            "$defs": {"A": {"$ref": "#/$defs/A"}},
-            "required": ["a"],
-        },
-        {"type": "object", "properties": {"a": 3}, "required": ["a"]},
-        {"type": "object", "properties": {"a": {"type": "nonsense", "enum": 5}}, "required": 7},
-        {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}, "required": ["a"]},
-    ],
-)
-def test_a_broken_schema_gives_a_sane_answer(broken: dict[str, Any]) -> None:
-    filled = fill(broken, "do something with 'a thing' and 3 apples")
-    assert isinstance(filled.args, dict)
-
-
-def test_references_and_null_unions() -> None:
-    given = {
-        "type": "object",
-        "properties": {
-            "where": {"$ref": "#/$defs/Where"},
-            "unit": {"anyOf": [{"enum": ["metric", "imperial"]}, {"type": "null"}]},
-        },
-        "required": ["where"],
-        "$defs": {"Where": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}},
-    }
-    assert fill(given, "Open data/x.json in metric") == Filled({"where": {"path": "data/x.json"}, "unit": "metric"}, ())
-
-
-def test_what_does_not_validate_is_missing() -> None:
-    given = schema("count", count={"type": "integer", "maximum": 10, "description": "How many"})
-    assert fill(given, "give me 50") == Filled({}, ("count",))

@@ -1,0 +1,97 @@
+"""A second round of requests, made up after the planner was written."""
+
+from __future__ import annotations
+
+import pytest
+
+from callsheet.agents.keyless import split
+
+REQUESTS: list[tuple[str, list[tuple[str, tuple[int, ...]]]]] = [
+    (
+        "Check the stock level of SKU-9917, reorder 50 units if it is below 20, and let the warehouse manager know.",
+        [
+            ("Check the stock level of SKU-9917", ()),
+            ("reorder 50 units if it is below 20", (1,)),
+            ("let the warehouse manager know", ()),
+        ],
+    ),
+    ("Tell me a joke", [("Tell me a joke", ())]),
+    (
+        "Find hotels in Rome under 100 euros, pick the best rated one and book it for 2 nights from 3 May",
+        [
+            ("Find hotels in Rome under 100 euros", ()),
+            ("pick the best rated one", (1,)),
+            ("book it for 2 nights from 3 May", (2,)),
+        ],
+    ),
+    ("Draft a reply to Tom's email, but do not send it", [("Draft a reply to Tom's email, but do not send it", ())]),
+    ("What's the weather in Oslo and Bergen tomorrow?", [("What's the weather in Oslo and Bergen tomorrow?", ())]),
+    (
+        "Pull the latest changes, run the linter and the tests, then merge the branch feature/cart into main",
+        [
+            ("Pull the latest changes", ()),
+            ("run the linter and the tests", ()),
+            ("merge the branch feature/cart into main", (2,)),
+        ],
+    ),
+    (
+        "Compare the prices of the iPhone 15 and the Pixel 8 and tell me which is cheaper",
+        [("Compare the prices of the iPhone 15 and the Pixel 8", ()), ("tell me which is cheaper", (1,))],
+    ),
+    (
+        "Read config.yaml; if the port is 8080 change it to 9090",
+        [("Read config.yaml", ()), ("if the port is 8080 change it to 9090", (1,))],
+    ),
+    ("Hi there! Could you please convert 5 kg to pounds? Thanks!", [("convert 5 kg to pounds?", ())]),
+    (
+        "Get the current temperature in Madrid, convert it to Fahrenheit, then round it",
+        [("Get the current temperature in Madrid", ()), ("convert it to Fahrenheit", (1,)), ("round it", (2,))],
+    ),
+    (
+        "Create a folder called reports and copy q1.xlsx, q2.xlsx and q3.xlsx into it",
+        [("Create a folder called reports", ()), ("copy q1.xlsx, q2.xlsx and q3.xlsx into it", (1,))],
+    ),
+    (
+        "I have 3 invoices overdue. Send a reminder to each client.",
+        [("I have 3 invoices overdue. Send a reminder to each client", ())],
+    ),
+    (
+        "Calculate 15% of 80, calculate 20% of 60, add the two results and save the total to sum.txt",
+        [
+            ("Calculate 15% of 80", ()),
+            ("calculate 20% of 60", ()),
+            ("add the two results", (1, 2)),
+            ("save the total to sum.txt", (3,)),
+        ],
+    ),
+    (
+        "Who won the 2018 World Cup, and where was it held?",
+        [("Who won the 2018 World Cup", ()), ("where was it held?", (1,))],
+    ),
+    (
+        "Rename the column 'a, b' to 'ab' in data.csv and sort the rows by ab",
+        [("Rename the column 'a, b' to 'ab' in data.csv", ()), ("sort the rows by ab", ())],
+    ),
+    (
+        "First back up the database, next upgrade the server, finally restart all services",
+        [("back up the database", ()), ("upgrade the server", (1,)), ("restart all services", (2,))],
+    ),
+    ("Before you deploy, run the smoke tests", [("Before you deploy, run the smoke tests", ())]),
+    (
+        "Schreibe eine E-Mail an Anna. Danach lösche die Datei.",
+        [("Schreibe eine E-Mail an Anna", ()), ("Danach lösche die Datei", ())],
+    ),
+    (
+        "Look at sales.csv and plot revenue by month and by region",
+        [("Look at sales.csv", ()), ("plot revenue by month and by region", ())],
+    ),
+    (
+        "The meeting notes must be translated into Spanish and then be sent to maria@example.es",
+        [("The meeting notes must be translated into Spanish", ()), ("be sent to maria@example.es", (1,))],
+    ),
+]
+
+
+@pytest.mark.parametrize(("request_", "expected"), REQUESTS)
+def test_steps(request_: str, expected: list[tuple[str, tuple[int, ...]]]) -> None:
+    assert [(step.text, tuple(map(int, step.depends_on))) for step in split(request_).steps] == expected
