@@ -44,7 +44,12 @@ async def call(agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: L
     scope = asyncio.timeout(limits.call)
     try:
         async with scope:
-            outcome = _outcome(agent_id, tool, await tool.ainvoke(_request(tool, args)), limits)
+            request = _request(tool, args)
+            if _is_async(tool):
+                answer = await tool.ainvoke(request)
+            else:
+                answer = await asyncio.wrap_future(_in_thread(lambda: tool.invoke(request)))
+            outcome = _outcome(agent_id, tool, answer, limits)
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
     return replace(outcome, seconds=monotonic() - began)
@@ -73,6 +78,7 @@ def _request(tool: BaseTool, args: Mapping[str, Any]) -> dict[str, Any]:
 def _in_thread(work: Callable[[], Any]) -> Future[Any]:
     """Runs work in a daemon thread, which a hung tool may keep for ever without holding up the exit."""
     future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
 
     def run() -> None:
@@ -85,9 +91,15 @@ def _in_thread(work: Callable[[], Any]) -> Future[Any]:
     return future
 
 
+def _is_async(tool: BaseTool) -> bool:
+    if isinstance(tool, StructuredTool):
+        return tool.coroutine is not None
+    return type(tool)._arun is not BaseTool._arun
+
+
 def _only_async(tool: BaseTool, error: Exception) -> bool:
     if isinstance(error, NotImplementedError):
-        return type(tool)._arun is not BaseTool._arun
+        return _is_async(tool)
     return isinstance(error, TypeError) and "No synchronous function" in str(error)
 
 

@@ -130,9 +130,10 @@ class ToolRegistry:
     def _refused(self, tool: Tool, connection: object, arguments: Mapping[str, Any]) -> Outcome | None:
         """Why a call is not even sent; None if it is."""
         if isinstance(connection, InProcess):
-            if tool.name not in connection.tools:
-                return failed(tool.agent, tool.name, "start", "the agent's connection does not hold this tool")
-        elif not isinstance(connection, ServerConfig):
+            if tool.name in connection.tools:
+                return None  # LangChain checks, and converts, the arguments of its own tools
+            return failed(tool.agent, tool.name, "start", "the agent's connection does not hold this tool")
+        if not isinstance(connection, ServerConfig):
             return failed(
                 tool.agent,
                 tool.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
 _START = "initialize"
-_SHORTEST_SECRET, _GOODBYE, _MOST_PAGES = 6, 4.0, 200
+_SHORTEST_SECRET, _LONGEST, _GOODBYE, _MOST_PAGES = 6, 4_000, 4.0, 200
 
 
 class Session:
@@ -101,6 +101,12 @@ class Session:
                 return tools, client
             seen.add(cursor)
 
+    def hidden(self, text: str) -> str:
+        """The text without the secrets that the server was given."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
     def retire(self) -> None:
         """Takes no new calls and ends with the last one under way."""
         self.retired = True
@@ -127,6 +133,10 @@ class Session:
     def gone(self) -> bool:
         """Whether the connection and any process are gone."""
         return self._owner.done()
+
+    def when_gone(self, tell: Callable[[Session], object]) -> None:
+        """Calls back once the connection and any process are gone."""
+        self._owner.add_done_callback(lambda _: tell(self))
 
     async def ended(self) -> None:
         """Waits until the connection and any process are gone."""
@@ -182,7 +192,7 @@ class Session:
         from mcp import MCPError
 
         if isinstance(error, Fault):
-            return Fault(error.kind, self._hidden(str(error)), unsent=error.unsent)
+            return Fault(error.kind, self.hidden(str(error)), unsent=error.unsent)
         leaf = _leaf(error)
         child = self._child
         if child is not None and child.fault is not None:
@@ -190,13 +200,15 @@ class Session:
             return Fault(child.fault.kind, str(child.fault))
         if not isinstance(leaf, MCPError):
             self.retire()
-            return await self._broken(f"{type(leaf).__name__}: {leaf}", doing)
+            return await self._broken(f"{type(leaf).__name__}: {leaf}"[:_LONGEST], doing)
         if (child is not None and child.ended) or leaf.message == "Connection closed":
             return await self._broken("the connection was closed", doing)
         if leaf.message == "Session terminated":
             self.retire()
             return Fault("crash", "the server has forgotten this session", unsent=True)
-        return Fault("protocol", self._hidden(f"the server answered {doing} with error {leaf.code}: {leaf.message}"))
+        return Fault(
+            "protocol", self.hidden(f"the server answered {doing} with error {leaf.code}: {leaf.message}"[:_LONGEST])
+        )
 
     async def _broken(self, what: str, doing: str) -> Fault:
         if self._child is not None and self._child.ended:
@@ -209,12 +221,7 @@ class Session:
 
     def _said(self, what: str) -> str:
         words = self._child.last_words if self._child is not None else ""
-        return self._hidden(f"{what}\nIts last words: {words}" if words else what)
-
-    def _hidden(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text[:4_000]
+        return self.hidden(f"{what}\nIts last words: {words}" if words else what)
 
 
 def _doubt(method: str) -> str:

@@ -10,7 +10,6 @@ import asyncio
 import atexit
 import os
 import time
-import weakref
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -27,7 +26,7 @@ __all__ = ["Limits", "Listing", "Outcome", "SessionPool"]
 
 _LOOP = BackgroundLoop("callsheet-mcp")
 _LAST_GOODBYE = 8.0
-_POOLS: weakref.WeakSet[SessionPool] = weakref.WeakSet()
+_LIVE: set[Session] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,6 @@ class SessionPool:
         self._environ = os.environ if environ is None else environ
         self._sessions: dict[tuple[str, str], Session] = {}
         self._ending: set[Session] = set()
-        _POOLS.add(self)
 
     async def list_tools(self, server: ServerConfig) -> Listing:
         """Starts a server, lists its tools and stops it; a failure is in the listing, not raised."""
@@ -129,7 +127,7 @@ class SessionPool:
     async def _list(self, server: ServerConfig) -> Listing:
         began = time.monotonic()
         try:
-            session = Session(server, self._environ, self.limits)
+            session = self._opened(server)
         except CatalogError as error:
             return Listing(error=str(error), kind="start")
         try:
@@ -153,24 +151,29 @@ class SessionPool:
     ) -> Outcome:
         began = time.monotonic()
         try:
-            result = await self._ask((run_id, agent_id), server, {"name": tool, "arguments": clean(dict(args))})
+            params = {"name": tool, "arguments": clean(dict(args))}
+            session, result = await self._ask((run_id, agent_id), server, params)
             outcome = outcome_of(agent_id, tool, result, self.limits)
+            outcome = replace(outcome, error=session.hidden(outcome.error))
         except Fault as fault:
             outcome = failed(agent_id, tool, fault.kind, str(fault))
         except CatalogError as error:
             outcome = failed(agent_id, tool, "start", str(error))
         return replace(outcome, seconds=time.monotonic() - began)
 
-    async def _ask(self, key: tuple[str, str], server: ServerConfig, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _ask(
+        self, key: tuple[str, str], server: ServerConfig, params: Mapping[str, Any]
+    ) -> tuple[Session, dict[str, Any]]:
         session = self._session(key, server)
         fresh = session.fresh
         try:
-            return await session.ask("tools/call", params, self.limits.call)
+            return session, await session.ask("tools/call", params, self.limits.call)
         except Fault as fault:
             if fresh or not fault.unsent:
                 raise
         # A restarted HTTP server refuses a session of its former life before it runs anything.
-        return await self._session(key, server).ask("tools/call", params, self.limits.call)
+        session = self._session(key, server)
+        return session, await session.ask("tools/call", params, self.limits.call)
 
     def _session(self, key: tuple[str, str], server: ServerConfig) -> Session:
         found = self._sessions.get(key)
@@ -180,8 +183,15 @@ class SessionPool:
             found.retire()
             self._ending.add(found)
         self._ending = {session for session in self._ending if not session.gone}
-        self._sessions[key] = Session(server, self._environ, self.limits, self._idle)
+        self._sessions = {known: session for known, session in self._sessions.items() if not session.gone}
+        self._sessions[key] = self._opened(server, self._idle)
         return self._sessions[key]
+
+    def _opened(self, server: ServerConfig, idle: float | None = None) -> Session:
+        session = Session(server, self._environ, self.limits, idle)
+        _LIVE.add(session)
+        session.when_gone(_LIVE.discard)
+        return session
 
     def _end(self, session: Session) -> None:
         self._ending.add(session)
@@ -200,9 +210,14 @@ class SessionPool:
 
 @atexit.register
 def _close_all() -> None:
-    """No child process outlives this one; servers that will not go are killed by their sessions."""
-    if not _LOOP.started:
-        return
-    for pool in list(_POOLS):
+    """No server outlives this process; those that will not go are killed by their sessions."""
+    if _LOOP.started and _LIVE:
         with suppress(TimeoutError, CancelledError):
-            pool.close()
+            _LOOP.blocking(_end_all(), _LAST_GOODBYE)
+
+
+async def _end_all() -> None:
+    live = list(_LIVE)
+    for session in live:
+        session.end()
+    await asyncio.gather(*(session.ended() for session in live))
