@@ -32,7 +32,7 @@ class Brief(BaseModel):
     Attributes:
         text: What to do.
         offers: The tools given, best first.
-        inputs: Results of the steps that this one depends on.
+        inputs: Results of the steps that this one builds on, directly or through others.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

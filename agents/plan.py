@@ -63,6 +63,17 @@ class Plan(BaseModel):
         """The unfinished steps whose dependencies are all finished, in the plan's order."""
         return tuple(s for s in self.steps if s.id not in finished and set(s.depends_on) <= set(finished))
 
+    def ancestors(self, step_id: str) -> tuple[str, ...]:
+        """Ids of the steps that this one builds on, directly or through others, in the plan's order."""
+        waits = {step.id: step.depends_on for step in self.steps}
+        found: set[str] = set()
+        todo = list(waits[step_id])
+        while todo:
+            if (current := todo.pop()) not in found:
+                found.add(current)
+                todo.extend(waits[current])
+        return tuple(step.id for step in self.steps if step.id in found)
+
 
 class Call(BaseModel):
     """One tool call of a worker.

@@ -17,7 +17,7 @@ from langgraph.types import Command
 from callsheet.agents.answer import report
 from callsheet.agents.brief import Brief
 from callsheet.agents.keyless import KeylessModel
-from callsheet.agents.models import answered
+from callsheet.agents.models import ModelError, answered
 from callsheet.agents.plan import Call, Status, StepResult
 from callsheet.agents.prompts import WORKER
 from callsheet.agents.registry import BoundTool
@@ -59,11 +59,13 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             tools=list(equipment.tools.values()),
             system_message=SystemMessage(equipment.prompt),
         )
-        response = await answered(handler(equipped))
-        return ModelResponse(
-            result=[_with_calls(message, equipment.tools) for message in response.result],
-            structured_response=response.structured_response,
-        )
+        response = _with_calls(await answered(handler(equipped)), equipment.tools)
+        if not _needs_a_call(request, response, equipment):
+            return response
+        try:
+            return _with_calls(await answered(handler(equipped.override(tool_choice="any"))), equipment.tools)
+        except ModelError:
+            return response
 
     async def awrap_tool_call(
         self,
@@ -157,7 +159,26 @@ def _stopped(why: str) -> AIMessage:
     return AIMessage(why, additional_kwargs={"outcome": {"status": "failed", "reason": why}})
 
 
-def _with_calls(message: BaseMessage, tools: Mapping[str, BoundTool]) -> BaseMessage:
+def _needs_a_call(request: ModelRequest[Equipment], response: ModelResponse[Any], equipment: Equipment) -> bool:
+    """Whether the model answered at once, without a tool, a step that has nothing else to answer it from.
+
+    Small models do; a provider that cannot be made to call a tool leaves it at the answer.
+    """
+    first, message = len(request.messages) == 1, response.result[-1]
+    if not (first and equipment.tools and isinstance(message, AIMessage)):
+        return False
+    brief = request.messages[0].additional_kwargs.get("brief", {})
+    return not (message.tool_calls or message.additional_kwargs.get("outcome") or brief.get("inputs"))
+
+
+def _with_calls(response: ModelResponse[Any], tools: Mapping[str, BoundTool]) -> ModelResponse[Any]:
+    return ModelResponse(
+        result=[_with_call(message, tools) for message in response.result],
+        structured_response=response.structured_response,
+    )
+
+
+def _with_call(message: BaseMessage, tools: Mapping[str, BoundTool]) -> BaseMessage:
     """The message with a tool call that a small model wrote as JSON text, where it names a given tool."""
     if not isinstance(message, AIMessage) or message.tool_calls or not (found := _JSON.search(message.text)):
         return message

@@ -92,10 +92,10 @@ class Nodes:
             plan = await decompose(
                 request, self.model("planner"), prompt=self.prompts.planner, max_steps=settings.max_steps
             )
+            planned = plan.model_dump(mode="json")
         except (CallsheetError, ImportError) as error:
-            plan, note = None, str(error)
+            planned = {"steps": [], "note": str(error)}
         update = {"run": uuid.uuid4().hex, "request": request, "results": Overwrite({}), "selections": Overwrite({})}
-        planned = plan.model_dump(mode="json") if plan else {"steps": [], "note": note}
         get_stream_writer()({"event": "plan", **planned})
         return {**update, "plan": planned}
 
@@ -120,7 +120,7 @@ class Nodes:
             return "answer"
         plan, results = _read(state)
         wave = plan.ready(self._finished(results))
-        return [Send("step", self._step_state(state, step, results)) for step in wave] or "answer"
+        return [Send("step", self._step_state(state["run"], step, plan, results)) for step in wave] or "answer"
 
     def _finished(self, results: Mapping[str, StepResult]) -> set[str]:
         return {step_id for step_id, result in results.items() if not self._retriable(result)}
@@ -134,13 +134,13 @@ class Nodes:
         return bool(step.depends_on) and all(results[i].status != "done" for i in step.depends_on)
 
     @staticmethod
-    def _step_state(state: State, step: Step, results: Mapping[str, StepResult]) -> StepState:
+    def _step_state(run: str, step: Step, plan: Plan, results: Mapping[str, StepResult]) -> StepState:
         before = results.get(step.id)
         tried = [call.agent for call in before.calls if call.error] or before.agents[:1] if before else []
         return StepState(
-            run=state["run"],
+            run=run,
             step=step.model_dump(mode="json"),
-            inputs=[results[i].model_dump(mode="json") for i in step.depends_on],
+            inputs=[results[i].model_dump(mode="json") for i in plan.ancestors(step.id)],
             tried=list(dict.fromkeys(tried)),
             attempts=(before.attempts if before else 0) + 1,
             selection={},

@@ -55,7 +55,7 @@ class StepState(TypedDict):
     Attributes:
         run: As in ``State``.
         step: The ``Step`` as plain values.
-        inputs: The ``StepResult`` of each step that it depends on.
+        inputs: The ``StepResult`` of each step that it builds on, directly or through others.
         tried: Agents that failed at it before and are not picked again.
         attempts: How many times it was sent out, this time included.
         selection: What the retriever picked.

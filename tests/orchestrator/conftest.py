@@ -40,7 +40,7 @@ class ScriptedModel(BaseChatModel):
         names = [t["function"]["name"] for t in kwargs.get("tools", [])]
         self.shown.append({"messages": messages, "tools": names})
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
-        message = reply(messages) if callable(reply) else reply
+        message: Any = reply(messages) if callable(reply) else reply
         if isinstance(message, Exception):
             raise message
         return ChatResult(generations=[ChatGeneration(message=message.model_copy())])

@@ -107,7 +107,7 @@ async def test_answers_the_demo_question_as_the_command_line_does_and_stays_resp
 
     pinging = asyncio.create_task(ping())
     try:
-        given = {"messages": [{"role": "user", "content": QUESTION}]}
+        given: Any = {"messages": [{"role": "user", "content": QUESTION}]}
         state: Any = await get_client(url=server).runs.wait(None, "supervisor", input=given)
     finally:
         pinging.cancel()
@@ -131,7 +131,8 @@ async def test_the_retriever_graph_says_why(server: str) -> None:
 async def test_a_thread_keeps_its_conversation(server: str) -> None:
     client = get_client(url=server)
     thread = await client.threads.create()
+    state: Any = {}
     for _ in range(2):
-        given = {"messages": [{"role": "user", "content": "Convert 3 miles to kilometers"}]}
-        state: Any = await client.runs.wait(thread["thread_id"], "supervisor", input=given)
+        given: Any = {"messages": [{"role": "user", "content": "Convert 3 miles to kilometers"}]}
+        state = await client.runs.wait(thread["thread_id"], "supervisor", input=given)
     assert len(state["messages"]) == 4

@@ -168,6 +168,24 @@ def test_a_tool_call_written_as_text_is_understood(catalog: Any, shop: Any, scri
     assert state["results"]["1"]["result"] == "0.9"
 
 
+def test_a_model_that_answers_without_looking_is_made_to_call_a_tool(
+    catalog: Any, shop: Any, scripted: Any, say: Any
+) -> None:
+    lazy = scripted(replies=[AIMessage("About 2."), say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    state = ask(create_supervisor(catalog, worker_model=lazy).compile(), RATE)
+    assert shop.called == ["exchange_rate"]
+    assert state["results"]["1"]["result"] == "0.9"
+
+
+def test_results_reach_a_step_through_others(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
+    chain = say["planned"](("1", WEATHER, []), ("2", RATE, ["1"]), ("3", NOTE, ["2"]))
+    app = create_supervisor(catalog, planner_model=scripted(replies=[chain]), worker_model=worker)
+    ask(app.compile())
+    note = next(s["messages"][-1].text for s in worker.shown if s["messages"][-1].text.startswith(NOTE))
+    assert "sunny in Oslo" in note
+    assert "0.9 EUR" in note
+
+
 def test_a_model_that_does_not_answer_is_data(catalog: Any, scripted: Any) -> None:
     dead = scripted(replies=[lambda _: ConnectionError("no route to the provider")])
     state = ask(create_supervisor(catalog, model=dead).compile(), RATE)
@@ -204,7 +222,8 @@ def test_a_run_resumes_after_a_crash_between_waves(
         return real(self, state)
 
     workflow = create_supervisor(catalog, planner_model=scripted(replies=[say["planned"](*STEPS)]), worker_model=worker)
-    memory, config = InMemorySaver(), {"configurable": {"thread_id": "1"}}
+    memory = InMemorySaver()
+    config: Any = {"configurable": {"thread_id": "1"}}
     with monkeypatch.context() as patch:
         patch.setattr(Nodes, "dispatch", cut)
         crashing = create_supervisor(
