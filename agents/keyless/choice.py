@@ -29,7 +29,8 @@ _SYNONYMS = (
     "create make add new open insert generate build",
     "add stage",
     "switch checkout",
-    "update edit modify change set alter",
+    "book reserve schedule create arrange add",
+    "update edit modify change set alter make adjust",
     "describe explain schema columns structure",
     "status state stands",
     "length miles mile kilometers kilometres km meters metres feet foot inches inch yards cm mm",
@@ -155,7 +156,8 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + 0.8 * used
     score += 0.15 * min(len(filled.args), 3)
     score -= 0.4 * bool(open_) + _discord(brief.text, offer.tool)
-    return Candidate(offer, schema, filled, score, named > 0 or described > 0.2 or (used > 0 and not open_))
+    speaks = named > 0 or described > 0.2 or (used > 0 and not open_)
+    return Candidate(offer, schema, filled, score, speaks and not _unasked(brief.text, offer.tool))
 
 
 def _named(text: str, tool: str) -> float:
@@ -177,8 +179,13 @@ def _discord(text: str, tool: str) -> float:
     ordered = {_CLASS_OF[word] for word in map(str.lower, re.findall(r"[A-Za-z]+", text)[:2]) if word in _CLASS_OF}
     answers = {"read", "convert"} if "read" in ordered else ordered
     clash = 1.0 if does and ordered and _CLASS_OF[does] not in answers else 0.0
-    unasked = 0.8 if does and _CLASS_OF[does] == "write" and not _agreement(text, does) else 0.0
-    return clash + unasked
+    return clash + 0.8 * _unasked(text, tool)
+
+
+def _unasked(text: str, tool: str) -> bool:
+    """Whether a tool changes something in a way that the step does not order."""
+    does = next((w for w in words_of(tool.rsplit("/", 1)[-1]) if w in _CLASS_OF), "")
+    return bool(does) and _CLASS_OF[does] == "write" and not _agreement(text, does)
 
 
 def _agreement(text: str, name: str) -> float:

@@ -132,16 +132,17 @@ def _sentences(request: str, masked: str, start: int, end: int) -> Iterator[Clau
 
 def _orders(request: str, masked: str, start: int, end: int) -> Iterator[Clause]:
     """The orders within one sentence."""
-    begin = start
+    begin, body = start, start + _strip_lead(masked[start:end])[1]
     link = _link_of_opening(masked[start:end])
     for match in _JOINT.finditer(masked, start, end):
-        if match.start() < begin:
+        if match.start() <= body:
             continue
         joint, right = match.group(), masked[match.end() : min(end, match.end() + _AHEAD)]
-        if not _cuts(masked[begin : match.start()], joint, right):
+        if not _cuts(masked[body : match.start()], joint, right):
             continue
         yield from _clause(request, masked, begin, match.start(), link)
         begin, link = match.end(), _link_of(joint + _lead_of(right))
+        body = begin + _strip_lead(right)[1]
     yield from _clause(request, masked, begin, end, link)
 
 

@@ -17,7 +17,7 @@ _TOKEN = (
 )
 _RUN = re.compile(rf"{_TOKEN}(?:\s*{_TOKEN})*")
 _OPERATED = re.compile(rf"[\w)!]\s*(?:\*\*|[-+*/^%=×÷−·])\s*[-+]?\s*[\w(]|{_FUNCTION}\s*\(|\d!")
-_NUM = r"(-?\d+(?:\.\d+)?)"
+_NUM = r"((?<!\d)-?\d+(?:\.\d+)?)"
 _WORDED: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern.replace("NUM", _NUM), re.IGNORECASE), into)
     for pattern, into in (

@@ -129,6 +129,11 @@ def test_no_tool_fits() -> None:
     assert ask("Sing me a song").additional_kwargs["outcome"]["status"] == "failed"
 
 
+def test_nothing_is_written_unasked() -> None:
+    answer = ask("Show 'hello' from a.txt", WRITE)
+    assert answer.additional_kwargs["outcome"]["status"] == "failed"
+
+
 def test_needs_a_brief() -> None:
     answer = KeylessModel().invoke("hello")
     assert "brief" in str(answer.content)
