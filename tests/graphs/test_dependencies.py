@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callsheet.graphs import (
+    Agent,
+    Catalog,
+    CatalogError,
+    Dependency,
+    DependencyKind,
+    Part,
+    Tool,
+    UnknownNameError,
+    agent_from_listing,
+    dependency_graph,
+    load,
+    required,
+    walk,
+)
+
+DIRECT, INDIRECT = DependencyKind.TOOL_DIRECTLY, DependencyKind.TOOL_INDIRECTLY
+
+
+def tools_of_a(**needs: str) -> Catalog:
+    """Tools of an agent ``a``; ``x="y z?"`` means x needs y, and may need z."""
+    names = dict.fromkeys([*needs, *(word.rstrip("?") for text in needs.values() for word in text.split())])
+    made = [
+        Tool(
+            agent="a",
+            name=name,
+            depends_on=tuple(
+                Dependency(tool=f"a/{word.rstrip('?')}", kind=INDIRECT if word.endswith("?") else DIRECT)
+                for word in needs.get(name, "").split()
+            ),
+        )
+        for name in names
+    ]
+    return Catalog(agents=(Agent(id="a", tools=tuple(made)),))
+
+
+def walked(catalog: Catalog, start: str, *, direct_first: bool = True) -> str:
+    return " ".join(r.tool.removeprefix("a/") for r in walk(catalog, f"a/{start}", direct_first=direct_first))
+
+
+def test_the_walk_goes_down_before_it_goes_on() -> None:
+    assert walked(tools_of_a(x="b c", b="d", d="e"), "x") == "b d e c"
+
+
+def test_the_walk_takes_direct_dependencies_first_on_every_level() -> None:
+    catalog = tools_of_a(x="b? c", c="d? e")
+    assert walked(catalog, "x") == "c e d b"
+    assert walked(catalog, "x", direct_first=False) == "b c d e"
+
+
+def test_siblings_of_one_kind_stay_as_listed() -> None:
+    assert walked(tools_of_a(x="d? b c? a"), "x") == "b a d c"
+
+
+def test_parameter_dependencies_are_direct_or_not_like_those_of_tools() -> None:
+    kinds = [DependencyKind.PARAMETER_INDIRECTLY, DependencyKind.PARAMETER_DIRECTLY]
+    edges = tuple(Dependency(tool=f"a/{kind.value}", kind=kind) for kind in kinds)
+    tools = (Tool(agent="a", name="x", depends_on=edges), *(Tool(agent="a", name=kind.value) for kind in kinds))
+    assert walked(Catalog(agents=(Agent(id="a", tools=tools),)), "x") == "parameter_directly parameter_indirectly"
+
+
+@pytest.mark.parametrize(
+    ("needs", "reached"), [({"x": "x"}, ""), ({"x": "b", "b": "x"}, "b"), ({"x": "b", "b": "c", "c": "b"}, "b c")]
+)
+def test_cycles_end_and_never_come_back_to_the_start(needs: dict[str, str], reached: str) -> None:
+    assert walked(tools_of_a(**needs), "x") == reached
+
+
+def test_a_tool_with_two_ways_is_reached_once_by_the_first() -> None:
+    (b, d, c) = walk(tools_of_a(x="b c", b="d", c="d"), "a/x")
+    assert (b.path, d.path, c.path) == (("a/x", "a/b"), ("a/x", "a/b", "a/d"), ("a/x", "a/c"))
+
+
+def test_a_walk_of_2000_tools_in_a_row() -> None:
+    chain = tools_of_a(**{f"t{i}": f"t{i + 1}" for i in range(2000)})
+    assert len(walk(chain, "a/t0")) == 2000
+
+
+def test_the_walk_from_an_unknown_tool_names_a_near_one() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'a/xyz'"):
+        walk(tools_of_a(xyz=""), "a/xy")
+
+
+def test_required_is_what_direct_dependencies_alone_lead_to() -> None:
+    catalog = tools_of_a(x="b c?", b="d", c="e", d="x")
+    assert required(catalog, "a/x") == {"a/b", "a/d"}
+    assert {r.tool for r in walk(catalog, "a/x") if r.direct} == {"a/b", "a/d"}
+
+
+def test_a_required_tool_that_is_reached_over_an_optional_one_counts_as_required() -> None:
+    reached = walk(tools_of_a(x="b? c", b="c"), "a/x", direct_first=False)
+    assert [(r.tool, r.path, r.direct) for r in reached] == [
+        ("a/b", ("a/x", "a/b"), False),
+        ("a/c", ("a/x", "a/b", "a/c"), True),
+    ]
+
+
+@st.composite
+def any_catalog(draw: st.DrawFn) -> Catalog:
+    names = "bcdefx"
+    words = st.lists(st.sampled_from([n + q for n in names for q in ("", "?")]), max_size=4)
+    return tools_of_a(**{name: " ".join(draw(words)) for name in names})
+
+
+@given(any_catalog(), st.booleans())
+def test_every_walk_ends_reaches_each_tool_once_and_all_that_is_required(catalog: Catalog, direct_first: bool) -> None:
+    reached = walk(catalog, "a/x", direct_first=direct_first)
+    tools = [r.tool for r in reached]
+    assert len(set(tools)) == len(tools)
+    assert "a/x" not in tools
+    assert {r.tool for r in reached if r.direct} == required(catalog, "a/x")
+    for r in reached:
+        assert (r.path[0], r.path[-1]) == ("a/x", r.tool)
+        for needing, needed in zip(r.path, r.path[1:], strict=False):
+            assert needed in [edge.tool for edge in catalog.tool(needing).depends_on]
+
+
+@given(any_catalog())
+def test_the_order_of_siblings_never_changes_which_tools_are_reached(catalog: Catalog) -> None:
+    ways = [{r.tool for r in walk(catalog, "a/x", direct_first=way)} for way in (True, False)]
+    assert ways[0] == ways[1]
+
+
+def test_the_graph_keeps_every_edge_with_what_it_says() -> None:
+    edges = (
+        Dependency(tool="a/y", kind=DIRECT, reason="why"),
+        Dependency(tool="a/y", kind=DependencyKind.PARAMETER_DIRECTLY, parameter="p"),
+    )
+    tools = (Tool(agent="a", name="x", depends_on=edges), Tool(agent="a", name="y", core=True))
+    graph = dependency_graph(Catalog(agents=(Agent(id="a", tools=tools),)))
+    assert {node: graph.nodes[node]["core"] for node in graph} == {"a/x": False, "a/y": True}
+    assert [(e["kind"], e["parameter"], e["reason"]) for _, _, e in graph.edges(data=True)] == [
+        (DIRECT, None, "why"),
+        (DependencyKind.PARAMETER_DIRECTLY, "p", ""),
+    ]
+
+
+def listed(agent: str, *names: str, needs: str = "", by: str = "") -> Agent:
+    meta = {"callsheet/depends_on": [{"tool": needs, "kind": "tool_directly"}]}
+    return agent_from_listing(agent, [{"name": n, "_meta": meta if n == by else {}} for n in names])[0]
+
+
+def resolved(*agents: Agent) -> str:
+    (edge,) = load(Part(agents)).catalog.tool("a/x").depends_on
+    return edge.tool
+
+
+def test_an_id_goes_before_every_bare_name() -> None:
+    assert resolved(listed("a", "x", "b/y", needs="b/y", by="x"), listed("b", "y")) == "b/y"
+
+
+def test_a_bare_name_means_a_tool_of_the_same_agent_first() -> None:
+    assert resolved(listed("a", "x", "y", needs="y", by="x"), listed("b", "y")) == "a/y"
+
+
+def test_a_bare_name_means_another_agents_tool_where_it_is_unique() -> None:
+    assert resolved(listed("a", "x", needs="y", by="x"), listed("b", "y"), listed("c", "z")) == "b/y"
+
+
+def test_an_ambiguous_name_lists_what_it_could_be() -> None:
+    with pytest.raises(CatalogError, match=r"'a/x' depends on 'y', which could be b/y or c/y: give the id"):
+        resolved(listed("a", "x", needs="y", by="x"), listed("b", "y"), listed("c", "y"))
+
+
+def test_a_dangling_name_gives_near_ones() -> None:
+    with pytest.raises(CatalogError, match=r"'a/x' depends on 'b/yy'.*did you mean 'b/y'.*remove the dependency"):
+        resolved(listed("a", "x", needs="b/yy", by="x"), listed("b", "y"))
+
+
+def test_a_live_server_loses_a_dangling_dependency_and_says_so() -> None:
+    loaded = load(Part((listed("a", "x", needs="b/y", by="x"),), connections={"a": object()}))
+    assert loaded.catalog.tool("a/x").depends_on == ()
+    assert [(p.agent, p.kind) for p in loaded.problems] == [("a", "dependency")]
+    assert "'b/y'" in loaded.problems[0].message
+    assert loaded.problems[0].message.endswith("it is dropped")
