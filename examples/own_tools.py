@@ -1,0 +1,39 @@
+"""The supervisor over tools of your own, without a model; give ``model="openai:gpt-5-mini"`` for one.
+
+python examples/own_tools.py
+"""
+
+from langchain_core.tools import tool
+
+from callsheet import create_supervisor
+
+STOCK = {"ORD-551": "shipped on Monday", "ORD-552": "in preparation"}
+OUTBOX: list[str] = []
+
+
+@tool
+def order_status(order_id: str) -> str:
+    """Looks up the status of an order by its order id."""
+    return STOCK.get(order_id, f"there is no order {order_id}")
+
+
+@tool
+def send_mail(to: str, body: str) -> str:
+    """Sends an e-mail with a text to an address."""
+    OUTBOX.append(f"{to}: {body}")
+    return f"sent to {to}"
+
+
+def agents() -> dict[str, list[object]]:
+    """Two agents, by name; ``callsheet ask --catalog examples.own_tools:agents`` takes them too."""
+    return {"orders": [order_status], "mail": [send_mail]}
+
+
+if __name__ == "__main__":
+    app = create_supervisor("examples.own_tools:agents").compile()
+    request = "Look up the status of order ORD-551 and send the result by e-mail to ann@example.org"
+    state = app.invoke({"messages": [("user", request)]})
+    for step in state["plan"]["steps"]:
+        result = state["results"][step["id"]]
+        print(step["id"], step["text"], "->", result["status"], [call["tool"] for call in result["calls"]])
+    print(state["messages"][-1].text)
