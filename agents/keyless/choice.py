@@ -17,7 +17,7 @@ MOST = 12
 """How many offers are weighed: more only cost time, the retriever has put them in order."""
 
 _SYNONYMS = (
-    "write save store put create record dump export",
+    "write save store put create record dump export append note insert update",
     "read show get open display view fetch retrieve load",
     "list show enumerate",
     "search find look query lookup seek",
@@ -29,6 +29,8 @@ _SYNONYMS = (
     "create make add new open insert generate build",
     "add stage",
     "switch checkout",
+    "move rename",
+    "add append note record insert",
     "book reserve schedule create arrange add",
     "update edit modify change set alter make adjust",
     "describe explain schema columns structure",

@@ -84,7 +84,8 @@ def clauses(request: str) -> tuple[Clause, ...]:
 
 def _blocks(request: str, masked: str) -> Iterator[tuple[int, int]]:
     """The items of lists, and what stands between lists."""
-    cuts = [m.start() for m in _LINE_ITEM.finditer(masked)] or _inline_items(masked)
+    lines = [m.start() for m in _LINE_ITEM.finditer(masked)]
+    cuts = lines if len(lines) > 1 else _inline_items(masked) or lines
     if not cuts:
         yield 0, len(request)
         return

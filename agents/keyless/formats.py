@@ -65,7 +65,7 @@ def _best_path(slot: Slot, found: Sequence[Evidence]) -> Evidence | None:
     fitting = [i for i in found if not (directory and _EXTENSION.search(str(i.value)))]
     said = [i for i in fitting if any(str(i.value).lower().endswith(f".{word}") for word in slot.words)]
     if slot.required:
-        return (said or fitting or [None])[0]  # type: ignore[list-item]
+        return next(iter(said or fitting), None)
     return said[0] if said else fitting[0] if fitting and directory else None
 
 

@@ -11,8 +11,8 @@ from callsheet.agents.keyless.predicates import words
 
 _ALL = re.compile(
     r"\bboth(?!\s+\S+\s+and\b)(?=\s+(?:of\b|to\b|in\b|into\b|as\b|\w+s\b)|\s*$|[.,;])|\ball\s+(?:of\s+)?(?:the\s+|these\s+|those\s+|your\s+)?"
-    r"(?:results|answers|values|outputs|findings|numbers|figures|lines|of\s+(?:it|them|this|that)|them)\b"
-    r"|\ball\s+(?:three|four|five)\b|\beach\s+(?:of\s+(?:the|them|these|those)\b|result|answer|one\b)"
+    r"(?:results|answers|values|outputs|findings|numbers|figures|lines)\b"
+    r"|\ball\s+(?:three|four|five)\b|\beach\s+(?:result|answer|one\b)"
     r"|\bthe\s+(?:two|three|four|five)\b|\b(?:the|these|those)\s+(?:results|answers|outcomes|findings|outputs)\b"
     r"|\bbetween\s+(?:them|the)\b|\beverything\b",
     re.IGNORECASE,
@@ -20,7 +20,7 @@ _ALL = re.compile(
 _PLURAL = re.compile(r"\b(?:them|those|these|their)\b|\bwhich\s+(?:is|are|was|has|one|of)\b", re.IGNORECASE)
 _DUMMY_IT = re.compile(
     r"\bwhat\s+time\s+(?:is\s+)?it(?:\s+is)?\b|\bit(?:'s|\s+is|\s+was)\s+(?:¤|\d|about|now|noon|midnight|raining|sunny|time\b|true|possible)"
-    r"|\bis\s+it\s+(?:raining|snowing|sunny|in\b|true|possible|¤|\d)|\bit\s+takes?\b|\bmake\s+sure\b",
+    r"|\bis\s+it\s+(?:raining|snowing|sunny|true|possible|¤|\d)|\bit\s+takes?\b|\bmake\s+sure\b",
     re.IGNORECASE,
 )
 _SINGULAR = re.compile(
@@ -31,6 +31,11 @@ _SINGULAR = re.compile(
     re.IGNORECASE,
 )
 _DEFINITE = re.compile(r"\b(?:the|that|this|its|your)\s+((?:[\w-]+\s+){0,3}?[\w-]+)", re.IGNORECASE)
+_RESULT = re.compile(
+    r"\bthe\s+(?:result|answer|output|outcome|sum|total|average|mean|summary|transcript|translation|response|reply"
+    r"|product|difference|quotient|conversion)\b(?=\s*$|\s*[,.;:?!¤(]|\s+(?:to|into|as|by|with|and|on|at|is|was|if|plus|minus|via|through|under)\b)",
+    re.IGNORECASE,
+)
 _BARE_CONSUMER = re.compile(r"\w+\s+(?:(?:up|back|down)\s+)?(?:to|into|in|as|under|at|on)\s", re.IGNORECASE)
 _ORDINAL = re.compile(r"\bthe\s+(first|second|third|fourth)\s+(?:one|result|answer|value|number)\b", re.IGNORECASE)
 _ORDINALS = ("first", "second", "third", "fourth")
@@ -59,6 +64,8 @@ def _needed(found: Sequence[Clause], waits: Sequence[tuple[int, ...]], index: in
     if _PLURAL.search(text):
         return needed | (loose if _several_results(found, loose, index) else {index - 1})
     if _SINGULAR.search(text):
+        return needed | {index - 1}
+    if _RESULT.search(text):
         return needed | {index - 1}
     if _consumes(clause.masked):
         needed |= _by_noun(found, index, text, loose)

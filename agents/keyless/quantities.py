@@ -71,7 +71,7 @@ def _assign(units: Sequence[Slot], source: _Hit | None, target: _Hit | None) -> 
 def _amount(slots: Sequence[Slot]) -> Slot | None:
     numeric = [s for s in slots if s.numeric and s.required] or [s for s in slots if s.numeric]
     named = [s for s in numeric if s.says("value", "amount", "quantity", "number", "magnitude")]
-    return (named or numeric or [None])[0]  # type: ignore[list-item]
+    return next(iter(named or numeric), None)
 
 
 def _number(pool: Pool, source: _Hit | None) -> Any:
