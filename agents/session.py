@@ -199,7 +199,6 @@ class Session:
             self.retire()
             return Fault(child.fault.kind, str(child.fault))
         if not isinstance(leaf, MCPError):
-            self.retire()
             return await self._broken(f"{type(leaf).__name__}: {leaf}"[:_LONGEST], doing)
         if (child is not None and child.ended) or leaf.message == "Connection closed":
             return await self._broken("the connection was closed", doing)
@@ -211,6 +210,7 @@ class Session:
         )
 
     async def _broken(self, what: str, doing: str) -> Fault:
+        self.retire()
         if self._child is not None and self._child.ended:
             await self._child.settled()
             status = self._child.status

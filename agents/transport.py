@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -22,6 +23,9 @@ from mcp.types import Implementation, JSONRPCRequest, JSONRPCResponse
 from callsheet.agents.calls import Fault
 from callsheet.agents.child import ChildProcess
 from callsheet.graphs.mcp import ServerConfig
+
+# Faults of a server become outcomes; without a handler their tracebacks would also reach the terminal.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 RAW = "callsheet/raw"
 """Key of ``_meta`` under which the answer to a tools request travels as the server gave it."""

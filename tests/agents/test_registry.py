@@ -167,7 +167,7 @@ def test_binding_costs_only_what_is_bound() -> None:
     registry = ToolRegistry(manifest(*ids), {})
     began = time.perf_counter()
     assert list(registry.bind([*ids[:5], ids[0]], "run")) == ["t0", "t1", "t2", "t3", "t4"]
-    assert time.perf_counter() - began < 0.5
+    assert time.perf_counter() - began < 2
 
 
 def test_a_description_is_capped() -> None:
