@@ -80,13 +80,13 @@ def test_a_misspelt_field_is_named_and_so_is_the_missing_one() -> None:
         "agents": [{"id": "a", "tools": [{"agent": "a", "name": "x"}, {"agent": "a", "nam": "y"}]}]
     }
     with pytest.raises(CatalogError, match=r"agents\.0.*tools\.1.*name: Field required; nam: Extra inputs"):
-        Catalog(agents=[{"id": "a", "tools": [{"agent": "a", "name": "x"}, {"agent": "a", "nam": "y"}]}])
+        Catalog(**fields)
 
 
 def test_a_field_named_self_is_an_error_in_words() -> None:
     fields: dict[str, Any] = {"agent": "a", "name": "x", "self": 1}
     with pytest.raises(CatalogError, match="self: Extra inputs"):
-        Tool(agent="a", name="x", self=1)
+        Tool(**fields)
 
 
 def test_only_the_two_direct_kinds_are_direct() -> None:

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+
+from callsheet.graphs import Agent, Catalog, Tool
+from callsheet.retrievers import nodes_of
+from callsheet.retrievers.texts import agent_text, first_sentence, fold, split_name, tool_text
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("convertLength_to", "convert length to"),
+        ("getHTTPResponse", "get http response"),
+        ("read-file.v2", "read file v2"),
+        ("__private__", "private"),
+        ("list2items", "list2items"),
+        ("A", "a"),
+        ("天气_forecast", "天气 forecast"),
+        ("+", ""),
+        ("", ""),
+    ],
+)
+def test_names_are_split_at_underscores_signs_and_capitals(name: str, words: str) -> None:
+    assert split_name(name) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("Adds. Then stops.", "Adds."),
+        ("  Adds!\nMore", "Adds!"),
+        ("No end", "No end"),
+        ("version 1.5 adds numbers. Next", "version 1.5 adds numbers."),
+        ("查询天气。然后", "查询天气"),
+        ("One line\nanother", "One line"),
+        ("", ""),
+        ("  \n ", ""),
+        ("x" * 5_000_000, "x" * 400),
+    ],
+)
+def test_the_first_sentence(text: str, first: str) -> None:
+    assert first_sentence(text) == first
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"), [("Straße", "strasse"), ("Ångström", "angstrom"), ("Ⅷ ½", "viii 1⁄2"), ("が", "が")]
+)
+def test_fold(text: str, folded: str) -> None:
+    assert fold(text) == folded
+
+
+def test_a_tools_text_says_agent_name_sentence_parameters_and_outputs() -> None:
+    made = Tool(
+        agent="unit-mcp-server",
+        name="convertLength",
+        description="Converts a length. Not a mass.",
+        input_schema={"properties": {"from_unit": {}, "toUnit": {}}},
+        output_schema={"properties": {"resultValue": {}}},
+    )
+    agent = Agent(id="unit-mcp-server", tools=(made,))
+    assert tool_text(agent, made) == "unit: convert length. Converts a length. (from unit, to unit) -> result value"
+    assert agent_text(agent) == "unit: convert length"
+
+
+def test_no_more_than_12_parameters_are_said() -> None:
+    made = Tool(agent="a", name="x", input_schema={"properties": {f"p{i}": {} for i in range(20)}})
+    assert "p11" in tool_text(Agent(id="a", tools=(made,)), made)
+    assert "p12" not in tool_text(Agent(id="a", tools=(made,)), made)
+
+
+def test_an_agent_without_tools_is_told_by_its_description() -> None:
+    assert agent_text(Agent(id="a", description="Books rooms. And more.")) == "a: Books rooms."
+
+
+def test_an_agent_that_is_called_server_keeps_its_name() -> None:
+    assert agent_text(Agent(id="MCP Server", description="Things.")) == "MCP Server: Things."
+
+
+def test_agents_come_before_tools_and_each_node_knows_its_owner(catalog: Catalog) -> None:
+    nodes = nodes_of(catalog)
+    assert [(n.id, n.kind) for n in nodes[:5]] == [
+        ("weather", "agent"),
+        ("units", "agent"),
+        ("maps", "agent"),
+        ("travel", "agent"),
+        ("weather/forecast", "tool"),
+    ]
+    assert {n.owner for n in nodes if n.id.startswith("units")} == {"units"}
+
+
+def test_word_search_gets_everything_but_not_without_end() -> None:
+    made = Tool(agent="a", name="x", title="Title", description="First. Second " + "word " * 100_000)
+    (_, node) = nodes_of(Catalog(agents=(Agent(id="a", tools=(made,)),)))
+    assert "Title" in node.words
+    assert "Second" in node.words
+    assert len(node.words) == 4000
+    assert len(node.text) < 500
