@@ -6,6 +6,7 @@ from callsheet.retrievers.embeddings import MiniLMEmbeddings, embeddings_of
 from callsheet.retrievers.fusion import blend, log_sum_exp, reciprocal_rank_fusion, weighted_rrf
 from callsheet.retrievers.index import Changes, Hit, Node, VectorIndex, VectorStoreIndex
 from callsheet.retrievers.lexical import LexicalIndex
+from callsheet.retrievers.metrics import average_precision, complete, ndcg, recall
 from callsheet.retrievers.retriever import AgentGraphRetriever, default_place, explain_tool
 from callsheet.retrievers.select import Selector, SelectSettings
 from callsheet.retrievers.selection import Cut, Evidence, PickedAgent, PickedTool, Selection, Trace
@@ -32,13 +33,17 @@ __all__ = [
     "VectorStoreIndex",
     "agent_as_a_graph",
     "agents_by_score",
+    "average_precision",
     "blend",
+    "complete",
     "default_place",
     "embeddings_of",
     "explain_tool",
     "graph_rag_tool_fusion",
     "log_sum_exp",
+    "ndcg",
     "nodes_of",
+    "recall",
     "reciprocal_rank_fusion",
     "weighted_rrf",
 ]
