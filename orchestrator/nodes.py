@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -37,6 +38,10 @@ from callsheet.orchestrator.state import ChatInput, State, StepState
 from callsheet.retrievers import AgentGraphRetriever, explain_tool
 
 _LOOP = BackgroundLoop("callsheet-sync")
+
+
+class StepTimeoutError(CallsheetError, TimeoutError):
+    """A step took longer than ``Settings.step_seconds``."""
 
 
 def both_ways(node: Callable[[Any], Awaitable[Any]], name: str) -> RunnableLambda[Any, Any]:
@@ -205,7 +210,12 @@ class Nodes:
             prompt=self.prompts.worker,
             max_turns=self.settings().max_turns,
         )
-        return await carry_out(Brief(text=step.text, offers=offers, inputs=inputs), equipment)
+        seconds = self.settings().step_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await carry_out(Brief(text=step.text, offers=offers, inputs=inputs), equipment)
+        except TimeoutError:
+            raise StepTimeoutError(f"the worker was not done after {seconds:g} s and was stopped") from None
 
     def _sources(self, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         """Which offered tools give a value for which parameter, by the catalog's dependencies."""

@@ -113,7 +113,7 @@ def _is_sql(slot: Slot) -> bool:
 def is_mail(slot: Slot) -> bool:
     """Whether a slot takes an e-mail address."""
     named = slot.says("email", "recipient", "cc", "bcc") or slot.spec.get("format") == "email"
-    return named or (slot.says(*_MAIL) and "mail" in slot.description.lower())
+    return named or (slot.says(*_MAIL) and "mail" in f"{slot.description} {slot.about}".lower())
 
 
 def _is_clock(slot: Slot) -> bool:

@@ -149,7 +149,8 @@ def _quoted(slot: Slot, context: Context) -> Any:
 
 def _raw(slot: Slot, context: Context) -> Any:
     """What "translate it" speaks of: the one result that a lone text parameter can take."""
-    if _loose(context) != [slot] or not context.refers or slot.says("id", "name"):
+    spent = any(other.says(*CONTENT) and other.name in context.filled for other in context.slots)
+    if spent or _loose(context) != [slot] or not context.refers or slot.says("id", "name"):
         return None
     return read(context.inputs[-1].result).text or None
 

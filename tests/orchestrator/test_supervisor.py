@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -158,6 +159,21 @@ def test_a_worker_that_never_ends_is_stopped(catalog: Any, shop: Any, scripted: 
     assert shop.called == ["exchange_rate"] * 3
     assert state["results"]["1"]["status"] == "failed"
     assert "3 turns" in state["results"]["1"]["error"]
+
+
+def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any, scripted: Any, say: Any) -> None:
+    def reply(messages: Any) -> AIMessage:
+        if "weather" in messages[-1].text:
+            time.sleep(1.0)
+        return AIMessage(messages[-1].text) if isinstance(messages[-1], ToolMessage) else usd
+
+    usd = say["calls"]("exchange_rate", currency="USD")
+    planner = scripted(replies=[say["planned"](("1", WEATHER, []), ("2", RATE, []))])
+    settings = Settings(step_seconds=0.5, replans=0)
+    app = create_supervisor(catalog, planner_model=planner, worker_model=scripted(replies=[reply]), settings=settings)
+    state = ask(app.compile(), f"{WEATHER} and {RATE}")
+    assert [state["results"][i]["status"] for i in "12"] == ["failed", "done"]
+    assert "not done after 0.5 s" in state["results"]["1"]["error"]
 
 
 def test_a_tool_call_written_as_text_is_understood(catalog: Any, shop: Any, scripted: Any) -> None:

@@ -138,3 +138,15 @@ def test_references_and_null_unions() -> None:
 def test_what_does_not_validate_is_missing() -> None:
     given = schema("count", count={"type": "integer", "maximum": 10, "description": "How many"})
     assert fill(given, "give me 50") == Filled({}, ("count",))
+
+
+def test_a_result_is_not_an_address_too() -> None:
+    done = StepResult(id="1", text="look up ORD-551", result="shipped on Monday")
+    given = {
+        "type": "object",
+        "properties": {"to": {"type": "string"}, "text": {"type": "string"}},
+        "required": ["to", "text"],
+    }
+    assert fill(given, "post the result to #general", (done,)).missing == ("to",)
+    mail = {**given, "title": "send_mail", "description": "Sends an e-mail."}
+    assert fill(mail, "send the result to ann@example.org", (done,)).args["to"] == "ann@example.org"
