@@ -142,7 +142,8 @@ class Selector:
         """
         settings = self._changed(changes)
         query = clean(query)
-        dense = self._vectors.search(query, settings.pool) if query.strip() else []
+        found = self._vectors.search(query, settings.pool) if query.strip() else []
+        dense = [hit for hit in found if hit.id in self._graph]
         matches = self._lexical.search(query, settings.pool)
         blended = blend(dense, matches.hits, weight=settings.lexical_weight, coverage=matches.coverage)
         nodes = [hit for hit in blended if owner(self._graph, hit.id) not in settings.without]
