@@ -200,6 +200,8 @@ class Selector:
         for tool in (tool for tool in first if tool in budget.taken):
             indirect = {reached.id: reached for reached in self._reached(tool, found, settings, direct=False)}
             for reached in indirect.values():
+                if reached.via[-2] not in budget.taken:
+                    continue
                 needs = required(self.catalog, reached.id)
                 budget.offer(owner(self._graph, tool), [reached, *(indirect[t] for t in indirect if t in needs)])
         for agent, tools in own.items():

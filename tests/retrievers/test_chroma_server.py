@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from callsheet.graphs import Catalog, SettingsError
+from callsheet.retrievers import AgentGraphRetriever, Changes, ChromaIndex, MiniLMEmbeddings, nodes_of
+
+pytestmark = pytest.mark.server
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A ``chroma run`` of our own on loopback."""
+    program, port = Path(sys.executable).with_name("chroma"), free_port()
+    place = tmp_path_factory.mktemp("chroma-run")
+    server = subprocess.Popen(
+        [program, "run", "--path", place, "--host", "127.0.0.1", "--port", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
+    )
+    try:
+        wait_for(port, server)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        if server.poll() is not None:
+            pytest.fail(f"chroma run ended with status {server.returncode}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    pytest.fail("chroma run did not open its port")
+
+
+def test_a_chroma_server_holds_the_vectors(address: str, catalog: Catalog, minilm: MiniLMEmbeddings) -> None:
+    nodes = nodes_of(catalog)
+    first, second = (ChromaIndex(minilm, catalog="c", recipe="r1", where=address) for _ in range(2))
+    assert first.sync(nodes) == Changes(added=len(nodes))
+    assert second.sync(nodes) == Changes()
+    assert second.search("convert 3 miles to km", 1) == first.search("convert 3 miles to km", 1)
+    assert second.search("convert 3 miles to km", 1)[0].id in ("units/convert_length", "units")
+    assert first.sync(nodes[:-1]) == Changes(removed=1)
+
+
+def test_the_retriever_takes_the_servers_address(address: str, catalog: Catalog) -> None:
+    retriever = AgentGraphRetriever.from_catalog(catalog, index=address, k=1)
+    assert [document.id for document in retriever.invoke("Will it rain in Oslo?")] == ["weather"]
+    assert retriever.place == address
+
+
+def test_an_address_where_no_chroma_answers(catalog: Catalog) -> None:
+    with pytest.raises(SettingsError, match="cannot be opened"):
+        AgentGraphRetriever.from_catalog(catalog, index=f"http://127.0.0.1:{free_port()}")

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from langchain_core.retrievers import BaseRetriever
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+
+from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, SettingsError, Tool, dump
+from callsheet.retrievers import AgentGraphRetriever, Changes, SelectSettings, default_place
+
+QUERY = "Convert 3 miles to kilometres"
+
+
+def small_catalog() -> Catalog:
+    edge = Dependency(tool="units/convert", kind=DependencyKind.TOOL_DIRECTLY)
+    return Catalog(
+        agents=tuple(
+            Agent(id=agent, tools=(Tool(agent=agent, name=name, description=says, depends_on=edges),))
+            for agent, name, says, edges in (
+                ("units", "convert", "Converts miles and kilometres.", ()),
+                ("weather", "forecast", "Weather forecast.", ()),
+                ("maps", "route", "Length of a route.", (edge,)),
+            )
+        )
+    )
+
+
+class TestStandard(RetrieversIntegrationTests):
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return cast("type[BaseRetriever]", AgentGraphRetriever.from_catalog)
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"source": small_catalog(), "index": ":memory:"}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return QUERY
+
+
+@pytest.fixture(scope="module")
+def retriever() -> AgentGraphRetriever:
+    return AgentGraphRetriever.from_catalog(small_catalog(), k=2)
+
+
+def test_a_document_is_an_agent_with_its_tools_and_the_reason(retriever: AgentGraphRetriever) -> None:
+    first = retriever.invoke(QUERY)[0]
+    assert first.id == "units"
+    assert first.page_content == "units\nunits/convert: Converts miles and kilometres."
+    assert list(first.metadata) == ["agent", "tools", "score", "why", "verdict"]
+    assert (first.metadata["agent"], first.metadata["tools"], first.metadata["verdict"]) == (
+        "units",
+        ["units/convert"],
+        "found",
+    )
+    (why,) = first.metadata["why"]
+    assert why.startswith("score 1.")
+    assert "words" in why
+
+
+def test_every_way_of_asking_gives_the_same(retriever: AgentGraphRetriever) -> None:
+    assert retriever.batch([QUERY, QUERY]) == [retriever.invoke(QUERY)] * 2
+
+
+async def test_asking_without_waiting_gives_the_same(retriever: AgentGraphRetriever) -> None:
+    assert await retriever.ainvoke(QUERY) == retriever.invoke(QUERY)
+    assert await retriever.abatch([QUERY]) == [retriever.invoke(QUERY)]
+
+
+def test_k_is_how_many_agents(retriever: AgentGraphRetriever) -> None:
+    assert len(retriever.invoke(QUERY)) == 2
+    assert len(retriever.invoke(QUERY, k=1)) == 1
+    assert len(retriever.invoke(QUERY, k=9)) == 3
+    assert len(retriever.select(QUERY).agents) == 2
+    assert len(retriever.select(QUERY, agents=1).agents) == 1
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_must_be_at_least_one(retriever: AgentGraphRetriever, k: int) -> None:
+    with pytest.raises(SettingsError, match="agents must be a whole number of at least 1"):
+        retriever.invoke(QUERY, k=k)
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        AgentGraphRetriever.from_catalog(small_catalog(), k=k)
+
+
+def test_a_dependency_is_among_the_tools_of_the_agent_that_needs_it(retriever: AgentGraphRetriever) -> None:
+    maps = retriever.invoke("How long is the route?", k=1)[0]
+    assert maps.metadata["tools"] == ["maps/route", "units/convert"]
+    assert maps.metadata["why"][1] == "required by maps/route"
+
+
+def test_nothing_fits_is_said_and_not_hidden(retriever: AgentGraphRetriever) -> None:
+    documents = retriever.invoke("zxqv blorp")
+    assert {document.metadata["verdict"] for document in documents} <= {"nothing_fits"}
+    assert retriever.invoke("") == []
+
+
+def test_a_catalog_in_memory_leaves_nothing_on_disk(retriever: AgentGraphRetriever, tmp_path: Path) -> None:
+    assert retriever.place is None
+    assert retriever.changes == Changes(added=6)
+    assert retriever.catalog == small_catalog()
+
+
+def test_an_empty_catalog_finds_nothing() -> None:
+    assert AgentGraphRetriever.from_catalog(Catalog()).invoke(QUERY) == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of two manifests; indexes go beside it."""
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    place = tmp_path / "manifests"
+    place.mkdir()
+    for name, says in (("units", "Converts miles and kilometres."), ("weather", "Weather forecast.")):
+        listing = [{"name": "run", "description": says, "inputSchema": {"type": "object"}}]
+        (place / f"{name}.json").write_text(json.dumps({"name": name, "tools": listing}))
+    return place
+
+
+def test_a_folder_is_indexed_once_in_the_users_place(folder: Path) -> None:
+    first = AgentGraphRetriever.from_catalog(folder, k=1)
+    assert first.changes == Changes(added=4)
+    assert first.place == default_place() == folder.parent / "home" / "index"
+    assert [document.id for document in first.invoke(QUERY)] == ["units"]
+    assert AgentGraphRetriever.from_catalog(str(folder)).changes == Changes()
+    (folder / "weather.json").unlink()
+    assert AgentGraphRetriever.from_catalog(folder).changes == Changes(removed=2)
+
+
+def test_the_index_can_be_put_elsewhere(folder: Path, tmp_path: Path) -> None:
+    made = AgentGraphRetriever.from_catalog(folder, index=tmp_path / "here")
+    assert made.place == tmp_path / "here"
+    assert (tmp_path / "here" / "chroma.sqlite3").is_file()
+    assert AgentGraphRetriever.from_catalog(folder, index=":memory:").changes == Changes(added=4)
+    assert not default_place().exists()
+
+
+def test_several_sources_are_joined(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.json").write_text(dump(Catalog(agents=(Agent(id="extra"),))))
+    made = AgentGraphRetriever.from_catalog([folder, tmp_path / "own.json"])
+    assert list(made.catalog.by_id) == ["units", "weather", "extra"]
+
+
+def test_settings_are_taken_over(folder: Path) -> None:
+    made = AgentGraphRetriever.from_catalog(folder, settings=SelectSettings(tools=1), index=":memory:")
+    assert len(made.select(QUERY).tools) == 1
+
+
+def test_a_catalog_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="no catalog at"):
+        AgentGraphRetriever.from_catalog(tmp_path / "none.json")
+
+
+def test_a_description_of_5_mb_is_indexed_by_its_beginning() -> None:
+    huge = Tool(agent="a", name="x", description="Converts miles. " + "word " * 1_000_000)
+    made = AgentGraphRetriever.from_catalog(Catalog(agents=(Agent(id="a", tools=(huge,)),)))
+    assert made.select("convert miles").tools_of == {"a": ("a/x",)}
