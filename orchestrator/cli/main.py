@@ -9,6 +9,7 @@ import click
 
 from callsheet.graphs.errors import CallsheetError
 from callsheet.orchestrator.cli.ask import ask
+from callsheet.orchestrator.cli.eval import evaluate_command
 from callsheet.orchestrator.cli.index import index
 from callsheet.orchestrator.cli.retrieve import retrieve
 
@@ -26,7 +27,7 @@ def callsheet() -> None:
     """
 
 
-for command in (ask, index, retrieve):
+for command in (ask, evaluate_command, index, retrieve):
     callsheet.add_command(command)
 
 

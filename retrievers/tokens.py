@@ -1,0 +1,55 @@
+"""What tools cost a model: the tokens of their schemas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from callsheet.graphs import Catalog, Tool
+
+if TYPE_CHECKING:
+    import tokenizers
+
+
+class SchemaTokens:
+    """Counts the tokens of tools as a model is shown them, each tool once.
+
+    The tokenizer is the embedded model's (WordPiece, 30,522 words), so a count is an approximation: a chat model
+    with another vocabulary counts otherwise. The share of a selection in the whole catalog hardly depends on it.
+
+    Args:
+        catalog: Whose tools are counted.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._counts: dict[str, int] = {}
+
+    def count(self, tools: Iterable[str]) -> int:
+        """The tokens of these tools together, by id."""
+        wanted = list(tools)
+        new = [tool for tool in dict.fromkeys(wanted) if tool not in self._counts]
+        texts = [openai_form(self._catalog.tool(tool)) for tool in new]
+        encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        self._counts.update(zip(new, (len(encoding.ids) for encoding in encodings), strict=True))
+        return sum(self._counts[tool] for tool in wanted)
+
+    @cached_property
+    def _tokenizer(self) -> tokenizers.Tokenizer:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_str(
+            files("callsheet.retrievers.data").joinpath("minilm_tokenizer.json").read_text(encoding="utf-8")
+        )
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer
+
+
+def openai_form(tool: Tool) -> str:
+    """A tool as a chat model is given it: name, description and JSON Schema in OpenAI's form, as compact JSON."""
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+    return json.dumps({"type": "function", "function": function}, ensure_ascii=False, separators=(",", ":"))
