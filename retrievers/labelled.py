@@ -118,7 +118,7 @@ class _Reader:
         if len(found) > 1:
             raise QueriesError(f"{len(found)} agents have a tool {name!r}: write one of {', '.join(found)}")
         if not found:
-            known = [*self._catalog.tools, *self._bare]
+            known = self._catalog.tools if "/" in name else self._bare
             raise QueriesError(f"no tool {name!r} in the catalog{near_names(name, known)}: correct it")
         return found[0]
 

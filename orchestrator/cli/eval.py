@@ -94,7 +94,7 @@ def _gate(demand: str, known: Sequence[str]) -> Gate:
     if not 0 <= least <= 1:
         raise _refused(f"{demand!r} is not METRIC=LEAST with a number from 0 to 1, as recall@5=.8")
     if metric.strip() not in known:
-        raise _refused(f"unknown metric {metric.strip()!r}: there are {', '.join(known)}")
+        raise _refused(f"unknown metric {metric.strip()!r}: there are {', '.join(known)}; -k and --tools move the last")
     return Gate(metric.strip(), least)
 
 

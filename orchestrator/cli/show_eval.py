@@ -102,7 +102,10 @@ def _missed(console: Console, evaluation: Evaluation, most: int) -> None:
 def _miss(console: Console, miss: Missed) -> None:
     console.print(f"{escape(miss.id)}  {escape(_short(miss.query))}", soft_wrap=True)
     for lacking in miss.lacking:
-        console.print(f"   wanted [cyan]{escape(' or '.join(lacking.ids))}[/]: {escape(lacking.why)}", soft_wrap=True)
+        console.print(
+            f"   wanted {lacking.kind} [cyan]{escape(' or '.join(lacking.ids))}[/]: {escape(lacking.why)}",
+            soft_wrap=True,
+        )
         if evidence := _evidence(lacking):
             console.print(f"          {evidence}", style=_GREY, soft_wrap=True)
     console.print(f"   got    {escape(', '.join(miss.got[:_GOT]))}", style=_GREY, soft_wrap=True)
