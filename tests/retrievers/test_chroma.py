@@ -207,7 +207,7 @@ def test_a_killed_indexing_keeps_the_old_rows_and_the_next_embeds_only_what_is_m
     assert embedder.asked == []
     assert best(old, "text of old 42") == "old/42"
 
-    made = index(killed.with_name("index") / ".", embedder)
+    made = index(killed, embedder)
     changes = made.sync(nodes("new", 600))
     assert (len(embedder.asked), changes.removed) == (600 - 256, 100)
     assert best(made, "text of new 599") == "new/599"

@@ -65,6 +65,11 @@ def test_the_path_says_what_brought_a_tool_and_a_found_one_is_its_own() -> None:
     ]
 
 
+def test_a_found_tool_that_a_later_one_needs_keeps_its_own_path() -> None:
+    found = graph_rag_tool_fusion(["a/b", "a/x"], catalog_of(x="b"), limit=9)
+    assert [r.path for r in found] == [("a/b",), ("a/x",)]
+
+
 def test_cycles_end() -> None:
     assert fused("x", catalog_of(x="y", y="x")) == "x y"
     assert fused("x", catalog_of(x="x")) == "x"
