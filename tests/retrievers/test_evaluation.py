@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from callsheet.graphs import Agent, Catalog, SettingsError, Tool
+from callsheet.graphs import Agent, Catalog, SettingsError, Tool, load
 from callsheet.retrievers import (
     AgentGraphRetriever,
     Cut,
@@ -259,3 +260,21 @@ def test_a_real_retriever_is_measured_and_says_how_far_it_is(catalog: Catalog, t
     assert seen == [(1, 2), (2, 2)]
     assert done.missed == ()
     assert json.loads(json.dumps(done.to_dict()))["n"] == 2
+
+
+def test_the_program_in_the_documentation_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+    root = Path(__file__).parents[2]
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
+    page = (root / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(program, {})
+    assert re.match(r"1\.0 \(1\.0, 1\.0\) \d+\n", capsys.readouterr().out)
+
+
+def test_the_labelled_queries_in_the_documentation_can_be_read(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    queries = read_queries(written(tmp_path, lines), load(root / "examples" / "eval" / "catalog").catalog)
+    assert [query.id for query in queries] == ["rain", "both", "coat"]
