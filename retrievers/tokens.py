@@ -18,7 +18,7 @@ class SchemaTokens:
     """Counts the tokens of tools as a model is shown them, each tool once.
 
     The tokenizer is the embedded model's (WordPiece, 30,522 words), so a count is an approximation: a chat model
-    with another vocabulary counts otherwise. The share of a selection in the whole catalog hardly depends on it.
+    with another vocabulary counts otherwise, so the share of a selection in the whole is worth more than the number.
 
     Args:
         catalog: Whose tools are counted.
