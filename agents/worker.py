@@ -19,7 +19,7 @@ from callsheet.agents.brief import Brief
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models import ModelError, answered
 from callsheet.agents.plan import Call, Status, StepResult
-from callsheet.agents.prompts import WORKER
+from callsheet.agents.prompts import REMINDER, WORKER
 from callsheet.agents.registry import BoundTool
 
 _JSON = re.compile(r"\{.*\}", re.DOTALL)
@@ -60,10 +60,12 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             system_message=SystemMessage(equipment.prompt),
         )
         response = _with_calls(await answered(handler(equipped)), equipment.tools)
-        if not _needs_a_call(request, response, equipment):
+        if not _answered_without_a_tool(request, response, equipment):
             return response
+        alone = not request.messages[0].additional_kwargs.get("brief", {}).get("inputs")
+        again = equipped.override(tool_choice="any") if alone else _reminded(equipped)
         try:
-            return _with_calls(await answered(handler(equipped.override(tool_choice="any"))), equipment.tools)
+            return _with_calls(await answered(handler(again)), equipment.tools)
         except ModelError:
             return response
 
@@ -159,16 +161,22 @@ def _stopped(why: str) -> AIMessage:
     return AIMessage(why, additional_kwargs={"outcome": {"status": "failed", "reason": why}})
 
 
-def _needs_a_call(request: ModelRequest[Equipment], response: ModelResponse[Any], equipment: Equipment) -> bool:
-    """Whether the model answered at once, without a tool, a step that has nothing else to answer it from.
+def _answered_without_a_tool(
+    request: ModelRequest[Equipment], response: ModelResponse[Any], equipment: Equipment
+) -> bool:
+    """Whether the model answered at once without looking, as small models do.
 
-    Small models do; a provider that cannot be made to call a tool leaves it at the answer.
+    Where there is no earlier result to answer from, it is made to call a tool (a provider that cannot be made
+    to leaves it at the answer); where there is, it is reminded that it could.
     """
-    first, message = len(request.messages) == 1, response.result[-1]
-    if not (first and equipment.tools and isinstance(message, AIMessage)):
+    message = response.result[-1]
+    if len(request.messages) > 1 or not equipment.tools or not isinstance(message, AIMessage):
         return False
-    brief = request.messages[0].additional_kwargs.get("brief", {})
-    return not (message.tool_calls or message.additional_kwargs.get("outcome") or brief.get("inputs"))
+    return not (message.tool_calls or message.additional_kwargs.get("outcome"))
+
+
+def _reminded(request: ModelRequest[Equipment]) -> ModelRequest[Equipment]:
+    return request.override(messages=[*request.messages, HumanMessage(REMINDER)])
 
 
 def _with_calls(response: ModelResponse[Any], tools: Mapping[str, BoundTool]) -> ModelResponse[Any]:
