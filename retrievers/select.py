@@ -197,7 +197,7 @@ class Selector:
 
         for tool in first:
             budget.offer(owner(self._graph, tool), with_required(tool))
-        for tool in (tool for tool in first if tool in budget.taken):
+        for tool in first:
             indirect = {reached.id: reached for reached in self._reached(tool, found, settings, direct=False)}
             for reached in indirect.values():
                 if reached.via[-2] not in budget.taken:

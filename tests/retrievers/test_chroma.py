@@ -245,7 +245,7 @@ def test_two_processes_that_index_at_once_wait_for_each_other(
 
 def test_what_another_process_wrote_meanwhile_is_read_afresh(tmp_path: Path) -> None:
     embedder = Counting()
-    made = index(tmp_path, embedder)
+    bystander, made = index(tmp_path, Counting()), index(tmp_path, embedder)
     made.sync(nodes("old", 5))
     out, _ = other_process("neither", tmp_path).communicate()
     assert out == "done\n"
@@ -253,6 +253,7 @@ def test_what_another_process_wrote_meanwhile_is_read_afresh(tmp_path: Path) -> 
     assert made.sync(nodes("new", 600)) == Changes()
     assert len(embedder.asked) == 5
     assert best(made, "text of new 7") == "new/7"
+    assert bystander.sync(nodes("new", 600)) == Changes()
 
 
 def test_a_place_that_is_a_file_is_refused(tmp_path: Path) -> None:
