@@ -23,13 +23,14 @@ export LANGGRAPH_NO_VERSION_CHECK := true
 export LANGSMITH_TRACING := false
 export ANONYMIZED_TELEMETRY := False
 
-.PHONY: help run test dev pins clean
+.PHONY: help run test dev bench bench-rivals pins clean
 
 help:
 	@echo 'make run              set up, then answer the demo question with real agents and no key'
 	@echo 'make run Q="..."      the same with a question of yours'
 	@echo 'make test             set up, then every check that CI runs'
 	@echo 'make dev [PORT=2024]  set up, then the LangGraph server, for Studio'
+	@echo 'make bench            measure beside the papers; DATA=folder, ../shared/benchmarks by default'
 	@echo 'make pins             resolve constraints.txt anew from pyproject.toml'
 	@echo 'make clean            remove .venv, .callsheet and what the tools left'
 
@@ -53,6 +54,18 @@ test: .venv/.demo .venv/.dev
 dev: .venv/.demo .venv/.dev
 	@LOG_LEVEL=$${LOG_LEVEL:-WARNING} CALLSHEET_CATALOG="$${CALLSHEET_CATALOG:-examples/demo/mcp.json,examples.demo.toolkits:agents}" \
 	  langgraph dev --port $(PORT) --no-browser --no-reload
+
+# The data are public and not kept here: docs/benchmarks.md says where each set comes from.
+DATA ?= ../shared/benchmarks
+bench: .venv/.run
+	@python -m benchmarks --data '$(DATA)' && python -m benchmarks --tables
+
+# Other programs, in an environment of their own: never a dependency of this one.
+RIVALS := .callsheet/rivals
+bench-rivals: .venv/.run
+	@test -x '$(RIVALS)/bin/python' || $(BIN)/uv venv --quiet --python $(BIN)/python '$(RIVALS)'
+	@$(BIN)/uv pip install --quiet --python '$(RIVALS)/bin/python' 'graph-tool-call==0.47.0' 'callbus[stem]==0.3.1' numpy
+	@python -m benchmarks --data '$(DATA)' --rivals-python '$(RIVALS)/bin/python' && python -m benchmarks --tables
 
 pins: .venv/bin/uv
 	@rm -f uv.lock && uv lock --quiet

@@ -1,0 +1,126 @@
+"""``python -m benchmarks --data DIR``: measure, write ``benchmarks/results``, print the tables."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import results, tables
+from benchmarks.cases import Benchmark
+from benchmarks.latency import measure
+from benchmarks.loaders import load_benchmarks
+from benchmarks.rivals import rivals_there
+from benchmarks.rivals.compare import beside_rivals
+from benchmarks.run import outcomes, summary
+from benchmarks.search import World
+from benchmarks.vectors import SharedVectors
+from callsheet.graphs import Catalog
+
+QUICK = 60
+LATENCY = "latency"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line said; the parser's texts tell what each is."""
+
+    data: Path
+    only: Sequence[str]
+    quick: bool
+    scale: bool
+    rivals: bool
+    rivals_python: Path | None
+    tables: bool
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; 1 when there was nothing to measure."""
+    options = _parsed(arguments)
+    if options.tables:
+        tables.write_page(results.read_all())
+        return 0
+    say = _sayer(time.perf_counter())
+    benches, missing = load_benchmarks(options.data, options.only)
+    for line in missing:
+        say(line)
+    if options.rivals:
+        return _against_rivals(benches, options, say)
+    _against_baselines(benches, options, say)
+    timed = not options.only or LATENCY in options.only
+    if timed:
+        _keep(LATENCY, measure(_livemcp(options), quick=options.quick, scale=options.scale, say=say), options)
+    say("done")
+    return 0 if benches or timed else 1
+
+
+def _parsed(arguments: Sequence[str] | None) -> Options:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    data = Path("../shared/benchmarks")
+    parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a benchmark, data set, or latency")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK} queries each; no results are written")
+    parser.add_argument("--scale", action="store_true", help="latency also with 100,000 tools, which takes long")
+    parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
+    parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
+    parser.add_argument("--tables", action="store_true", help="make docs/benchmarks.md from the results; no measuring")
+    found = vars(parser.parse_args(arguments))
+    return Options(**{**found, "rivals": found["rivals"] or found["rivals_python"] is not None})
+
+
+def _against_baselines(benches: Sequence[Benchmark], options: Options, say: Say) -> None:
+    for bench, world in _worlds(benches, options):
+        say(bench.name)
+        levels = {level: summary(bench, level, dict(outcomes(bench, level, world))) for level in bench.levels}
+        _keep(bench.name, {"about": bench.about, "levels": levels}, options)
+
+
+def _against_rivals(benches: Sequence[Benchmark], options: Options, say: Say) -> int:
+    python = rivals_there(options.rivals_python, say)
+    if python is None:
+        return 1
+    for bench, world in _worlds(benches, options):
+        say(f"rivals on {bench.name}")
+        _keep(f"rivals-{bench.name}", beside_rivals(bench, world, python, say), options)
+    say("done")
+    return 0
+
+
+def _worlds(benches: Sequence[Benchmark], options: Options) -> list[tuple[Benchmark, World]]:
+    """Each benchmark with the texts and vectors of its catalog; those of one catalog share them."""
+    vectors = SharedVectors()
+    worlds: dict[int, World] = {}
+    return [
+        (
+            bench.sample(QUICK) if options.quick else bench,
+            worlds.setdefault(id(bench.catalog), World(bench.catalog, vectors)),
+        )
+        for bench in benches
+    ]
+
+
+def _livemcp(options: Options) -> tuple[Catalog, Sequence[str]] | None:
+    benches, _ = load_benchmarks(options.data, ["livemcpbench-steps"])
+    return (benches[0].catalog, [case.query for case in benches[0].queries]) if benches else None
+
+
+def _keep(name: str, body: Mapping[str, object], options: Options) -> None:
+    document = {**body, **results.circumstances()}
+    if not options.quick:
+        results.write(name, document)
+    print("\n".join(tables.section(name, document)), flush=True)
+
+
+def _sayer(started: float) -> Say:
+    def say(line: str) -> None:
+        print(f"[{time.perf_counter() - started:4.0f} s] {line}", file=sys.stderr, flush=True)
+
+    return say
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

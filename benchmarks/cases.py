@@ -1,0 +1,84 @@
+"""What a benchmark is: a catalog, and queries whose right answer is known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from callsheet.graphs import Catalog, CatalogError
+
+Gold = Sequence[Collection[str]]
+Level = Literal["agent", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One query with what is to be found for it.
+
+    Attributes:
+        id: Its id in the data.
+        query: The request.
+        group: What it shares with related queries (a task, a main tool, a family of scenarios): intervals are
+            drawn and folds are cut by group, never through one.
+        agents: One set of alternatives for each wanted agent; empty where the data name none.
+        tools: The same for tools.
+    """
+
+    id: str
+    query: str
+    group: str
+    agents: tuple[frozenset[str], ...] = ()
+    tools: tuple[frozenset[str], ...] = ()
+
+    def gold(self, level: Level) -> Gold:
+        """What is wanted at this level."""
+        return self.agents if level == "agent" else self.tools
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A catalog and its queries.
+
+    Attributes:
+        name: Also the name of its results file.
+        about: One line: what is asked, of whose data.
+        catalog: What is searched.
+        queries: All of them; a level uses those with something wanted at it.
+        levels: What is measured: agents, tools or both.
+        cutoffs: Level -> the K of Recall@K and its like.
+        dependencies: Whether the catalog declares them, so that the methods that follow them have a part.
+    """
+
+    name: str
+    about: str
+    catalog: Catalog
+    queries: tuple[Case, ...]
+    levels: tuple[Level, ...]
+    cutoffs: tuple[tuple[int, ...], ...]
+    dependencies: bool = False
+
+    def __post_init__(self) -> None:
+        for level in ("agent", "tool"):
+            known = self.catalog.by_id if level == "agent" else self.catalog.tools
+            wanted = {item for case in self.queries for element in case.gold(level) for item in element}
+            if unknown := sorted(wanted - set(known)):
+                raise CatalogError(f"{self.name}: wanted {level}s that the catalog does not hold: {unknown[:3]}")
+
+    def cases(self, level: Level) -> list[Case]:
+        """The queries for which something is wanted at this level."""
+        return [case for case in self.queries if case.gold(level)]
+
+    def cutoffs_of(self, level: Level) -> tuple[int, ...]:
+        """The K of this level."""
+        return self.cutoffs[self.levels.index(level)]
+
+    def sample(self, most: int) -> Benchmark:
+        """The same with at most so many queries, evenly spread."""
+        step = -(-len(self.queries) // most)
+        return replace(self, queries=self.queries[::step])
+
+
+def wanted(alternatives: Iterable[Iterable[str]]) -> tuple[frozenset[str], ...]:
+    """Sets of alternatives, each once, in order."""
+    return tuple(dict.fromkeys(map(frozenset, alternatives)))

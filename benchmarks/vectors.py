@@ -1,0 +1,33 @@
+"""One embedder for all methods, each text embedded once in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from callsheet.retrievers import MiniLMEmbeddings
+
+_AT_ONCE = 256
+
+
+class SharedVectors(MiniLMEmbeddings):
+    """The embedded MiniLM, which remembers what it has embedded.
+
+    Ours and every baseline embed through one of these, so a difference between them is never the embedder's.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[str, np.ndarray] = {}
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """As in ``MiniLMEmbeddings``; only texts that are new cost anything."""
+        missing = sorted({text for text in texts if text not in self._known}, key=lambda text: (len(text), text))
+        for start in range(0, len(missing), _AT_ONCE):
+            batch = missing[start : start + _AT_ONCE]
+            self._known.update(zip(batch, super().encode(batch), strict=True))
+        return np.stack([self._known[text] for text in texts]) if texts else super().encode([])
+
+    def __len__(self) -> int:
+        return len(self._known)

@@ -1,0 +1,147 @@
+"""Each loader over a few made-up lines in the published form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.cases import Benchmark, Case, wanted
+from benchmarks.loaders import livemcpbench, load_benchmarks, metatool, sealtools, shuffled, toollinkos, toolsandbox
+from callsheet.graphs import Agent, Catalog, CatalogError, Tool
+
+
+def write(path: Path, document: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def server(key: str, *tools: str) -> dict[str, Any]:
+    listing = [{"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}} for name in tools]
+    return {"name": key.upper(), "description": f"About {key}.", "category": "Test", "tools": {key: {"tools": listing}}}
+
+
+def step(text: str, tools: list[list[str]], single: list[str]) -> dict[str, Any]:
+    agents = [[tool.split("/")[0] for tool in alternatives] for alternatives in tools]
+    return {"text": text, "gold_tools": tools, "gold_agents": single, "gold_agent_alts": agents}
+
+
+@pytest.fixture
+def livemcp(tmp_path: Path) -> dict[str, Benchmark]:
+    write(tmp_path / "tools.json", [server("files", "write"), server("disk", "write"), server("clock", "now", "zone")])
+    steps = [
+        step("Look at the time", [["clock/now"], ["clock/zone"]], ["clock"]),
+        step("Write it down", [["files/write", "disk/write"]], ["files"]),
+        step("Think about it", [], []),
+    ]
+    write(tmp_path / "aligned.json", {"queries": [{"id": "t1", "text": "Note the time", "steps": steps}]})
+    return {bench.name: bench for bench in livemcpbench(tmp_path)}
+
+
+def test_livemcpbench_steps_are_queries_grouped_by_task(livemcp: dict[str, Benchmark]) -> None:
+    bench = livemcp["livemcpbench-steps"]
+    assert [case.id for case in bench.queries] == ["t1/1", "t1/2", "t1/3"]
+    assert {case.group for case in bench.queries} == {"t1"}
+    assert [case.query for case in bench.cases("agent")] == ["Look at the time", "Write it down"]
+
+
+def test_livemcpbench_keeps_alternatives_and_says_an_agent_once(livemcp: dict[str, Benchmark]) -> None:
+    clock, files, _ = livemcp["livemcpbench-steps"].queries
+    assert clock.agents == (frozenset({"clock"}),)
+    assert clock.tools == (frozenset({"clock/now"}), frozenset({"clock/zone"}))
+    assert files.agents == (frozenset({"files", "disk"}),)
+    assert livemcp["livemcpbench-steps-single"].queries[1].agents == (frozenset({"files"}),)
+
+
+def test_livemcpbench_direct_wants_what_all_steps_want(livemcp: dict[str, Benchmark]) -> None:
+    (case,) = livemcp["livemcpbench-direct"].queries
+    assert case.query == "Note the time"
+    assert case.agents == (frozenset({"clock"}), frozenset({"files", "disk"}))
+    assert len(case.tools) == 3
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    def edge(name: str) -> dict[str, str]:
+        return {"name": name, "dependence_type": "TOOL_DIRECTLY_DEPENDS_ON"}
+
+    def tool(name: str, *needs: str) -> dict[str, Any]:
+        return {"name": name, "description": name, "parameters": [], "depends_on": [edge(other) for other in needs]}
+
+    write(tmp_path / "core_tools.json", [tool(name) for name in "abcdef"])
+    write(tmp_path / "regular_tools.json", [tool("main", *"abcdef")])
+    instance = {"user_query": "Do it", "main_golden_function_name": "main", "golden_function_names": ["main", "a"]}
+    write(tmp_path / "instances.json", [instance])
+    return tmp_path
+
+
+def test_toollinkos_comes_in_published_and_in_shuffled_order(linked: Path) -> None:
+    published, turned = toollinkos(linked)
+    (case,) = published.queries
+    assert case.group == "main"
+    assert case.tools == (frozenset({"toollinkos/main"}), frozenset({"toollinkos/a"}))
+
+    def order(bench: Benchmark) -> list[str]:
+        return [edge.tool.removeprefix("toollinkos/") for edge in bench.catalog.tool("toollinkos/main").depends_on]
+
+    assert order(published) == list("abcdef")
+    assert sorted(order(turned)) == list("abcdef")
+    assert order(turned) != order(published)
+
+
+def test_shuffling_is_the_same_for_the_same_seed(linked: Path) -> None:
+    catalog = toollinkos(linked)[0].catalog
+    assert shuffled(catalog, 1) == shuffled(catalog, 1)
+
+
+def test_toolsandbox_groups_wordings_of_one_scenario(tmp_path: Path) -> None:
+    tools = [
+        {"name": "send", "agent": "mail", "description": "Sends.", "input_schema": {"type": "object"}},
+        {"name": "signal_on", "agent": "phone", "description": "Turns on.", "input_schema": {"type": "object"}},
+    ]
+    edges = [{"src": "send", "dst": "signal_on", "type": "TOOL_DIRECTLY_DEPENDS_ON", "param": None}]
+    queries = [
+        {"id": f"send{end}", "text": "Send", "gold_tools": ["send"]}
+        for end in ("", "_alt", "_cellular_off", "_low_battery_mode_multiple_user_turn_alt", "_twice")
+    ]
+    write(tmp_path / "toolsandbox.json", {"tools": tools, "edges": edges, "queries": queries, "agents": []})
+    (bench,) = toolsandbox(tmp_path)
+    assert {case.group for case in bench.queries} == {"send"}
+    (need,) = bench.catalog.tool("mail/send").depends_on
+    assert (need.tool, need.kind.value) == ("phone/signal_on", "tool_directly")
+
+
+@pytest.mark.parametrize(("loader", "levels"), [(sealtools, ("agent", "tool")), (metatool, ("tool",))])
+def test_labelled_folders(tmp_path: Path, loader: Any, levels: tuple[str, ...]) -> None:
+    write(tmp_path / "catalog" / "a.json", {"name": "a", "tools": [{"name": "x", "description": "X"}]})
+    lines = [
+        {"id": "0", "query": "x?", "tools": ["a/x"], "agents": ["a"]},
+        {"id": "1", "query": "y?", "tools": ["a/x"]},
+    ]
+    (tmp_path / "queries.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    (bench,) = loader(tmp_path)
+    assert bench.levels == levels
+    assert [case.group for case in bench.queries] == ["a/x", "a/x"]
+
+
+def test_a_missing_folder_is_named_with_its_source_and_the_others_go_on(linked: Path) -> None:
+    (linked / "toollinkos").mkdir()
+    for name in ("core_tools.json", "regular_tools.json", "instances.json"):
+        (linked / name).rename(linked / "toollinkos" / name)
+    benches, said = load_benchmarks(linked)
+    assert [bench.name for bench in benches] == ["toollinkos-published", "toollinkos-shuffled"]
+    assert any("metatool" in line and "github.com/HowieHwong/MetaTool" in line for line in said)
+
+
+def test_one_benchmark_can_be_asked_for(linked: Path) -> None:
+    assert load_benchmarks(linked, ["metatool"])[1][0].startswith("metatool: left out")
+    assert load_benchmarks(linked, ["latency"]) == ([], [])
+
+
+def test_gold_that_the_catalog_does_not_hold_is_refused() -> None:
+    catalog = Catalog(agents=(Agent(id="a", tools=(Tool(agent="a", name="x"),)),))
+    case = Case("1", "q", "g", tools=wanted([["a/y"]]))
+    with pytest.raises(CatalogError, match="a/y"):
+        Benchmark("b", "", catalog, (case,), ("tool",), ((1,),))
