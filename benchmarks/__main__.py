@@ -14,7 +14,7 @@ from benchmarks.cases import Benchmark
 from benchmarks.latency import measure
 from benchmarks.loaders import load_benchmarks
 from benchmarks.rivals import rivals_there
-from benchmarks.rivals.compare import beside_rivals
+from benchmarks.rivals.compare import beside_rivals, worth_comparing
 from benchmarks.run import outcomes, summary
 from benchmarks.search import World
 from benchmarks.vectors import SharedVectors
@@ -83,7 +83,7 @@ def _against_rivals(benches: Sequence[Benchmark], options: Options, say: Say) ->
     python = rivals_there(options.rivals_python, say)
     if python is None:
         return 1
-    for bench, world in _worlds(benches, options):
+    for bench, world in _worlds(list(filter(worth_comparing, benches)), options):
         say(f"rivals on {bench.name}")
         _keep(f"rivals-{bench.name}", beside_rivals(bench, world, python, say), options)
     say("done")

@@ -74,8 +74,8 @@ class Corpus:
 def _words(texts: Sequence[str]) -> list[list[str]]:
     """bm25s's own tokens, identifiers split into words: lower case, English stop words left out, no stemming."""
     split = [split_name(text) for text in texts]
-    tokens: list[list[str]] = bm25s.tokenize(split, stopwords="en", return_ids=False, show_progress=False)
-    return tokens
+    found = bm25s.tokenize(split, stopwords="en", return_ids=False, show_progress=False)
+    return [[str(word) for word in words] for words in found]
 
 
 class World:

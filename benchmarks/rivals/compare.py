@@ -15,6 +15,11 @@ MOST, MOST_OF_LARGE, LARGE = 220, 100, 1_000
 _BESIDE = (OURS, "dense, tools", "dense (naive RAG)", "Agent-as-a-Graph 1.5:1", "BM25 + dense, RRF (hybrid RAG)")
 
 
+def worth_comparing(bench: Benchmark) -> bool:
+    """Not where a second benchmark asks the same queries: the rivals know no declared order, and take long."""
+    return not bench.name.endswith(("-single", "-published"))
+
+
 def beside_rivals(bench: Benchmark, world: World, python: Path, say: Callable[[str], None]) -> dict[str, object]:
     """The body of a results file; a rival that fails is named and left out."""
     sample = bench.sample(MOST_OF_LARGE if len(bench.catalog.tools) > LARGE else MOST)
