@@ -11,7 +11,15 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
 from langgraph.types import Command
 
 from callsheet.agents.answer import report
@@ -60,6 +68,8 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             system_message=SystemMessage(equipment.prompt),
         )
         response = _with_calls(await answered(handler(equipped)), equipment.tools)
+        if (done := _done_before(response.result[-1], request.messages)) is not None:
+            return done
         if not _answered_without_a_tool(request, response, equipment):
             return response
         alone = not request.messages[0].additional_kwargs.get("brief", {}).get("inputs")
@@ -159,6 +169,29 @@ def _outcome(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
 
 def _stopped(why: str) -> AIMessage:
     return AIMessage(why, additional_kwargs={"outcome": {"status": "failed", "reason": why}})
+
+
+def _done_before(message: BaseMessage, before: Sequence[AnyMessage]) -> AIMessage | None:
+    """The earlier answer, when the model asks only for calls that it has made already, to the letter, with success.
+
+    Small models go on calling; a call that was done once for this step is not done again.
+    """
+    asked = message.tool_calls if isinstance(message, AIMessage) else []
+    answers = {m.tool_call_id: m for m in before if isinstance(m, ToolMessage) and m.status != "error"}
+    done = {
+        _key(call): answers[call["id"]].text
+        for m in before
+        if isinstance(m, AIMessage)
+        for call in m.tool_calls
+        if call["id"] in answers
+    }
+    if not asked or any(_key(call) not in done for call in asked):
+        return None
+    return AIMessage("\n".join(dict.fromkeys(done[_key(call)] for call in asked)))
+
+
+def _key(call: ToolCall) -> str:
+    return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
 
 
 def _answered_without_a_tool(

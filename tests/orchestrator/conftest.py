@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, tool
@@ -131,3 +131,23 @@ def shop() -> Shop:
 @pytest.fixture
 def catalog(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Loaded:
     return shop.loaded(monkeypatch)
+
+
+@pytest.fixture
+def worker() -> ScriptedModel:
+    """Calls the tool that the step is about, then repeats what it said."""
+    words = {"weather": ("weather_report", {"city": "Oslo"}), "rate": ("exchange_rate", {"currency": "USD"})}
+
+    def reply(messages: Any) -> AIMessage:
+        last = messages[-1]
+        if isinstance(last, ToolMessage):
+            return AIMessage(last.text)
+        told = last.text.splitlines()[0]
+        for word, (name, args) in words.items():
+            if word in told:
+                offered = model.shown[-1]["tools"]
+                return calls(name if name in offered else "city_weather", **args)
+        return calls("write_note", text="both")
+
+    model = ScriptedModel(replies=[reply])
+    return model

@@ -1,0 +1,97 @@
+"""What a worker may and may not do, with models that follow a script."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from callsheet import Settings, create_supervisor
+
+WEATHER, RATE = "tell the weather of Oslo", "look up the rate of USD"
+
+
+def ask(app: Any, text: str) -> Any:
+    return app.invoke({"messages": [HumanMessage(text)]})
+
+
+def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
+    settings = Settings(agents=1, tools=1)
+    planner = scripted(replies=[say["planned"](("1", RATE, []))])
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=settings).compile()
+    state = ask(app, RATE)
+    assert state["results"]["1"]["tools"] == ["bank/exchange_rate"]
+    assert {tuple(shown["tools"]) for shown in worker.shown} == {("exchange_rate",)}
+
+
+def test_a_call_to_a_tool_that_was_not_selected_is_refused(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    forger = scripted(replies=[say["calls"]("delete_note", title="everything"), AIMessage("I could not.")])
+    app = create_supervisor(catalog, worker_model=forger, settings=Settings(agents=1, tools=1, replans=0)).compile()
+    state = ask(app, RATE)
+    assert shop.called == []
+    result = state["results"]["1"]
+    assert result["status"] == "failed"
+    assert "delete_note is not among the tools of this step; there are: exchange_rate" in result["calls"][0]["error"]
+
+
+def test_a_tool_of_another_step_is_refused_too(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    def reply(messages: Any) -> AIMessage:
+        if isinstance(messages[-1], ToolMessage):
+            return AIMessage(messages[-1].text)
+        return say["calls"]("exchange_rate", currency="USD")
+
+    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", WEATHER, ["1"]))])
+    settings = Settings(agents=1, tools=1, replans=0)
+    app = create_supervisor(catalog, planner_model=planner, worker_model=scripted(replies=[reply]), settings=settings)
+    state = ask(app.compile(), f"{RATE} and {WEATHER}")
+    assert shop.called == ["exchange_rate"]
+    assert (state["results"]["1"]["status"], state["results"]["2"]["status"]) == ("done", "failed")
+
+
+def test_a_worker_that_never_ends_is_stopped(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    endless = scripted(replies=[lambda told: say["calls"]("exchange_rate", currency=f"USD{len(told)}")])
+    settings = Settings(max_turns=3, replans=0, agents=1, tools=1)
+    state = ask(create_supervisor(catalog, worker_model=endless, settings=settings).compile(), RATE)
+    assert shop.called == ["exchange_rate"] * 3
+    assert state["results"]["1"]["status"] == "failed"
+    assert "3 turns" in state["results"]["1"]["error"]
+
+
+def test_a_call_that_was_done_is_not_done_again(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    again = scripted(replies=[say["calls"]("exchange_rate", currency="USD")])
+    state = ask(create_supervisor(catalog, worker_model=again).compile(), RATE)
+    assert shop.called == ["exchange_rate"]
+    assert state["results"]["1"]["result"] == "1 USD = 0.9 EUR"
+
+
+def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any, scripted: Any, say: Any) -> None:
+    def reply(messages: Any) -> AIMessage:
+        if "weather" in messages[-1].text:
+            time.sleep(1.0)
+        return AIMessage(messages[-1].text) if isinstance(messages[-1], ToolMessage) else usd
+
+    usd = say["calls"]("exchange_rate", currency="USD")
+    planner = scripted(replies=[say["planned"](("1", WEATHER, []), ("2", RATE, []))])
+    settings = Settings(step_seconds=0.5, replans=0)
+    app = create_supervisor(catalog, planner_model=planner, worker_model=scripted(replies=[reply]), settings=settings)
+    state = ask(app.compile(), f"{WEATHER} and {RATE}")
+    assert [state["results"][i]["status"] for i in "12"] == ["failed", "done"]
+    assert "not done after 0.5 s" in state["results"]["1"]["error"]
+
+
+def test_a_tool_call_written_as_text_is_understood(catalog: Any, shop: Any, scripted: Any) -> None:
+    written = AIMessage('```json\n{"name": "exchange_rate", "arguments": {"currency": "USD"}}\n```')
+    small = scripted(replies=[written, AIMessage("0.9")])
+    state = ask(create_supervisor(catalog, worker_model=small, settings=Settings(agents=1, tools=1)).compile(), RATE)
+    assert shop.called == ["exchange_rate"]
+    assert state["results"]["1"]["result"] == "0.9"
+
+
+def test_a_model_that_answers_without_looking_is_made_to_call_a_tool(
+    catalog: Any, shop: Any, scripted: Any, say: Any
+) -> None:
+    lazy = scripted(replies=[AIMessage("About 2."), say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    state = ask(create_supervisor(catalog, worker_model=lazy).compile(), RATE)
+    assert shop.called == ["exchange_rate"]
+    assert state["results"]["1"]["result"] == "0.9"
