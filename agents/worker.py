@@ -73,7 +73,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         if not _answered_without_a_tool(request, response, equipment):
             return response
         alone = not request.messages[0].additional_kwargs.get("brief", {}).get("inputs")
-        again = equipped.override(tool_choice="any") if alone else _reminded(equipped)
+        again = equipped.override(tool_choice="any") if alone else _reminded(equipped, equipment)
         try:
             return _with_calls(await answered(handler(again)), equipment.tools)
         except ModelError:
@@ -208,8 +208,10 @@ def _answered_without_a_tool(
     return not (message.tool_calls or message.additional_kwargs.get("outcome"))
 
 
-def _reminded(request: ModelRequest[Equipment]) -> ModelRequest[Equipment]:
-    return request.override(messages=[*request.messages, HumanMessage(REMINDER)])
+def _reminded(request: ModelRequest[Equipment], equipment: Equipment) -> ModelRequest[Equipment]:
+    brief = request.messages[0].additional_kwargs.get("brief", {})
+    reminder = REMINDER.format(step=brief.get("text", ""), tools=" or ".join(equipment.tools))
+    return request.override(messages=[*request.messages, HumanMessage(reminder)])
 
 
 def _with_calls(response: ModelResponse[Any], tools: Mapping[str, BoundTool]) -> ModelResponse[Any]:

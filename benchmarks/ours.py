@@ -20,6 +20,6 @@ def ours(world: World, level: Level, depth: int) -> Rank:
     def rank(query: str) -> list[str]:
         if level == "agent":
             return [agent.id for agent in retriever.select(query, agents=max(depth, 5)).agents]
-        return [tool.id for tool in retriever.select(query, tools=max(depth, 10)).tools]
+        return [tool.id for tool in retriever.select(query, agents=max(depth, 10), tools=max(depth, 10)).tools]
 
     return rank
