@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import results, tables
+from benchmarks import nothing_fits, results, tables
 from benchmarks.cases import Benchmark
 from benchmarks.latency import measure
 from benchmarks.loaders import load_benchmarks
@@ -21,7 +21,7 @@ from benchmarks.vectors import SharedVectors
 from callsheet.graphs import Catalog
 
 QUICK = 60
-LATENCY = "latency"
+LATENCY, NOTHING_FITS = "latency", "nothing-fits"
 Say = Callable[[str], None]
 
 
@@ -51,18 +51,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.rivals:
         return _against_rivals(benches, options, say)
     _against_baselines(benches, options, say)
+    asked = not options.only or NOTHING_FITS in options.only
+    if asked:
+        _refusals(options, say)
     timed = not options.only or LATENCY in options.only
     if timed:
         _keep(LATENCY, measure(_livemcp(options), quick=options.quick, scale=options.scale, say=say), options)
     say("done")
-    return 0 if benches or timed else 1
+    return 0 if benches or timed or asked else 1
 
 
 def _parsed(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     data = Path("../shared/benchmarks")
     parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a benchmark, data set, or latency")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help=f"a data set, {LATENCY} or {NOTHING_FITS}"
+    )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} queries each; no results are written")
     parser.add_argument("--scale", action="store_true", help="latency also with 100,000 tools, which takes long")
     parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
@@ -101,6 +106,12 @@ def _worlds(benches: Sequence[Benchmark], options: Options) -> list[tuple[Benchm
         )
         for bench in benches
     ]
+
+
+def _refusals(options: Options, say: Say) -> None:
+    benches, _ = load_benchmarks(options.data, nothing_fits.SETS)
+    say(NOTHING_FITS)
+    _keep(NOTHING_FITS, nothing_fits.measure(_worlds(benches, options)), options)
 
 
 def _livemcp(options: Options) -> tuple[Catalog, Sequence[str]] | None:

@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, Dependenc
 
 SHUFFLE_SEED = 0
 _AGENT_KS, _TOOL_KS, _LIST_KS = (1, 3, 5), (1, 3, 5, 10), (10, 20, 30)
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FAMILY = re.compile(
     r"(_(alt|implicit|ambiguous|twice|multiple_user_turn|insufficient_information|no_remove_contact"
     r"|no_search_contacts|low_battery_mode|wifi_off|cellular_off))+$"
@@ -40,7 +42,19 @@ def livemcpbench(folder: Path) -> list[Benchmark]:
             Benchmark(f"livemcpbench-{name}", said, catalog, every, ("agent", "tool"), (_AGENT_KS, _TOOL_KS)),
             Benchmark(f"livemcpbench-{name}-single", said + only, catalog, one, ("agent",), (_AGENT_KS,)),
         ]
-    return benches
+    return [*benches, *_chinese(benches[0])]
+
+
+def _chinese(steps: Benchmark) -> list[Benchmark]:
+    """The steps that are served by an agent which describes itself or a tool in Chinese, searched among all agents."""
+    written = {
+        agent.id
+        for agent in steps.catalog.agents
+        if _CJK.search("".join((agent.description, *(tool.description for tool in agent.tools))))
+    }
+    cases = tuple(case for case in steps.queries if any(element & written for element in case.agents))
+    about = f"{steps.about}; only the steps, mostly in English, that one of {len(written)} servers with Chinese serves"
+    return [replace(steps, name=f"{steps.name}-chinese", about=about, queries=cases)] if cases else []
 
 
 def _steps(tasks: Sequence[Mapping[str, Any]], *, single: bool) -> tuple[Case, ...]:

@@ -55,6 +55,18 @@ def test_livemcpbench_keeps_alternatives_and_says_an_agent_once(livemcp: dict[st
     assert livemcp["livemcpbench-steps-single"].queries[1].agents == (frozenset({"files"}),)
 
 
+def test_livemcpbench_steps_of_agents_with_chinese_are_also_apart(
+    tmp_path: Path, livemcp: dict[str, Benchmark]
+) -> None:
+    assert "livemcpbench-steps-chinese" not in livemcp
+    servers = json.loads((tmp_path / "tools.json").read_text(encoding="utf-8"))
+    servers[2]["tools"]["clock"]["tools"][0]["description"] = "现在几点"
+    write(tmp_path / "tools.json", servers)
+    (bench,) = [bench for bench in livemcpbench(tmp_path) if bench.name == "livemcpbench-steps-chinese"]
+    assert [case.query for case in bench.queries] == ["Look at the time"]
+    assert len(bench.catalog.agents) == 3
+
+
 def test_livemcpbench_direct_wants_what_all_steps_want(livemcp: dict[str, Benchmark]) -> None:
     (case,) = livemcp["livemcpbench-direct"].queries
     assert case.query == "Note the time"

@@ -57,3 +57,16 @@ def test_a_choice_is_never_made_on_the_fold_that_it_is_scored_on() -> None:
     values, choices = cross_validated(GROUPS, fit, lambda known, place: float(GROUPS[place] in known))  # type: ignore[arg-type]
     assert values == [0.0] * len(GROUPS)
     assert choices == seen
+
+
+def test_auroc_counts_pairs_and_half_of_the_ties() -> None:
+    # 2 beats 1 and 0, 1 ties with 1 and beats 0: (1 + 1 + .5 + 1) / 4
+    found = Bootstrap(["a", "b"]).auroc([2.0, 1.0], [1.0, 0.0])
+    assert found.mean == pytest.approx(3.5 / 4)
+    # a resample of one group alone: 2 over 1, or 1 over 0
+    assert found.low <= found.mean <= found.high == 1.0
+
+
+def test_auroc_of_what_cannot_be_told_apart_is_a_half() -> None:
+    values = [float(i) for i in range(len(GROUPS))]
+    assert Bootstrap(GROUPS).auroc(values, values).mean == pytest.approx(0.5)
