@@ -1,7 +1,7 @@
 """What exists: agents, tools, their owners and dependencies, read from outside and validated once."""
 
 from callsheet.graphs.catalog import Agent, Catalog, Dependency, DependencyKind, Parameter, Tool
-from callsheet.graphs.dependencies import Reached, dependency_graph, required, walk
+from callsheet.graphs.dependencies import Reached, dependency_graph, required, strongest, walk
 from callsheet.graphs.errors import CallsheetError, CatalogError, PlanError, SettingsError, UnknownNameError
 from callsheet.graphs.loading import CatalogSource, Loaded, Part, dump, load
 from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing
@@ -35,5 +35,6 @@ __all__ = [
     "owner",
     "ownership_graph",
     "required",
+    "strongest",
     "walk",
 ]

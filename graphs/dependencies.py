@@ -92,6 +92,46 @@ def walk(catalog: Catalog, start: str, *, direct_first: bool = True) -> tuple[Re
     return tuple(reached.values())
 
 
+def strongest(
+    catalog: Catalog, start: str, weights: Mapping[DependencyKind, float], *, listing: float = 1.0
+) -> tuple[tuple[Reached, float], ...]:
+    """What one tool depends on, each by its strongest path.
+
+    ::
+
+        W(start -> t) = max over paths from start to t of the product over their edges of
+                        weight(kind of the edge) * listing ** (how many its tool lists before it)
+
+    Args:
+        catalog: Where the edges are.
+        start: Id of the tool; it is not in the result.
+        weights: Weight of an edge by its kind, at most 1, so that going round a cycle never gains.
+        listing: What a dependency loses for each that is listed before it: authors name what matters first.
+
+    Returns:
+        The tools reached, in the order of the walk, each with its weight. Of paths of equal weight the first one
+        listed counts.
+
+    Raises:
+        UnknownNameError: The catalog has no tool of this id.
+    """
+    best: dict[str, tuple[float, tuple[str, ...]]] = {start: (1.0, (start,))}
+    todo = [start]
+    while todo:
+        tool = todo.pop(0)
+        weight, path = best[tool]
+        for position, edge in enumerate(catalog.tool(tool).depends_on):
+            gained = weight * weights[edge.kind] * listing**position
+            if gained > best.get(edge.tool, (0.0, ()))[0]:
+                best[edge.tool] = (gained, (*path, edge.tool))
+                todo.append(edge.tool)
+    return tuple(
+        (Reached(reached.tool, best[reached.tool][1], reached.direct), best[reached.tool][0])
+        for reached in walk(catalog, start, direct_first=False)
+        if reached.tool in best
+    )
+
+
 def required(catalog: Catalog, start: str) -> frozenset[str]:
     """Ids of the tools that one tool cannot do without: those that direct dependencies alone lead to."""
     found, todo = {start}, [start]

@@ -1,13 +1,11 @@
-"""Which agents: Agent-as-a-Graph as published, and the ranking by scores that is the default."""
+"""Which agents: Agent-as-a-Graph as published."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from callsheet.graphs import NodeKind, OwnershipGraph, kind_of, owner
-from callsheet.retrievers.fusion import RRF_K, log_sum_exp, weighted_rrf
-from callsheet.retrievers.index import Hit
+from callsheet.retrievers.fusion import RRF_K, Hit, weighted_rrf
 
 PUBLISHED_WEIGHTS: Mapping[NodeKind, float] = {"agent": 1.5, "tool": 1.0}
 
@@ -44,37 +42,3 @@ def agent_as_a_graph(
         agent = owner(graph, hit.id)
         found.setdefault(agent, Hit(agent, hit.score))
     return list(found.values())
-
-
-def agents_by_score(
-    nodes: Sequence[Hit], graph: OwnershipGraph, *, agents: int, sharpness: float = 20.0, own: float = 0.5
-) -> list[Hit]:
-    """The top agents by the smooth maximum of their tools' scores, and their own node's.
-
-    ::
-
-        s(A) = log(sum over tools t of A of exp(sharpness * s(t))) / sharpness + own * s(node of A)
-
-    Args:
-        nodes: Agents and tools with their scores.
-        graph: Who owns what.
-        agents: How many agents are wanted.
-        sharpness: The higher, the more the best tool alone decides.
-        own: Weight of the agent's own node.
-
-    Returns:
-        The agents with their scores, best first; equal ones in the order of ``nodes``.
-    """
-    tools: dict[str, list[float]] = defaultdict(list)
-    itself: dict[str, float] = {}
-    for hit in nodes:
-        agent = owner(graph, hit.id)
-        if agent == hit.id:
-            itself[agent] = hit.score
-        tools[agent].extend(() if agent == hit.id else (hit.score,))
-    floor = min((hit.score for hit in nodes), default=0.0)
-    scored = [
-        Hit(agent, (log_sum_exp(scores, sharpness=sharpness) if scores else floor) + own * itself.get(agent, floor))
-        for agent, scores in tools.items()
-    ]
-    return sorted(scored, key=lambda hit: -hit.score)[:agents]

@@ -14,10 +14,12 @@ from urllib.parse import urlsplit
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers.embeddings import MiniLMEmbeddings, embedder_name
-from callsheet.retrievers.index import Changes, Hit, Node, Progress
+from callsheet.retrievers.index import Changes, Node, Progress, Span
+from callsheet.retrievers.matrix import Matrix
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -57,8 +59,7 @@ class ChromaIndex:
         self._folder = None if where is None or _is_url(where) else Path(where)
         self._spelling = ""
         self._collection = self._open()
-        self._ids: tuple[str, ...] = ()
-        self._vectors = np.zeros((0, 1), np.float32)
+        self._matrix = Matrix(np.zeros((0, 1), np.float32))
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
         """As in ``VectorIndex``. Other processes that write to the same folder wait for each other."""
@@ -79,17 +80,22 @@ class ChromaIndex:
         updated = sum(node.id in before for _, node in missing)
         return Changes(len(missing) - updated, updated, len(before - wanted))
 
-    def search(self, query: str, k: int) -> Sequence[Hit]:
-        """As in ``VectorIndex``: cosines with every node, so nothing is missed; ties in the order of the nodes."""
-        if not self._ids or k <= 0:
-            return []
-        vector = np.asarray(self._embeddings.embed_query(query), np.float32)
-        scores = self._vectors @ (vector / max(float(np.linalg.norm(vector)), 1e-12))
-        best = np.argsort(-scores, kind="stable")[:k]
-        return [Hit(self._ids[i], float(scores[i])) for i in best]
+    def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
+        """As in ``VectorIndex``: with every node, so nothing is missed; see ``Matrix`` for large catalogs."""
+        if not len(self._matrix.rows):
+            return np.zeros((1 + len(spans), 0), np.float32)
+        return self._matrix.products(self._encode_query(query, spans))
+
+    def _encode_query(self, query: str, spans: Sequence[Span]) -> NDArray[np.float32]:
+        if isinstance(self._embeddings, MiniLMEmbeddings):
+            return self._embeddings.encode_spans(query, spans)
+        texts = (query, *(query[start:end] for start, end in spans))
+        return _unit(np.asarray([self._embeddings.embed_query(text) for text in texts], np.float32))
 
     def _row(self, node: Node) -> str:
-        return hashlib.sha256("\0".join((self._catalog, node.id, node.text)).encode()).hexdigest()[:32]
+        return hashlib.sha256(
+            "\0".join((self._catalog, node.id, node.text, *map(str, node.views))).encode()
+        ).hexdigest()[:32]
 
     def _held(self) -> dict[str, str]:
         found = self._collection.get(where={"catalog": self._catalog}, include=["metadatas"])
@@ -97,31 +103,40 @@ class ChromaIndex:
         return {row: str(metadata["node"]) for row, metadata in zip(found["ids"], metadatas, strict=True)}
 
     def _add(self, rows: Sequence[tuple[str, Node]]) -> None:
-        texts = [node.text for _, node in rows]
-        if isinstance(self._embeddings, MiniLMEmbeddings):
-            vectors = self._embeddings.encode(texts)
-        else:
-            vectors = np.asarray(self._embeddings.embed_documents(texts), np.float32)
+        vectors = self._encode([node for _, node in rows])
         self._collection.add(
             ids=[row for row, _ in rows],
             embeddings=vectors,
             metadatas=[{"catalog": self._catalog, "node": node.id, "kind": node.kind} for _, node in rows],
         )
 
+    def _encode(self, nodes: Sequence[Node]) -> NDArray[np.float32]:
+        """One vector a node: the weighted sum of its texts' vectors, whose product with a query's is their mean."""
+        texts = list(dict.fromkeys(text for node in nodes for text in (node.text, *(view for view, _ in node.views))))
+        if isinstance(self._embeddings, MiniLMEmbeddings):
+            vectors = self._embeddings.encode(texts)
+        else:
+            vectors = _unit(np.asarray(self._embeddings.embed_documents(texts), np.float32))
+        row = {text: i for i, text in enumerate(texts)}
+        sums = np.zeros((len(nodes), vectors.shape[1]), np.float32)
+        for i, node in enumerate(nodes):
+            sums[i] = (1 - sum(weight for _, weight in node.views)) * vectors[row[node.text]]
+            for view, weight in node.views:
+                sums[i] += weight * vectors[row[view]]
+        return sums
+
     def _delete(self, rows: Sequence[str]) -> None:
         for start in range(0, len(rows), _CHUNK):
             self._collection.delete(ids=list(rows[start : start + _CHUNK]))
 
     def _read(self, rows: Mapping[str, Node]) -> None:
-        """Takes the vectors of these rows into memory, unit length, in their order."""
+        """Takes the vectors of these rows into memory, in their order."""
         if not rows:
-            self._ids, self._vectors = (), np.zeros((0, 1), np.float32)
+            self._matrix = Matrix(np.zeros((0, 1), np.float32))
             return
         found = self._embedded()
         position = {row: i for i, row in enumerate(found["ids"])}
-        vectors = np.asarray(found["embeddings"], np.float32)[[position[row] for row in rows]]
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        self._ids, self._vectors = tuple(node.id for node in rows.values()), vectors
+        self._matrix = Matrix(np.asarray(found["embeddings"], np.float32)[[position[row] for row in rows]])
 
     def _embedded(self) -> GetResult:
         from chromadb.api.client import Client
@@ -190,3 +205,9 @@ class ChromaIndex:
 
 def _is_url(where: str | Path) -> bool:
     return str(where).startswith(("http://", "https://"))
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same rows at unit length."""
+    scaled: NDArray[np.float32] = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return scaled

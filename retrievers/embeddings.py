@@ -58,7 +58,7 @@ class MiniLMEmbeddings(Embeddings):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """The texts' vectors as ``(n, 384) float32``, rows unit length."""
-        encodings = self._tokenizer.encode_batch([clean(text) or " " for text in texts])
+        encodings = self._tokenizer.encode_batch([_encodable(text) for text in texts])
         by_length = sorted(range(len(encodings)), key=lambda i: len(encodings[i].ids))
         vectors = np.zeros((len(encodings), DIMENSION), np.float32)
         for start in range(0, len(by_length), _BATCH):
@@ -66,14 +66,38 @@ class MiniLMEmbeddings(Embeddings):
             vectors[rows] = self._run([encodings[i].ids for i in rows])
         return vectors
 
+    def encode_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+        """A text and parts of it, in one pass through the model: each part is the mean of its own token states.
+
+        Args:
+            text: The whole.
+            spans: Start and end of each part, in characters.
+
+        Returns:
+            ``(1 + len(spans), 384) float32``, rows unit length: the whole, then the parts. A part beyond the
+            256th token counts as the whole.
+        """
+        encoding = self._tokenizer.encode(_encodable(text))
+        states = self._states(np.array([encoding.ids], np.int64), np.ones((1, len(encoding.ids)), np.int64))[0]
+        rows = [np.arange(len(states))]
+        for start, end in spans:
+            inside = [i for i, (a, b) in enumerate(encoding.offsets) if a < b and start <= a and b <= end]
+            rows.append(np.array(inside) if inside else rows[0])
+        means = np.stack([states[row].mean(axis=0) for row in rows])
+        unit: np.ndarray = means / np.linalg.norm(means, axis=1, keepdims=True)
+        return unit
+
+    def _states(self, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        return np.asarray(self._session.run(None, feed)[0])
+
     def _run(self, batch: Sequence[Sequence[int]]) -> np.ndarray:
         ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
         mask = np.zeros_like(ids)
         for row, tokens in enumerate(batch):
             ids[row, : len(tokens)] = tokens
             mask[row, : len(tokens)] = 1
-        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        states = np.asarray(self._session.run(None, feed)[0])
+        states = self._states(ids, mask)
         means = (states * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
         unit: np.ndarray = means / np.linalg.norm(means, axis=1, keepdims=True)
         return unit
@@ -94,6 +118,11 @@ class MiniLMEmbeddings(Embeddings):
         import onnxruntime
 
         return onnxruntime.InferenceSession(_checked_weights(self._weights), providers=["CPUExecutionProvider"])
+
+
+def _encodable(text: str) -> str:
+    """The text as the tokenizer takes it: of the same length, so that spans keep their meaning, and not empty."""
+    return clean(text) or " "
 
 
 def _checked_weights(override: str | Path | None) -> bytes:

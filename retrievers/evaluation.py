@@ -183,10 +183,11 @@ def _complete_cuts(tools: int) -> tuple[int, ...]:
 def _run(
     retriever: AgentGraphRetriever, queries: Sequence[LabelledQuery], agents: int, tools: int, progress: Progress | None
 ) -> tuple[list[Selection], list[float]]:
+    """Selects for every query, with at least as many agents as tools, so that neither level's bound hides the other."""
     selections, seconds = [], []
     for done, labelled in enumerate(queries, 1):
         began = perf_counter()
-        selections.append(retriever.select(labelled.query, agents=agents, tools=tools))
+        selections.append(retriever.select(labelled.query, agents=max(agents, tools), tools=tools))
         seconds.append(perf_counter() - began)
         if progress is not None:
             progress(done, len(queries))

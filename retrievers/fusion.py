@@ -1,14 +1,20 @@
-"""Joining rankings: reciprocal rank fusion, plain and weighted by type, and the blend of scores."""
+"""Joining rankings: reciprocal rank fusion, plain and weighted by type."""
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-
-from callsheet.retrievers.index import Hit
+from dataclasses import dataclass
 
 RRF_K = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A node in a ranking, with its score there; higher is better."""
+
+    id: str
+    score: float
 
 
 def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: int = RRF_K) -> list[Hit]:
@@ -47,36 +53,3 @@ def reciprocal_rank_fusion(rankings: Iterable[Sequence[str]], *, k: int = RRF_K)
         for rank, node in enumerate(ranking, 1):
             scores[node] += 1 / (k + rank)
     return sorted((Hit(node, score) for node, score in scores.items()), key=lambda hit: -hit.score)
-
-
-def blend(dense: Sequence[Hit], lexical: Sequence[Hit], *, weight: float, coverage: float) -> list[Hit]:
-    """Cosine plus what the words add.
-
-    ::
-
-        s(t) = cos(q, t) + weight * sqrt(coverage) * BM25(q, t) / max BM25(q, .)
-
-    Args:
-        dense: Nodes by cosine, best first.
-        lexical: Nodes by BM25, best first; one that is not in ``dense`` counts with its lowest cosine.
-        weight: What a perfect word match is worth, in cosine.
-        coverage: Share of the query's words that the best match by words holds, 0 to 1; it keeps the
-            noise down where hardly a word fits.
-
-    Returns:
-        The nodes of both, best first; nodes of equal score in dense order.
-    """
-    floor = dense[-1].score if dense else 0.0
-    scores = {hit.id: hit.score for hit in dense}
-    top = lexical[0].score if lexical else 1.0
-    for hit in lexical:
-        scores[hit.id] = scores.get(hit.id, floor) + weight * math.sqrt(coverage) * hit.score / top
-    return sorted((Hit(node, score) for node, score in scores.items()), key=lambda hit: -hit.score)
-
-
-def log_sum_exp(scores: Sequence[float], *, sharpness: float) -> float:
-    """A smooth maximum: ``log(sum(exp(sharpness * s))) / sharpness``; minus infinity of nothing."""
-    if not scores:
-        return -math.inf
-    top = max(scores)
-    return top + math.log(sum(math.exp(sharpness * (score - top)) for score in scores)) / sharpness

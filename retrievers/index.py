@@ -6,8 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
+
+Span = tuple[int, int]
+"""Start and end of a part of a query, in characters."""
+_FROM_STORE = 200
 
 Progress = Callable[[int, int], None]
 """Called with how many texts are embedded and how many there are."""
@@ -23,6 +30,7 @@ class Node:
         owner: Id of the agent: of the tool's owner, or its own.
         text: What is embedded.
         words: What is searched by words.
+        views: More texts that are embedded, each with its weight; ``text`` has what is left of 1.
     """
 
     id: str
@@ -30,14 +38,7 @@ class Node:
     owner: str
     text: str
     words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A node that a search found, with its score in that search; higher is better."""
-
-    id: str
-    score: float
+    views: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,17 @@ class VectorIndex(Protocol):
         """
         ...
 
-    def search(self, query: str, k: int) -> Sequence[Hit]:
-        """The nodes most similar to the query, best first, at most ``k``; scores are cosines."""
+    def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
+        """How similar every node is to the query, and to each of these parts of it.
+
+        Args:
+            query: The whole query.
+            spans: Start and end of each part, in characters.
+
+        Returns:
+            ``(1 + len(spans), n)`` cosines, columns in the order of the nodes. An index that does not compare all
+            gives the others the lowest that it found.
+        """
         ...
 
 
@@ -95,12 +105,23 @@ class VectorStoreIndex:
         self._texts = wanted
         return Changes(len(changed) - len(updated), len(updated), len(removed))
 
-    def search(self, query: str, k: int) -> Sequence[Hit]:
+    def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
         """As in ``VectorIndex``; scores are the store's relevance scores, or its plain ones where it has no others."""
-        if k <= 0:
+        rows = {node: row for row, node in enumerate(self._texts)}
+        found = np.zeros((1 + len(spans), len(rows)), np.float32)
+        for i, text in enumerate((query, *(query[start:end] for start, end in spans))):
+            hits = self._similar(text, min(len(rows), _FROM_STORE))
+            found[i] = min((score for _, score in hits), default=0.0)
+            for node, score in hits:
+                if node in rows:
+                    found[i, rows[node]] = score
+        return found
+
+    def _similar(self, text: str, k: int) -> list[tuple[str, float]]:
+        if k == 0:
             return []
         try:
-            found = self._store.similarity_search_with_relevance_scores(query, k=k)
+            found = self._store.similarity_search_with_relevance_scores(text, k=k)
         except NotImplementedError:
-            found = self._store.similarity_search_with_score(query, k=k)
-        return [Hit(document.metadata["node"], float(score)) for document, score in found]
+            found = self._store.similarity_search_with_score(text, k=k)
+        return [(document.metadata["node"], float(score)) for document, score in found]

@@ -12,8 +12,9 @@ from functools import lru_cache
 import bm25s
 import numpy as np
 import Stemmer
+from numpy.typing import NDArray
 
-from callsheet.retrievers.index import Hit, Node
+from callsheet.retrievers.index import Node
 from callsheet.retrievers.texts import fold
 
 _WORD = re.compile(r"[^\W_]+")
@@ -32,11 +33,11 @@ class Matches:
     """What a search by words found.
 
     Attributes:
-        hits: The nodes that share words with the query, best first.
+        scores: ``(n,)``, BM25 of every node; 0 where it shares no word with the query.
         coverage: Share of the query's words that the best of them holds, each weighed by its rarity, 0 to 1.
     """
 
-    hits: Sequence[Hit] = ()
+    scores: NDArray[np.float32]
     coverage: float = 0.0
 
 
@@ -47,7 +48,7 @@ class LexicalIndex:
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self._ids = [node.id for node in nodes]
+        self._count = len(nodes)
         corpus = [tokens(node.words) for node in nodes]
         self._words = [frozenset(words) for words in corpus]
         self._frequency = Counter(word for words in self._words for word in words)
@@ -55,23 +56,21 @@ class LexicalIndex:
         if self._bm25:
             self._bm25.index(corpus, show_progress=False)
 
-    def search(self, query: str, k: int) -> Matches:
-        """The nodes that share words with the query, best first, at most ``k``; scores are BM25's own."""
+    def scores(self, query: str) -> Matches:
+        """BM25 of every node for the words of a query."""
         asked = list(dict.fromkeys(tokens(query)))
         known = [word for word in asked if word in self._frequency]
-        if self._bm25 is None or not known or k <= 0:
-            return Matches()
+        if self._bm25 is None or not known:
+            return Matches(np.zeros(self._count, np.float32))
         scores = np.asarray(self._bm25.get_scores(known), np.float32)
-        best = [i for i in np.argsort(-scores, kind="stable")[:k] if scores[i] > 0]
-        held = sum(self._rarity(word) for word in known if word in self._words[best[0]])
-        return Matches(
-            [Hit(self._ids[i], float(scores[i])) for i in best], held / sum(self._rarity(word) for word in asked)
-        )
+        best = self._words[int(scores.argmax())]
+        held = sum(self._rarity(word) for word in known if word in best)
+        return Matches(scores, held / sum(self._rarity(word) for word in asked))
 
     def _rarity(self, word: str) -> float:
         """Inverse document frequency, ``log(1 + (N - n + .5) / (n + .5))``."""
         n = self._frequency[word]
-        return math.log1p((len(self._ids) - n + 0.5) / (n + 0.5))
+        return math.log1p((self._count - n + 0.5) / (n + 0.5))
 
 
 def tokens(text: str) -> list[str]:

@@ -18,8 +18,9 @@ from callsheet.retrievers.chroma import ChromaIndex
 from callsheet.retrievers.embeddings import EMBEDDED, embeddings_of
 from callsheet.retrievers.index import Changes, Progress, VectorIndex
 from callsheet.retrievers.lexical import LexicalIndex
-from callsheet.retrievers.select import Selector, SelectSettings
+from callsheet.retrievers.select import Selector
 from callsheet.retrievers.selection import PickedAgent, Selection
+from callsheet.retrievers.settings import SelectSettings
 from callsheet.retrievers.texts import RECIPE, nodes_of
 
 IN_MEMORY = ":memory:"
@@ -76,7 +77,7 @@ class AgentGraphRetriever(BaseRetriever):
         nodes = nodes_of(loaded.catalog)
         vectors = index if isinstance(index, VectorIndex) else _open_index(index, embeddings, loaded.label)
         changes = vectors.sync(nodes, progress)
-        selector = Selector(loaded.catalog, vectors, LexicalIndex(nodes), settings)
+        selector = Selector(loaded.catalog, vectors, LexicalIndex(nodes), settings, nodes=nodes)
         return cls(selector=selector, k=k, changes=changes, place=getattr(vectors, "where", None))
 
     @property

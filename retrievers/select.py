@@ -2,109 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from callsheet.graphs import (
-    Catalog,
-    NodeKind,
-    OwnershipGraph,
-    Reached,
-    SettingsError,
-    kind_of,
-    owner,
-    ownership_graph,
-    required,
-    walk,
-)
+from callsheet.graphs import Catalog, Reached, required
 from callsheet.graphs.mcp import clean
-from callsheet.retrievers.agent_graph import PUBLISHED_WEIGHTS, agent_as_a_graph, agents_by_score
-from callsheet.retrievers.fusion import RRF_K, blend
-from callsheet.retrievers.index import Hit, VectorIndex
+from callsheet.retrievers.budget import Budget
+from callsheet.retrievers.index import Node, VectorIndex
 from callsheet.retrievers.lexical import LexicalIndex
-from callsheet.retrievers.selection import Cut, Evidence, PickedAgent, PickedTool, Selection, Trace
+from callsheet.retrievers.ranking import Ranked, Ranker, ranks_of
+from callsheet.retrievers.scoring import best_rows
+from callsheet.retrievers.selection import Evidence, PickedAgent, PickedTool, Selection, Trace
+from callsheet.retrievers.settings import SelectSettings
+from callsheet.retrievers.texts import nodes_of
+from callsheet.retrievers.tokens import SchemaTokens
+from callsheet.retrievers.tool_fusion import graph_rag_tool_fusion
 
 _TRACED = 50
-
-Ranking = Literal["scores", "agent_as_a_graph"]
-
-
-@dataclass(frozen=True, slots=True)
-class SelectSettings:
-    """What a selection can be told.
-
-    Attributes:
-        agents: K, at most how many agents are picked.
-        tools: At most how many tools in all.
-        pool: N, how many nodes each search gives; more is slower and loses less.
-        lexical_weight: What a perfect word match is worth, in cosine; 0 leaves words out.
-        ranking: ``scores`` (the default: smooth maximum over an agent's tools) or ``agent_as_a_graph``
-            (the paper's type-weighted rank fusion).
-        agent_weight: alpha of agents, for ``agent_as_a_graph``.
-        tool_weight: alpha of tools, for ``agent_as_a_graph``.
-        rrf_k: k of Eq. 3, for ``agent_as_a_graph``.
-        expand: How many of the best tools bring their dependencies along, Graph RAG-Tool Fusion's k.
-        direct_first: Whether direct dependencies come before indirect ones.
-        threshold: Scores of the best tool below this mean that nothing fits.
-        without: Ids of agents that are not to be picked.
-    """
-
-    agents: int = 5
-    tools: int = 10
-    pool: int = 200
-    lexical_weight: float = 0.4
-    ranking: Ranking = "scores"
-    agent_weight: float = PUBLISHED_WEIGHTS["agent"]
-    tool_weight: float = PUBLISHED_WEIGHTS["tool"]
-    rrf_k: int = RRF_K
-    expand: int = 3
-    direct_first: bool = True
-    threshold: float = 0.35
-    without: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("agents", "tools", "pool", "rrf_k"):
-            _check_at_least(1, name, getattr(self, name))
-        _check_at_least(0, "expand", self.expand)
-        _check_ids("without", self.without)
-        if self.ranking not in ("scores", "agent_as_a_graph"):
-            raise SettingsError(f"ranking must be 'scores' or 'agent_as_a_graph', not {self.ranking!r}")
-
-
-def _check_at_least(least: int, name: str, value: object) -> None:
-    if not isinstance(value, int) or value < least:
-        raise SettingsError(f"{name} must be a whole number of at least {least}, not {value!r}")
-
-
-def _check_ids(name: str, value: object) -> None:
-    if isinstance(value, str):
-        raise SettingsError(f"{name} must be a sequence of agent ids, not the text {value!r}")
-
-
-@dataclass(slots=True)
-class _Budget:
-    """The tools taken so far, in order, and those that did not fit."""
-
-    most: int
-    taken: dict[str, tuple[str, PickedTool]] = field(default_factory=dict)
-    cut: dict[str, Cut] = field(default_factory=dict)
-
-    def offer(self, agent: str, tools: Sequence[PickedTool]) -> None:
-        """Takes these tools for an agent, all or none; the very first offer is taken as far as it fits."""
-        new = [tool for tool in tools if tool.id not in self.taken]
-        room = self.most - len(self.taken)
-        fits = new if len(new) <= room else ([] if self.taken else new[:room])
-        for tool in fits:
-            self.taken[tool.id] = (agent, tool)
-            self.cut.pop(tool.id, None)
-        for tool in new[len(fits) :]:
-            why = (
-                "the budget is spent"
-                if len(new) == 1 or not room
-                else f"only {room} left, with its requirements {len(new)}"
-            )
-            self.cut.setdefault(tool.id, Cut(tool.id, tool.score, why))
+_CUT_TOLD = 10
 
 
 class Selector:
@@ -112,26 +27,31 @@ class Selector:
 
     Args:
         catalog: What there is.
-        vectors: Finds nodes by meaning; it must hold the catalog's nodes already.
+        vectors: Finds nodes by meaning; it must hold the catalog's nodes (``nodes_of``) already.
         lexical: Finds nodes by words.
         settings: What holds unless a call says otherwise.
     """
 
     def __init__(
-        self, catalog: Catalog, vectors: VectorIndex, lexical: LexicalIndex, settings: SelectSettings | None = None
+        self,
+        catalog: Catalog,
+        vectors: VectorIndex,
+        lexical: LexicalIndex,
+        settings: SelectSettings | None = None,
+        *,
+        nodes: Sequence[Node] | None = None,
     ) -> None:
         self.catalog = catalog
         self.settings = settings or SelectSettings()
-        self._vectors = vectors
-        self._lexical = lexical
-        self._graph: OwnershipGraph = ownership_graph(catalog)
+        self._ranker = Ranker(catalog, nodes_of(catalog) if nodes is None else nodes, vectors, lexical)
+        self._tokens = SchemaTokens(catalog)
 
     def select(self, query: str, **changes: object) -> Selection:
         """Picks agents and their tools for a query.
 
-        Both searches' scores are blended, agents ranked, and the budget is spent in this order: the best tools
-        with all that they require, then what those depend on indirectly, then the best tool of each agent
-        that has none yet, then the others by score. A required tool is never cut before a weaker one.
+        Tools are taken in the order of how often they are expected to be needed, each together with everything that
+        it cannot do without, as long as both fit into the budget; so a required tool is never cut before a weaker
+        one. A tool whose agent is not among the picked comes only where a picked tool depends on it.
 
         Args:
             query: What is to be done, in any words.
@@ -140,119 +60,134 @@ class Selector:
         Raises:
             SettingsError: A setting is unknown or has a value that cannot work.
         """
-        settings = self._changed(changes)
+        settings = self.settings.changed(changes)
         query = clean(query)
-        found = self._vectors.search(query, settings.pool) if query.strip() else []
-        dense = [hit for hit in found if hit.id in self._graph]
-        matches = self._lexical.search(query, settings.pool)
-        blended = blend(dense, matches.hits, weight=settings.lexical_weight, coverage=matches.coverage)
-        nodes = [hit for hit in blended if owner(self._graph, hit.id) not in settings.without]
-        agents = self._agents(nodes, settings)
-        scores = {hit.id: hit.score for hit in nodes}
-        budget = self._spend(query, agents, scores, settings)
-        best = max((hit.score for hit in nodes if kind_of(self._graph, hit.id) == "tool"), default=0.0)
-        picked = tuple(
-            PickedAgent(hit.id, hit.score, tuple(tool for agent, tool in budget.taken.values() if agent == hit.id))
-            for hit in agents
-        )
+        if not query.strip() or not self._ranker.nodes:
+            return Selection(query, trace=Trace(settings=settings.to_dict()))
+        ranked = self._ranker.rank(query, settings)
+        agents = ranked.agents[: settings.agents]
+        budget = Budget(settings.tools, settings.schema_tokens, self._tokens)
+        self._spend(budget, ranked, {self._ranker.nodes[row].id for row, _ in agents}, settings)
+        taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
         return Selection(
             query=query,
-            agents=picked,
-            verdict="found" if picked and best >= settings.threshold else "nothing_fits",
+            agents=tuple(
+                PickedAgent(
+                    (agent := self._ranker.nodes[row].id), score, tuple(tool for owner, tool in taken if owner == agent)
+                )
+                for row, score in agents
+            ),
+            verdict="found" if taken and ranked.strength >= settings.threshold else "nothing_fits",
             trace=Trace(
-                settings=asdict(settings),
-                coverage=matches.coverage,
-                nodes=self._evidence(nodes, dense, matches.hits, budget.taken),
-                cut=tuple(budget.cut.values()),
+                settings=settings.to_dict(),
+                units=ranked.units,
+                strength=ranked.strength,
+                coverage=ranked.coverage,
+                nodes=self._evidence(ranked, set(budget.taken)),
+                cut=tuple(budget.cut.values())[:_CUT_TOLD],
             ),
         )
 
-    def _changed(self, changes: Mapping[str, object]) -> SelectSettings:
-        try:
-            return replace(self.settings, **changes)  # type: ignore[arg-type]
-        except TypeError as error:
-            unknown = sorted(set(changes) - set(asdict(self.settings)))
-            raise SettingsError(
-                f"unknown setting {', '.join(unknown)}: there are {', '.join(asdict(self.settings))}"
-            ) from error
-
-    def _agents(self, nodes: Sequence[Hit], settings: SelectSettings) -> list[Hit]:
-        if settings.ranking == "scores":
-            return agents_by_score(nodes, self._graph, agents=settings.agents)
-        weights: Mapping[NodeKind, float] = {"agent": settings.agent_weight, "tool": settings.tool_weight}
-        merged = [hit.id for hit in nodes]
-        return agent_as_a_graph(merged, self._graph, agents=settings.agents, weights=weights, k=settings.rrf_k)
-
-    def _spend(
-        self, query: str, agents: Sequence[Hit], scores: Mapping[str, float], settings: SelectSettings
-    ) -> _Budget:
-        budget = _Budget(settings.tools)
-        own = self._own_tools(query, agents, scores)
-        ranked = sorted(((score, tool) for tools in own.values() for tool, score in tools), key=lambda item: -item[0])
-        found = {tool: PickedTool(tool, score, (tool,)) for score, tool in ranked}
-        first = [tool for _, tool in ranked][: settings.expand]
-
-        def with_required(tool: str) -> list[PickedTool]:
-            return [found[tool], *self._reached(tool, found, settings, direct=True)]
-
-        for tool in first:
-            budget.offer(owner(self._graph, tool), with_required(tool))
-        for tool in first:
-            indirect = {reached.id: reached for reached in self._reached(tool, found, settings, direct=False)}
-            for reached in indirect.values():
-                if reached.via[-2] not in budget.taken:
+    def _spend(self, budget: Budget, ranked: Ranked, picked: set[str], settings: SelectSettings) -> None:
+        if settings.expansion == "graph_rag_tool_fusion":
+            candidates = list(self._as_published(ranked, settings))
+            ranked = replace(ranked, use={self._ranker.row[tool.id]: tool.use for tool in reversed(candidates)})
+        else:
+            candidates = list(self._candidates(ranked, settings))
+        for candidate in candidates:
+            if budget.full and len(budget.cut) >= _CUT_TOLD:
+                return
+            came_for = candidate.via[0]
+            if came_for != candidate.id:
+                source = self._ranker.row[came_for]
+                if self._owner(source) in picked:
+                    self._offer(budget, self._owner(source), self._tool(source, ranked, (came_for,)), ranked)
+                if came_for in budget.taken:
+                    self._attach(budget, candidate, ranked)
                     continue
-                needs = required(self.catalog, reached.id)
-                budget.offer(owner(self._graph, tool), [reached, *(indirect[t] for t in indirect if t in needs)])
-        for agent, tools in own.items():
-            if tools and not any(owner(self._graph, taken) == agent for taken in budget.taken):
-                budget.offer(agent, with_required(tools[0][0]))
-        for _, tool in ranked:
-            budget.offer(owner(self._graph, tool), with_required(tool))
-        return budget
+            owner = self._owner(self._ranker.row[candidate.id])
+            if owner in picked:
+                self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
 
-    def _own_tools(
-        self, query: str, agents: Sequence[Hit], scores: Mapping[str, float]
-    ) -> dict[str, list[tuple[str, float]]]:
-        """Each agent's tools with their scores, best first: those that the search found, else the most similar one."""
-        own: dict[str, list[tuple[str, float]]] = {}
-        for agent in agents:
-            tools = [tool.id for tool in self.catalog.agent(agent.id).tools]
-            found = [(tool, scores[tool]) for tool in tools if tool in scores]
-            own[agent.id] = sorted(found, key=lambda item: -item[1]) or self._most_similar(query, tools)
-        return own
+    def _attach(self, budget: Budget, tool: PickedTool, ranked: Ranked) -> None:
+        """A tool for the sake of one that is taken, with those between them; it does not come without those."""
+        agent = budget.taken[tool.via[0]][0]
+        needed = required(self.catalog, tool.via[0])
+        for end in range(2, len(tool.via)):
+            between = tool.via[:end]
+            row = self._ranker.row[between[-1]]
+            self._offer(budget, agent, self._tool(row, ranked, between, needed=between[-1] in needed), ranked)
+            if between[-1] not in budget.taken:
+                return
+        self._offer(budget, agent, tool, ranked)
 
-    def _most_similar(self, query: str, tools: Sequence[str]) -> list[tuple[str, float]]:
-        everything = len(self.catalog.tools) + len(self.catalog.agents)
-        wanted = set(tools)
-        hits = (hit for hit in self._vectors.search(query, everything) if hit.id in wanted)
-        return [(hit.id, hit.score) for hit in hits][:1]
+    def _offer(self, budget: Budget, agent: str, tool: PickedTool, ranked: Ranked) -> None:
+        """A tool with all that it cannot do without, however far down that is ranked."""
+        along = (
+            self._tool(self._ranker.row[path[-1]], ranked, (*tool.via[:-1], *path), needed=True)
+            for path in _required_paths(self.catalog, tool.id)
+        )
+        budget.offer(agent, [tool, *along])
 
-    def _reached(
-        self, tool: str, found: Mapping[str, PickedTool], settings: SelectSettings, *, direct: bool
-    ) -> Iterator[PickedTool]:
-        for reached in walk(self.catalog, tool, direct_first=settings.direct_first):
-            if reached.direct == direct:
-                yield self._brought(reached, found)
+    def _owner(self, row: int) -> str:
+        return self._ranker.nodes[row].owner
 
-    @staticmethod
-    def _brought(reached: Reached, found: Mapping[str, PickedTool]) -> PickedTool:
-        known = found.get(reached.tool)
-        return PickedTool(reached.tool, known.score if known else 0.0, reached.path, required=reached.direct)
+    def _candidates(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
+        """The tools in the order in which the budget is spent, with the path that brought each."""
+        for row in ranked.tools:
+            source = ranked.source.get(row, row)
+            path: tuple[str, ...] = (self._ranker.nodes[row].id,)
+            needed = False
+            if source != row:
+                reached = {r.tool: r for r, _ in self._ranker.needs(source, settings)}[path[0]]
+                path, needed = reached.path, reached.direct
+            yield self._tool(row, ranked, path, needed=needed)
 
-    def _evidence(
-        self, nodes: Sequence[Hit], dense: Sequence[Hit], lexical: Sequence[Hit], taken: Collection[str]
-    ) -> tuple[Evidence, ...]:
-        by_meaning = {hit.id: (hit.score, rank) for rank, hit in enumerate(dense, 1)}
-        by_words = {hit.id: (hit.score, rank) for rank, hit in enumerate(lexical, 1)}
+    def _as_published(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
+        own = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
+        first = [self._ranker.nodes[row].id for row in own[: settings.expand]]
+        reached = graph_rag_tool_fusion(first, self.catalog, limit=settings.tools, direct_first=settings.direct_first)
+        last = len(reached) + len(own)
+        rest = (Reached(self._ranker.nodes[row].id, (self._ranker.nodes[row].id,), direct=True) for row in own)
+        for position, item in enumerate((*reached, *rest)):
+            row = self._ranker.row[item.tool]
+            tool = self._tool(row, ranked, item.path, needed=item.direct and len(item.path) > 1)
+            yield replace(tool, use=float(last - position))
+
+    def _tool(self, row: int, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
+        return PickedTool(path[-1], float(ranked.scores[row]), path, needed, use=ranked.use.get(row, 0.0))
+
+    def _evidence(self, ranked: Ranked, taken: set[str]) -> tuple[Evidence, ...]:
+        by_meaning = ranks_of(ranked.cosines)
+        by_words = ranks_of(ranked.words)
+        rows = best_rows(ranked.scores, _TRACED).tolist()
+        rows += [row for tool in sorted(taken) if (row := self._ranker.row[tool]) not in rows]
         return tuple(
             Evidence(
-                hit.id,
-                kind_of(self._graph, hit.id),
-                hit.score,
-                *by_meaning.get(hit.id, (None, None)),
-                *by_words.get(hit.id, (None, None)),
+                id=self._ranker.nodes[row].id,
+                kind=self._ranker.nodes[row].kind,
+                score=float(ranked.scores[row]),
+                cosine=float(ranked.cosines[row]),
+                cosine_rank=by_meaning(row),
+                words=float(ranked.words[row]) or None,
+                words_rank=by_words(row) if ranked.words[row] else None,
+                use=ranked.use.get(row, 0.0),
             )
-            for position, hit in enumerate(nodes)
-            if position < _TRACED or hit.id in taken
+            for row in rows
         )
+
+
+def _required_paths(catalog: Catalog, start: str) -> Iterator[tuple[str, ...]]:
+    """Where direct dependencies alone lead to, each tool once, by a path of those; in depth first."""
+    found: set[str] = set()
+    todo: list[tuple[str, ...]] = [(start,)]
+    while todo:
+        path = todo.pop()
+        end = path[-1]
+        if end in found:
+            continue
+        found.add(end)
+        if end != start:
+            yield path
+        edges = (edge.tool for edge in catalog.tool(end).depends_on if edge.kind.direct)
+        todo.extend(reversed([(*path, tool) for tool in edges if tool not in found]))

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from callsheet.retrievers.units import Unit
+
 Verdict = Literal["found", "nothing_fits"]
 
 
@@ -21,6 +23,7 @@ class Evidence:
         cosine_rank: Its rank there, from 1.
         words: Its BM25 score; None if it shares no word with the query.
         words_rank: Its rank there, from 1.
+        use: For a tool, how often it is expected to be needed, over all that the query asks for.
     """
 
     id: str
@@ -30,6 +33,7 @@ class Evidence:
     cosine_rank: int | None = None
     words: float | None = None
     words_rank: int | None = None
+    use: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +42,18 @@ class PickedTool:
 
     Attributes:
         id: Its id.
-        score: What it was ranked by; 0 for one that came only by a dependency.
+        score: How well it fits the whole query: its similarity, its words, its agent.
         via: Tool ids along the dependencies that brought it, from the tool that needs it to itself;
             just itself where the search found it.
         required: Whether the tool that it came for cannot do without it.
+        use: How often it is expected to be needed, over all that the query asks for; tools are ordered by it.
     """
 
     id: str
     score: float
     via: tuple[str, ...]
     required: bool = False
+    use: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +86,16 @@ class Trace:
 
     Attributes:
         settings: Every setting that had a part in it.
+        units: What the query was taken to ask for: itself, its clauses, steps that it implies.
+        strength: The best score of any agent; below ``threshold`` nothing fits.
         coverage: Share of the query's words that the best match by words holds, 0 to 1.
         nodes: The nodes considered, best first.
         cut: What was left out.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
+    units: tuple[Unit, ...] = ()
+    strength: float = 0.0
     coverage: float = 0.0
     nodes: tuple[Evidence, ...] = ()
     cut: tuple[Cut, ...] = ()
@@ -114,9 +124,9 @@ class Selection:
 
     @property
     def tools(self) -> tuple[PickedTool, ...]:
-        """All tools, each once, best first; one that came by a dependency follows those found by the search."""
+        """All tools, each once, those first that are expected to be needed most."""
         unique = {tool.id: tool for agent in reversed(self.agents) for tool in reversed(agent.tools)}
-        return tuple(sorted(unique.values(), key=lambda tool: (len(tool.via) > 1, -tool.score, tool.id)))
+        return tuple(sorted(unique.values(), key=lambda tool: -tool.use))
 
     def to_dict(self, *, trace: bool = False) -> dict[str, Any]:
         """Plain values only, as ``callsheet retrieve --json`` prints them and a graph's state holds them."""

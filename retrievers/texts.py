@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers.index import Node
 
-RECIPE = "r1"
+RECIPE = "r2"
 _MAX_PARAMETERS, _MAX_OUTPUTS, _MAX_SENTENCE, _MAX_WORDS = 12, 6, 400, 4000
+_MAX_DESCRIPTION, _VIEW, _MORE = 1200, 0.2, 5
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SERVER = re.compile(r"\b(mcp|server)\b", re.IGNORECASE)
 _KANA_MARKS = "\u3099\u309a"  # they tell one Japanese letter from another, as no accent does
@@ -21,15 +22,27 @@ def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
     """The agents and tools of a catalog as nodes of one index, agents first.
 
     The texts follow what was found by measuring: a tool by its agent, its split name, its first sentence
-    and its parameters; an agent by its name and its tools' names. For word search everything counts.
+    and its parameters; an agent by its name and its tools' names. The name alone and the whole description count
+    with .2 each beside that. For word search everything counts.
     """
-    agents = [Node(agent.id, "agent", agent.id, agent_text(agent), _agent_words(agent)) for agent in catalog.agents]
-    tools = [
-        Node(tool.id, "tool", agent.id, tool_text(agent, tool), _tool_words(agent, tool))
-        for agent in catalog.agents
-        for tool in agent.tools
-    ]
-    return (*agents, *tools)
+    nodes: list[Node] = []
+    for agent in catalog.agents:
+        name = agent.name or agent.id
+        views = _views(agent.description if agent.tools else "", _plain(name), f"{name}: ", said="")
+        nodes.append(Node(agent.id, "agent", agent.id, agent_text(agent), _agent_words(agent), views))
+    for agent in catalog.agents:
+        for tool in agent.tools:
+            name, said = split_name(tool.name), first_sentence(tool.description)
+            views = _views(tool.description, name, f"{name}: ", said=said)
+            nodes.append(Node(tool.id, "tool", agent.id, tool_text(agent, tool), _tool_words(agent, tool), views))
+    return tuple(nodes)
+
+
+def _views(description: str, name: str, prefix: str, *, said: str) -> tuple[tuple[str, float], ...]:
+    """The name alone, and the whole description where it says more than what is said of it already."""
+    whole = description.strip()[:_MAX_DESCRIPTION]
+    views = [(prefix + whole, _VIEW)] if len(whole) > len(said) + _MORE else []
+    return (*views, (name or prefix, _VIEW))
 
 
 def tool_text(agent: Agent, tool: Tool) -> str:

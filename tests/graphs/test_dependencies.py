@@ -17,6 +17,7 @@ from callsheet.graphs import (
     dependency_graph,
     load,
     required,
+    strongest,
     walk,
 )
 
@@ -101,6 +102,91 @@ def test_a_required_tool_that_is_reached_over_an_optional_one_counts_as_required
     ]
 
 
+WEIGHTS = {
+    DIRECT: 0.5,
+    INDIRECT: 0.25,
+    DependencyKind.PARAMETER_DIRECTLY: 0.9,
+    DependencyKind.PARAMETER_INDIRECTLY: 0.8,
+}
+
+
+def weighed(catalog: Catalog, start: str = "a/x") -> dict[str, tuple[str, float]]:
+    """Tool -> its path and its weight, in the order of the answer."""
+    found = strongest(catalog, start, WEIGHTS)
+    return {r.tool[2:]: ("".join(tool[2:] for tool in r.path), weight) for r, weight in found}
+
+
+def test_of_two_ways_the_one_of_the_largest_product_counts() -> None:
+    catalog = tools_of_a(x="d? b c?", b="c", c="d")
+    assert weighed(catalog) == {
+        "d": ("xd", 0.25),  # by b and c it is .5 * .5 * .5 = .125
+        "b": ("xb", 0.5),
+        "c": ("xc", 0.25),  # as strong by b, but listed first
+    }
+
+
+def test_a_longer_way_can_be_the_stronger_and_what_lies_behind_it_follows() -> None:
+    parameter = DependencyKind.PARAMETER_DIRECTLY
+    edges = {"x": [("b", INDIRECT), ("c", parameter)], "c": [("b", parameter)], "b": [("d", DIRECT)]}
+    tools = tuple(
+        Tool(agent="a", name=n, depends_on=tuple(Dependency(tool=f"a/{t}", kind=k) for t, k in edges.get(n, ())))
+        for n in "xbcd"
+    )
+    found = weighed(Catalog(agents=(Agent(id="a", tools=tools),)))
+    assert found == {
+        "b": ("xcb", pytest.approx(0.9 * 0.9)),
+        "d": ("xcbd", pytest.approx(0.9 * 0.9 * 0.5)),
+        "c": ("xc", pytest.approx(0.9)),
+    }
+    assert list(found) == ["b", "d", "c"]
+
+
+def test_of_ways_of_equal_weight_the_first_listed_counts() -> None:
+    assert weighed(tools_of_a(x="b c", b="d", c="d"))["d"] == ("xbd", 0.25)
+    assert weighed(tools_of_a(x="c b", b="d", c="d"))["d"] == ("xcd", 0.25)
+
+
+def test_the_strongest_come_in_the_order_of_the_walk_as_listed() -> None:
+    assert list(weighed(tools_of_a(x="b? c", b="d", c="e"))) == ["b", "d", "c", "e"]
+    reached = strongest(tools_of_a(x="b? c", b="c"), "a/x", WEIGHTS)
+    assert [(r.tool, r.path, r.direct) for r, _ in reached] == [
+        ("a/b", ("a/x", "a/b"), False),
+        ("a/c", ("a/x", "a/c"), True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("needs", "found"),
+    [
+        ({"x": "x"}, {}),
+        ({"x": "b", "b": "x"}, {"b": ("xb", 0.5)}),
+        ({"x": "b", "b": "c", "c": "b x"}, {"b": ("xb", 0.5), "c": ("xbc", 0.25)}),
+    ],
+)
+def test_going_round_a_cycle_gains_nothing(needs: dict[str, str], found: dict[str, tuple[str, float]]) -> None:
+    catalog = tools_of_a(**needs)
+    assert weighed(catalog) == found
+    assert len(strongest(catalog, "a/x", dict.fromkeys(WEIGHTS, 1.0))) == len(found)
+
+
+def test_a_dependency_loses_for_each_that_is_listed_before_it() -> None:
+    catalog = tools_of_a(x="b c d", b="d e")
+    found = {r.tool: (r.path, weight) for r, weight in strongest(catalog, "a/x", WEIGHTS, listing=0.5)}
+    assert found == {
+        "a/b": (("a/x", "a/b"), 0.5),
+        "a/d": (("a/x", "a/b", "a/d"), 0.5 * 0.5),  # listed third by x: .5 * .5 ** 2 = .125
+        "a/e": (("a/x", "a/b", "a/e"), 0.5 * (0.5 * 0.5)),
+        "a/c": (("a/x", "a/c"), 0.5 * 0.5),
+    }
+
+
+def test_what_has_no_weight_is_not_reached_and_an_unknown_tool_is_named() -> None:
+    assert strongest(tools_of_a(x="b c?", b="d"), "a/x", {DIRECT: 0.0, INDIRECT: 0.5})[0][0].tool == "a/c"
+    assert len(strongest(tools_of_a(x="b c?", b="d"), "a/x", {DIRECT: 0.0, INDIRECT: 0.5})) == 1
+    with pytest.raises(UnknownNameError, match="did you mean 'a/xyz'"):
+        strongest(tools_of_a(xyz=""), "a/xy", WEIGHTS)
+
+
 @st.composite
 def any_catalog(draw: st.DrawFn) -> Catalog:
     names = "bcdefx"
@@ -119,6 +205,21 @@ def test_every_walk_ends_reaches_each_tool_once_and_all_that_is_required(catalog
         assert (r.path[0], r.path[-1]) == ("a/x", r.tool)
         for needing, needed in zip(r.path, r.path[1:], strict=False):
             assert needed in [edge.tool for edge in catalog.tool(needing).depends_on]
+
+
+@given(any_catalog())
+def test_every_strongest_weight_is_the_product_along_its_path_and_no_edge_makes_it_better(catalog: Catalog) -> None:
+    found = {r.tool: (r, weight) for r, weight in strongest(catalog, "a/x", WEIGHTS)}
+    assert list(found) == [r.tool for r in walk(catalog, "a/x", direct_first=False)]
+    weights = {"a/x": 1.0, **{tool: weight for tool, (_, weight) in found.items()}}
+    for r, weight in found.values():
+        product = 1.0
+        for needing, needed in zip(r.path, r.path[1:], strict=False):
+            product *= max(WEIGHTS[e.kind] for e in catalog.tool(needing).depends_on if e.tool == needed)
+        assert (r.path[0], r.path[-1], weight) == ("a/x", r.tool, pytest.approx(product))
+    for tool, weight in weights.items():
+        for edge in catalog.tool(tool).depends_on:
+            assert weights[edge.tool] >= weight * WEIGHTS[edge.kind] - 1e-12
 
 
 @given(any_catalog())

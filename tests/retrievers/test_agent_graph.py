@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import math
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from callsheet.graphs import Agent, Catalog, OwnershipGraph, Tool, ownership_graph
-from callsheet.retrievers import Hit, agent_as_a_graph, agents_by_score
+from callsheet.retrievers import Hit, agent_as_a_graph
 
 
 def graph_of(**tools: str) -> OwnershipGraph:
@@ -66,35 +63,3 @@ def test_an_unrelated_agent_below_all_never_changes_the_order_of_the_others(merg
 
 def test_nothing_found_is_no_agent() -> None:
     assert agent_as_a_graph([], GRAPH, agents=3) == []
-    assert agents_by_score([], GRAPH, agents=3) == []
-
-
-def test_an_agents_score_is_the_smooth_maximum_of_its_tools_and_half_its_own() -> None:
-    nodes = [Hit("a/x", 0.8), Hit("b/x", 0.7), Hit("b/y", 0.7), Hit("b", 0.6), Hit("a", 0.2)]
-    by_hand = {"a": 0.8 + 0.5 * 0.2, "b": 0.7 + math.log(2) / 20 + 0.5 * 0.6}
-    hits = agents_by_score(nodes, GRAPH, agents=5)
-    assert [hit.id for hit in hits] == ["b", "a"]
-    assert {hit.id: hit.score for hit in hits} == pytest.approx(by_hand)
-
-
-def test_what_the_search_did_not_give_counts_as_its_lowest_score() -> None:
-    nodes = [Hit("a/x", 0.8), Hit("b", 0.6), Hit("c/x", 0.1)]
-    scores = {hit.id: hit.score for hit in agents_by_score(nodes, GRAPH, agents=5)}
-    assert scores == pytest.approx({"a": 0.8 + 0.5 * 0.1, "b": 0.1 + 0.5 * 0.6, "c": 0.1 + 0.5 * 0.1})
-
-
-def test_equal_agents_stay_in_the_order_of_the_nodes() -> None:
-    nodes = [Hit(f"{agent}/x", 0.5) for agent in "cab"]
-    assert [hit.id for hit in agents_by_score(nodes, GRAPH, agents=2)] == ["c", "a"]
-
-
-score = st.integers(-100, 100).map(lambda n: n / 100)
-
-
-@given(st.lists(score, min_size=9, max_size=9), score)
-def test_an_unrelated_agent_never_changes_the_ranking_of_the_others_by_score(scores: list[float], other: float) -> None:
-    wider = graph_of(a="x y", b="x y", c="x y", z="z")
-    nodes = [Hit(node, value) for node, value in zip(NODES, scores, strict=True)]
-    before = agents_by_score(nodes, GRAPH, agents=9)
-    after = agents_by_score([Hit("z/z", other), *nodes, Hit("z", other)], wider, agents=9)
-    assert [hit for hit in after if hit.id != "z"] == before

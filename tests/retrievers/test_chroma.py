@@ -75,44 +75,20 @@ def index(where: Path | None, embeddings: Embeddings, catalog: str = "c", recipe
     return ChromaIndex(embeddings, catalog=catalog, recipe=recipe, where=where)
 
 
-def best(made: ChromaIndex, text: str) -> str | None:
-    return next((hit.id for hit in made.search(text, 1)), None)
+def best(made: ChromaIndex, text: str) -> int:
+    """The row of the most similar node."""
+    return int(made.scores(text)[0].argmax())
 
 
 def test_it_is_a_vector_index() -> None:
     assert isinstance(index(None, Counting()), VectorIndex)
 
 
-def test_the_nearest_come_first_with_their_cosines() -> None:
-    embedder = Counting()
-    made = index(None, embedder)
-    made.sync(nodes("a", 5))
-    hits = made.search("text of a 3", 9)
-    assert len(hits) == 5
-    assert (hits[0].id, hits[0].score) == ("a/3", pytest.approx(1.0, abs=1e-5))
-    asked, other = (np.array(embedder.embed_query(text)) for text in ("text of a 3", f"text of a {hits[1].id[2:]}"))
-    assert hits[1].score == pytest.approx(asked @ other / np.linalg.norm(asked) / np.linalg.norm(other), abs=1e-5)
-    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-
-
-def test_equal_cosines_stay_in_the_order_of_the_nodes() -> None:
-    made = index(None, Counting())
-    made.sync([Node(name, "tool", "a", "the same text", "") for name in ("z", "a", "m")])
-    assert [hit.id for hit in made.search("anything", 3)] == ["z", "a", "m"]
-
-
-@pytest.mark.parametrize("k", [0, -1])
-def test_no_hits_wanted_none_given(k: int) -> None:
-    made = index(None, Counting())
-    made.sync(nodes("a", 2))
-    assert made.search("text", k) == []
-
-
 def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
     made = index(tmp_path, Counting())
-    assert made.search("text", 5) == []
+    assert made.scores("text").shape == (1, 0)
     assert made.sync([]) == Changes()
-    assert made.search("text", 5) == []
+    assert made.scores("text of", [(0, 4), (5, 7)]).shape == (3, 0)
 
 
 def test_a_second_indexing_embeds_only_what_changed_and_removes_what_is_gone(tmp_path: Path) -> None:
@@ -124,9 +100,10 @@ def test_a_second_indexing_embeds_only_what_changed_and_removes_what_is_gone(tmp
     made = index(tmp_path, embedder)
     assert made.sync(after) == Changes(added=2, updated=1, removed=1)
     assert sorted(embedder.asked) == ["quite another text", "text of b 0", "text of b 1"]
-    found = {hit.id for hit in made.search("x", 99)}
-    assert found == {node.id for node in after}
-    assert best(made, "quite another text") == "a/4"
+    fresh = index(None, Counting())
+    fresh.sync(after)
+    assert made.scores("x") == pytest.approx(fresh.scores("x"), abs=1e-5)
+    assert best(made, "quite another text") == 4
 
 
 def test_nothing_changed_nothing_embedded(tmp_path: Path) -> None:
@@ -135,7 +112,7 @@ def test_nothing_changed_nothing_embedded(tmp_path: Path) -> None:
     made = index(tmp_path, embedder)
     assert made.sync(nodes("a", 3)) == Changes()
     assert embedder.asked == []
-    assert best(made, "text of a 2") == "a/2"
+    assert best(made, "text of a 2") == 2
 
 
 @pytest.mark.parametrize(("name", "recipe"), [("other", "r1"), ("counting", "r2")])
@@ -155,7 +132,7 @@ def test_two_catalogs_in_one_folder_do_not_disturb_each_other(tmp_path: Path) ->
     embedder = Counting()
     again = index(tmp_path, embedder, catalog="one")
     assert again.sync(nodes("a", 3)) == Changes()
-    assert best(again, "text of a 1") == "a/1"
+    assert best(again, "text of a 1") == 1
 
 
 def test_two_indexes_in_memory_do_not_disturb_each_other() -> None:
@@ -185,7 +162,7 @@ def test_chromas_own_embedding_function_is_never_used(tmp_path: Path, monkeypatc
     for _ in range(2):
         made = index(tmp_path, Counting())
         made.sync(nodes("a", 2))
-        assert best(made, "text of a 1") == "a/1"
+        assert best(made, "text of a 1") == 1
 
 
 @pytest.fixture
@@ -205,12 +182,12 @@ def test_a_killed_indexing_keeps_the_old_rows_and_the_next_embeds_only_what_is_m
     old = index(copy, embedder)
     old.sync(nodes("old", 100))
     assert embedder.asked == []
-    assert best(old, "text of old 42") == "old/42"
+    assert best(old, "text of old 42") == 42
 
     made = index(killed, embedder)
     changes = made.sync(nodes("new", 600))
     assert (len(embedder.asked), changes.removed) == (600 - 256, 100)
-    assert best(made, "text of new 599") == "new/599"
+    assert best(made, "text of new 599") == 599
 
 
 @pytest.fixture
@@ -240,7 +217,7 @@ def test_two_processes_that_index_at_once_wait_for_each_other(
     monkeypatch.setattr(chroma, "_LOCK_SECONDS", 60.0)
     assert made.sync(nodes("new", 600)) == Changes()
     assert embedder.asked == []
-    assert best(made, "text of new 7") == "new/7"
+    assert best(made, "text of new 7") == 7
 
 
 def test_what_another_process_wrote_meanwhile_is_read_afresh(tmp_path: Path) -> None:
@@ -249,10 +226,10 @@ def test_what_another_process_wrote_meanwhile_is_read_afresh(tmp_path: Path) -> 
     made.sync(nodes("old", 5))
     out, _ = other_process("neither", tmp_path).communicate()
     assert out == "done\n"
-    assert best(made, "text of old 3") == "old/3"
+    assert best(made, "text of old 3") == 3
     assert made.sync(nodes("new", 600)) == Changes()
     assert len(embedder.asked) == 5
-    assert best(made, "text of new 7") == "new/7"
+    assert best(made, "text of new 7") == 7
     assert bystander.sync(nodes("new", 600)) == Changes()
 
 

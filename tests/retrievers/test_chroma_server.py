@@ -57,8 +57,9 @@ def test_a_chroma_server_holds_the_vectors(address: str, catalog: Catalog, minil
     first, second = (ChromaIndex(minilm, catalog="c", recipe="r1", where=address) for _ in range(2))
     assert first.sync(nodes) == Changes(added=len(nodes))
     assert second.sync(nodes) == Changes()
-    assert second.search("convert 3 miles to km", 1) == first.search("convert 3 miles to km", 1)
-    assert second.search("convert 3 miles to km", 1)[0].id in ("units/convert_length", "units")
+    (scores,) = second.scores("convert 3 miles to km")
+    assert scores == pytest.approx(first.scores("convert 3 miles to km")[0], abs=1e-6)
+    assert nodes[int(scores.argmax())].id in ("units/convert_length", "units")
     assert first.sync(nodes[:-1]) == Changes(removed=1)
 
 

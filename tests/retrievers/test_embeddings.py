@@ -74,6 +74,41 @@ def test_texts_are_cut_at_256_tokens(minilm: MiniLMEmbeddings) -> None:
     assert minilm.embed_query(full) != minilm.embed_query(shorter)
 
 
+def states(minilm: MiniLMEmbeddings, text: str) -> np.ndarray:
+    """The states of a text's tokens without those that open and close it."""
+    ids = minilm._tokenizer.encode(text).ids
+    found = minilm._states(np.array([ids], np.int64), np.ones((1, len(ids)), np.int64))[0]
+    assert len(found) == len(ids)
+    return found[1:-1]
+
+
+def test_a_text_with_parts_has_the_vector_that_it_has_alone(minilm: MiniLMEmbeddings) -> None:
+    for text in ("find flights to Oslo; book a hotel", "天气", "", "\ud800 x", "cat " * 300):
+        whole = minilm.encode_spans(text, [(0, 2)])
+        assert whole.shape == (2, 384)
+        assert whole[0] @ minilm.encode([text])[0] > 0.9999
+        assert np.linalg.norm(whole, axis=1) == pytest.approx(np.ones(2), abs=1e-5)
+    assert minilm.encode_spans("no parts", []).shape == (1, 384)
+
+
+def test_a_part_is_the_mean_of_its_own_token_states_within_the_whole(minilm: MiniLMEmbeddings) -> None:
+    text = "find cheap flights book hotel rooms"  # six words of one token each
+    _, whole, first, second = minilm.encode_spans(text, [(0, 35), (0, 18), (18, 35)])
+    tokens = states(minilm, text)
+    assert len(tokens) == 6
+    for part, own in ((whole, tokens), (first, tokens[:3]), (second, tokens[3:])):
+        mean = own.mean(axis=0)
+        assert part == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
+    assert first @ second < whole @ first
+
+
+def test_a_part_beyond_256_tokens_or_without_a_token_counts_as_the_whole(minilm: MiniLMEmbeddings) -> None:
+    text = "cat " * 300 + "book a hotel"
+    whole, beyond, within, empty = minilm.encode_spans(text, [(1200, 1212), (0, 3), (3, 4)])
+    assert beyond.tolist() == whole.tolist() == empty.tolist()
+    assert within.tolist() != whole.tolist()
+
+
 def test_no_text_gives_no_vector(minilm: MiniLMEmbeddings) -> None:
     assert minilm.embed_documents([]) == []
     assert minilm.encode([]).shape == (0, 384)

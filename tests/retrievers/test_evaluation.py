@@ -31,7 +31,7 @@ PLACE = "weather/forecast", "maps/find_place"
 
 
 class Scripted:
-    """Answers each query with tools given beforehand, a tool's score by its place; keeps what it was asked."""
+    """Answers each query with tools given beforehand, a tool's use by its place; keeps what it was asked."""
 
     def __init__(self, catalog: Catalog, answers: Mapping[str, Sequence[str]], trace: Trace | None = None) -> None:
         self.catalog, self.answers, self.trace = catalog, answers, trace or Trace()
@@ -41,7 +41,9 @@ class Scripted:
         self.asked.append((query, agents, tools))
         picked: dict[str, list[PickedTool]] = {}
         for place, tool in enumerate(self.answers[query]):
-            picked.setdefault(self.catalog.tool(tool).agent, []).append(PickedTool(tool, 1 - place / 100, (tool,)))
+            picked.setdefault(self.catalog.tool(tool).agent, []).append(
+                PickedTool(tool, 1.0, (tool,), use=1 - place / 100)
+            )
         found = tuple(PickedAgent(agent, 1.0, tuple(of)) for agent, of in picked.items())
         return Selection(query, found, "found" if found else "nothing_fits", self.trace)
 
@@ -137,7 +139,7 @@ def test_figures_are_means_over_the_queries_that_have_labels(catalog: Catalog) -
     }
     retriever = scripted(catalog, answers)
     done = evaluate(retriever, queries)
-    assert cast("Scripted", retriever).asked == [("one", 5, 10), ("two", 5, 10), ("three", 5, 10)]
+    assert cast("Scripted", retriever).asked == [("one", 10, 10), ("two", 10, 10), ("three", 10, 10)]
     assert (done.n, done.n_tool, done.agents_from_tools, done.nothing_fits) == (3, 2, 1, 1)
     assert list(done.agent) == [f"{m}@{k}" for m in ("recall", "map", "ndcg") for k in (1, 3, 5)]
     assert done.agent["recall@1"] == pytest.approx((1 + 1 / 2 + 0) / 3)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callsheet.retrievers import Hit, blend, log_sum_exp, reciprocal_rank_fusion, weighted_rrf
+from callsheet.retrievers import Hit, reciprocal_rank_fusion, weighted_rrf
 
 WEIGHTS = {"A": 1.5, "t": 1.0}
 
@@ -78,39 +75,3 @@ def test_reciprocal_rank_fusion_breaks_ties_by_first_appearance() -> None:
 def test_reciprocal_rank_fusion_holds_every_node_once(rankings: list[list[str]]) -> None:
     fused = [hit.id for hit in reciprocal_rank_fusion(rankings)]
     assert sorted(fused) == sorted(set().union(*rankings))
-
-
-def test_blend_adds_to_the_cosine_what_the_words_are_worth() -> None:
-    dense = [Hit("a", 0.6), Hit("b", 0.5), Hit("c", 0.2)]
-    lexical = [Hit("b", 8.0), Hit("d", 2.0)]
-    blended = {hit.id: hit.score for hit in blend(dense, lexical, weight=0.4, coverage=0.25)}
-    assert blended == pytest.approx({"a": 0.6, "b": 0.5 + 0.4 * 0.5 * 8 / 8, "c": 0.2, "d": 0.2 + 0.4 * 0.5 * 2 / 8})
-    assert ids(blend(dense, lexical, weight=0.4, coverage=0.25)) == "b a d c"
-
-
-@pytest.mark.parametrize(("weight", "coverage"), [(0.0, 1.0), (0.4, 0.0)])
-def test_blend_without_weight_or_coverage_is_the_cosine(weight: float, coverage: float) -> None:
-    dense = [Hit("a", 0.6), Hit("b", 0.5)]
-    assert blend(dense, [Hit("b", 9.0)], weight=weight, coverage=coverage) == dense
-
-
-def test_blend_of_one_search_or_none() -> None:
-    assert blend([], [], weight=0.4, coverage=0) == []
-    assert blend([], [Hit("a", 2.0), Hit("b", 1.0)], weight=0.5, coverage=1.0) == [Hit("a", 0.5), Hit("b", 0.25)]
-
-
-def test_log_sum_exp_by_hand() -> None:
-    assert log_sum_exp([0.5], sharpness=20) == 0.5
-    assert log_sum_exp([0.5, 0.5], sharpness=20) == pytest.approx(0.5 + math.log(2) / 20)
-    assert log_sum_exp([0.5, 0.4], sharpness=20) == pytest.approx(math.log(math.exp(10) + math.exp(8)) / 20)
-
-
-def test_log_sum_exp_of_nothing_and_of_huge_values() -> None:
-    assert log_sum_exp([], sharpness=20) == -math.inf
-    assert log_sum_exp([1e6, 1e6], sharpness=20) == pytest.approx(1e6 + math.log(2) / 20)
-
-
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=20))
-def test_log_sum_exp_is_between_the_maximum_and_a_little_more(scores: list[float]) -> None:
-    smooth = log_sum_exp(scores, sharpness=20)
-    assert max(scores) <= smooth <= max(scores) + math.log(len(scores)) / 20 + 1e-9

@@ -77,6 +77,31 @@ def test_an_agent_that_is_called_server_keeps_its_name() -> None:
     assert agent_text(Agent(id="MCP Server", description="Things.")) == "MCP Server: Things."
 
 
+def test_views_are_the_name_alone_and_the_whole_description_where_it_says_more() -> None:
+    said = "Converts a length. Not a mass, nor a time."
+    tools = (
+        Tool(agent="unit-mcp-server", name="convertLength", description=said),
+        Tool(agent="unit-mcp-server", name="short", description="Converts a mass."),
+        Tool(agent="unit-mcp-server", name="a_bit_more", description="Converts a mass. Ok."),
+        Tool(agent="unit-mcp-server", name="bare"),
+    )
+    agent, *nodes = nodes_of(Catalog(agents=(Agent(id="unit-mcp-server", description=said, tools=tools),)))
+    assert agent.views == ((f"unit-mcp-server: {said}", 0.2), ("unit", 0.2))
+    assert [node.views for node in nodes] == [
+        ((f"convert length: {said}", 0.2), ("convert length", 0.2)),
+        (("short", 0.2),),
+        (("a bit more", 0.2),),
+        (("bare", 0.2),),
+    ]
+
+
+def test_a_view_is_never_empty_nor_without_end() -> None:
+    made = Tool(agent="a", name="+", description="First. Second " + "word " * 100_000)
+    (_, node) = nodes_of(Catalog(agents=(Agent(id="a", tools=(made,)),)))
+    assert all(view.strip() for view, _ in node.views)
+    assert max(len(view) for view, _ in node.views) < 1300
+
+
 def test_agents_come_before_tools_and_each_node_knows_its_owner(catalog: Catalog) -> None:
     nodes = nodes_of(catalog)
     assert [(n.id, n.kind) for n in nodes[:5]] == [

@@ -1,0 +1,75 @@
+"""What a Chroma index answers: cosines of every node, to a query and to its parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+
+from callsheet.retrievers import Changes, ChromaIndex, MiniLMEmbeddings, Node
+
+EMBEDDER = DeterministicFakeEmbedding(size=16)
+
+
+def nodes(prefix: str, n: int) -> list[Node]:
+    return [Node(f"{prefix}/{i}", "tool", prefix, f"text of {prefix} {i}", "") for i in range(n)]
+
+
+def index(where: Path | None, embeddings: Embeddings = EMBEDDER) -> ChromaIndex:
+    return ChromaIndex(embeddings, catalog="c", recipe="r1", where=where)
+
+
+def cosine(one: str, other: str) -> float:
+    a, b = (np.array(EMBEDDER.embed_query(text)) for text in (one, other))
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def test_scores_are_cosines_in_the_order_of_the_nodes() -> None:
+    made = index(None)
+    made.sync(nodes("a", 5)[::-1])
+    scores = made.scores("text of a 3")
+    assert (scores.shape, scores.dtype) == ((1, 5), np.float32)
+    assert scores[0] == pytest.approx([cosine("text of a 3", f"text of a {i}") for i in (4, 3, 2, 1, 0)], abs=1e-5)
+    assert scores[0][1] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_each_part_of_a_query_has_scores_of_its_own() -> None:
+    made = index(None)
+    made.sync(nodes("a", 3))
+    scores = made.scores("text of a 1 text of a 2", [(0, 11), (12, 23)])
+    assert scores.shape == (3, 3)
+    assert scores[1:] == pytest.approx(np.concatenate([made.scores(f"text of a {i}") for i in (1, 2)]), abs=1e-5)
+    assert scores[1:].argmax(axis=1).tolist() == [1, 2]
+
+
+def test_the_embedded_model_reads_the_parts_within_their_query(minilm: MiniLMEmbeddings) -> None:
+    made = index(None, minilm)
+    made.sync(nodes("a", 3))
+    query, spans = "weather forecast; tax return", [(0, 16), (18, 28)]
+    expected = minilm.encode_spans(query, spans) @ minilm.encode([node.text for node in nodes("a", 3)]).T
+    assert made.scores(query, spans) == pytest.approx(expected, abs=1e-5)
+
+
+def test_views_count_with_their_weights_beside_the_text() -> None:
+    made = index(None)
+    views = (("one", 0.2), ("two", 0.3))
+    made.sync([Node("a/x", "tool", "a", "text", "", views), Node("a/y", "tool", "a", "text", "")])
+    by_hand = 0.5 * cosine("q", "text") + 0.2 * cosine("q", "one") + 0.3 * cosine("q", "two")
+    assert made.scores("q")[0] == pytest.approx([by_hand, cosine("q", "text")], abs=1e-5)
+
+
+def test_other_views_are_another_row(tmp_path: Path) -> None:
+    one, other = (Node("a/x", "tool", "a", "text", "", ((view, 0.2),)) for view in ("one", "other"))
+    assert index(tmp_path).sync([one]) == Changes(added=1)
+    made, fresh = index(tmp_path), index(None)
+    assert made.sync([other]) == Changes(updated=1)
+    fresh.sync([other])
+    assert made.scores("q") == pytest.approx(fresh.scores("q"), abs=1e-5)
+
+
+def test_equal_texts_have_equal_scores() -> None:
+    made = index(None)
+    made.sync([Node(name, "tool", "a", "the same text", "") for name in ("z", "a", "m")])
+    assert len(set(made.scores("anything")[0].tolist())) == 1
