@@ -32,7 +32,7 @@ _OPENINGS = itertools.count(1)
 
 
 class ChromaIndex:
-    """The vectors of one catalog, kept in a Chroma collection and searched exactly in memory.
+    """The vectors of one catalog, kept in a Chroma collection and multiplied in memory.
 
     A collection belongs to one embedder and one recipe of texts. A row's id is a hash of catalog, node and
     text, so a row never changes: an indexing adds the rows that are missing and, when all are there, removes
@@ -81,7 +81,7 @@ class ChromaIndex:
         return Changes(len(missing) - updated, updated, len(before - wanted))
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
-        """As in ``VectorIndex``: with every node, so nothing is missed; see ``Matrix`` for large catalogs."""
+        """As in ``VectorIndex``, for every node; of a large catalog, all but the best are estimates (``Matrix``)."""
         if not len(self._matrix.rows):
             return np.zeros((1 + len(spans), 0), np.float32)
         return self._matrix.products(self._encode_query(query, spans))

@@ -35,7 +35,7 @@ class Matrix:
         return np.stack([self._estimated(query, self._directions) for query in queries])
 
     def _estimated(self, query: NDArray[np.float32], directions: NDArray[np.float32]) -> NDArray[np.float32]:
-        products: NDArray[np.float32] = self._projected @ (query @ directions)
+        products = (self._projected @ (query @ directions)).astype(np.float32, copy=False)
         best = np.argpartition(products, -_EXACT)[-_EXACT:]
         products[best] = self.rows[best] @ query
         return products

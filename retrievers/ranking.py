@@ -88,7 +88,10 @@ class Ranker:
         if settings.without:
             scored = [np.where(left_out, np.float32(-1), scores) for scores in scored]
         by_agent = [agent_scores(s, self._owners, self._is_agent) for s in scored]
-        by_tool = [s[self._tool_rows] + settings.context * a[own] for s, a in zip(scored, by_agent, strict=True)]
+        by_tool = [
+            (s[self._tool_rows] + settings.context * a[own]).astype(np.float32, copy=False)
+            for s, a in zip(scored, by_agent, strict=True)
+        ]
         weights = [unit.weight for unit in units]
         whole = _with_context(scored[0], by_tool[0], self._tool_rows)
         named = self._named_in(query, whole, left_out)

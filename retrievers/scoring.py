@@ -27,7 +27,9 @@ def node_scores(cosines: Scores, bm25: Scores, *, coverage: float, weight: float
         weight: What a perfect word match is worth, in cosine.
     """
     top = float(bm25.max(initial=0.0))
-    return cosines if top <= 0 else cosines + np.float32(weight * math.sqrt(coverage) / top) * bm25
+    if top <= 0:
+        return cosines
+    return (cosines + np.float32(weight * math.sqrt(coverage) / top) * bm25).astype(np.float32, copy=False)
 
 
 def agent_scores(
