@@ -9,6 +9,7 @@ from callsheet.retrievers.index import Changes, Node, VectorIndex, VectorStoreIn
 from callsheet.retrievers.labelled import LabelledQuery, QueriesError, read_queries
 from callsheet.retrievers.lexical import LexicalIndex
 from callsheet.retrievers.metrics import average_precision, complete, ndcg, recall
+from callsheet.retrievers.rerank import ChatModelReranker, Reranker, RerankError, rerank_tools
 from callsheet.retrievers.retriever import AgentGraphRetriever, default_place, explain_tool
 from callsheet.retrievers.scoring import agent_scores, expected_use, node_scores, share
 from callsheet.retrievers.select import Selector
@@ -21,6 +22,7 @@ from callsheet.retrievers.units import Unit, units_of
 __all__ = [
     "AgentGraphRetriever",
     "Changes",
+    "ChatModelReranker",
     "ChromaIndex",
     "Cut",
     "Evaluation",
@@ -33,6 +35,8 @@ __all__ = [
     "PickedAgent",
     "PickedTool",
     "QueriesError",
+    "RerankError",
+    "Reranker",
     "SelectSettings",
     "Selection",
     "Selector",
@@ -57,6 +61,7 @@ __all__ = [
     "read_queries",
     "recall",
     "reciprocal_rank_fusion",
+    "rerank_tools",
     "share",
     "units_of",
     "weighted_rrf",

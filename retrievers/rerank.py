@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from callsheet.graphs import CallsheetError, Catalog
 from callsheet.retrievers.selection import PickedTool
+
+if TYPE_CHECKING:
+    from langchain_core.callbacks import Callbacks
+    from langchain_core.language_models import BaseChatModel
 
 RERANK = 20
 PROMPT = (
@@ -79,6 +80,8 @@ class ChatModelReranker:
         Raises:
             RerankError: The model's answer holds no order; whatever the model itself raises passes through.
         """
+        from langchain_core.messages import HumanMessage, SystemMessage
+
         if len(documents) < 2:
             return list(documents)
         by_id = {str(document.metadata["id"]): document for document in documents}
@@ -98,10 +101,12 @@ class Reranked:
     Attributes:
         tools: The tools in their new order; the largest ``use`` goes to the first, and so on.
         said: By what they were reordered, or why they were not.
+        failed: Whether the reranker failed.
     """
 
     tools: tuple[PickedTool, ...]
     said: str
+    failed: bool = False
 
 
 def rerank_tools(
@@ -120,13 +125,16 @@ def rerank_tools(
         most: How many of them it is shown.
     """
     name = type(reranker).__name__
-    first = {tool.id: tool for tool in candidates[:most]}
+    first: dict[str, PickedTool] = {}
+    for tool in candidates[:most]:
+        first.setdefault(tool.id, tool)
     documents = [_document(tool, catalog) for tool in first.values()]
     try:
         kept = reranker.compress_documents(documents, query)
         ids = [str(document.metadata.get("id")) for document in kept]
     except Exception as error:  # noqa: BLE001 a reranker raises errors of its own; the trace names them
-        return Reranked(tuple(candidates), f"not reranked, {name} failed: {type(error).__name__}: {error}"[:_MAX_SAID])
+        said = f"not reranked, {name} failed: {type(error).__name__}: {error}"
+        return Reranked(tuple(candidates), said[:_MAX_SAID], failed=True)
     order = _completed(ids, list(first))
     place = {tool: i for i, tool in enumerate(order)}
     moved = [_itself(first[tool], place) for tool in order]

@@ -18,6 +18,7 @@ from callsheet.retrievers.chroma import ChromaIndex
 from callsheet.retrievers.embeddings import EMBEDDED, embeddings_of
 from callsheet.retrievers.index import Changes, Progress, VectorIndex
 from callsheet.retrievers.lexical import LexicalIndex
+from callsheet.retrievers.rerank import Reranker
 from callsheet.retrievers.select import Selector
 from callsheet.retrievers.selection import PickedAgent, Selection
 from callsheet.retrievers.settings import SelectSettings
@@ -56,6 +57,7 @@ class AgentGraphRetriever(BaseRetriever):
         index: str | Path | VectorIndex | None = None,
         settings: SelectSettings | None = None,
         progress: Progress | None = None,
+        reranker: Reranker | None = None,
     ) -> AgentGraphRetriever:
         """A retriever over a catalog of any kind; it indexes what is not indexed yet.
 
@@ -67,6 +69,7 @@ class AgentGraphRetriever(BaseRetriever):
                 the user's cache for a catalog on disk, and memory for one that was made in memory.
             settings: How agents and tools are picked.
             progress: Called while texts are embedded.
+            reranker: What takes a second look at the first tools, such as any LangChain document compressor.
 
         Raises:
             CatalogError: The catalog cannot be read.
@@ -77,7 +80,7 @@ class AgentGraphRetriever(BaseRetriever):
         nodes = nodes_of(loaded.catalog)
         vectors = index if isinstance(index, VectorIndex) else _open_index(index, embeddings, loaded.label)
         changes = vectors.sync(nodes, progress)
-        selector = Selector(loaded.catalog, vectors, LexicalIndex(nodes), settings, nodes=nodes)
+        selector = Selector(loaded.catalog, vectors, LexicalIndex(nodes), settings, nodes=nodes, reranker=reranker)
         return cls(selector=selector, k=k, changes=changes, place=getattr(vectors, "where", None))
 
     @property

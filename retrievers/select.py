@@ -11,6 +11,7 @@ from callsheet.retrievers.budget import Budget
 from callsheet.retrievers.index import Node, VectorIndex
 from callsheet.retrievers.lexical import LexicalIndex
 from callsheet.retrievers.ranking import Ranked, Ranker, ranks_of
+from callsheet.retrievers.rerank import Reranker, in_places, rerank_tools
 from callsheet.retrievers.scoring import best_rows
 from callsheet.retrievers.selection import Evidence, PickedAgent, PickedTool, Selection, Trace
 from callsheet.retrievers.settings import SelectSettings
@@ -30,6 +31,8 @@ class Selector:
         vectors: Finds nodes by meaning; it must hold the catalog's nodes (``nodes_of``) already.
         lexical: Finds nodes by words.
         settings: What holds unless a call says otherwise.
+        nodes: What the indexes hold; made from the catalog where not given.
+        reranker: What takes a second look at the first tools; nothing does where None.
     """
 
     def __init__(
@@ -40,11 +43,13 @@ class Selector:
         settings: SelectSettings | None = None,
         *,
         nodes: Sequence[Node] | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         self.catalog = catalog
         self.settings = settings or SelectSettings()
         self._ranker = Ranker(catalog, nodes_of(catalog) if nodes is None else nodes, vectors, lexical)
         self._tokens = SchemaTokens(catalog)
+        self._reranker = reranker
 
     def select(self, query: str, **changes: object) -> Selection:
         """Picks agents and their tools for a query.
@@ -65,9 +70,11 @@ class Selector:
         if not query.strip() or not self._ranker.nodes:
             return Selection(query, trace=Trace(settings=settings.to_dict()))
         ranked = self._ranker.rank(query, settings)
-        agents = ranked.agents[: settings.agents]
+        candidates, ordered = self._ordered(ranked, settings)
+        candidates, ordered, said = self._reranked(query, candidates, ordered, settings)
+        agents = ordered.agents[: settings.agents]
         budget = Budget(settings.tools, settings.schema_tokens, self._tokens)
-        self._spend(budget, ranked, {self._ranker.nodes[row].id for row, _ in agents}, settings)
+        self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents})
         taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
         return Selection(
             query=query,
@@ -85,15 +92,43 @@ class Selector:
                 coverage=ranked.coverage,
                 nodes=self._evidence(ranked, set(budget.taken)),
                 cut=tuple(budget.cut.values())[:_CUT_TOLD],
+                reranked=said,
             ),
         )
 
-    def _spend(self, budget: Budget, ranked: Ranked, picked: set[str], settings: SelectSettings) -> None:
+    def _ordered(self, ranked: Ranked, settings: SelectSettings) -> tuple[list[PickedTool], Ranked]:
+        """The tools in the order in which the budget is spent, and the ranking with their uses."""
         if settings.expansion == "graph_rag_tool_fusion":
             candidates = list(self._as_published(ranked, settings))
-            ranked = replace(ranked, use={self._ranker.row[tool.id]: tool.use for tool in reversed(candidates)})
-        else:
-            candidates = list(self._candidates(ranked, settings))
+            return candidates, replace(ranked, use=self._uses(candidates))
+        return list(self._candidates(ranked, settings)), ranked
+
+    def _reranked(
+        self, query: str, candidates: list[PickedTool], ranked: Ranked, settings: SelectSettings
+    ) -> tuple[list[PickedTool], Ranked, str]:
+        """The same after a second look; the agents of the tools change places in the order of their first tool."""
+        if self._reranker is None:
+            return candidates, ranked, ""
+        done = rerank_tools(query, candidates, self._reranker, self.catalog, settings.rerank)
+        if done.failed:
+            return candidates, ranked, done.said
+        owners = [self._row_of_owner(tool) for tool in done.tools[: settings.rerank] if tool.via == (tool.id,)]
+        scores = dict(ranked.agents)
+        agents = tuple((row, scores[row]) for row in in_places(list(scores), owners))
+        picked = {row for row, _ in agents[: settings.agents]}
+        came = {tool.id: tool for tool in reversed(candidates)}
+        tools = [
+            tool if self._row_of_owner(tool) in picked else replace(came[tool.id], use=tool.use) for tool in done.tools
+        ]
+        return tools, replace(ranked, agents=agents, use={**ranked.use, **self._uses(tools)}), done.said
+
+    def _uses(self, tools: Sequence[PickedTool]) -> dict[int, float]:
+        return {self._ranker.row[tool.id]: tool.use for tool in reversed(tools)}
+
+    def _row_of_owner(self, tool: PickedTool) -> int:
+        return self._ranker.row[self._owner(self._ranker.row[tool.id])]
+
+    def _spend(self, budget: Budget, candidates: Sequence[PickedTool], ranked: Ranked, picked: set[str]) -> None:
         for candidate in candidates:
             if budget.full and len(budget.cut) >= _CUT_TOLD:
                 return

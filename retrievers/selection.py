@@ -91,6 +91,7 @@ class Trace:
         coverage: Share of the query's words that the best match by words holds, 0 to 1.
         nodes: The nodes considered, best first.
         cut: What was left out.
+        reranked: By what the tools were reordered, or why they were not; empty where no reranker is set.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -99,6 +100,7 @@ class Trace:
     coverage: float = 0.0
     nodes: tuple[Evidence, ...] = ()
     cut: tuple[Cut, ...] = ()
+    reranked: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class SelectSettings:
         parameter_dependency: The same for one that gives a parameter's value.
         listing: What is left of that for each dependency that its author lists before it.
         threshold: Below this score of the best agent nothing fits.
+        rerank: How many tools a reranker is shown, where there is one.
         ranking: ``scores`` or ``agent_as_a_graph`` (the paper's type-weighted rank fusion).
         agent_weight: alpha of agents, for ``agent_as_a_graph``.
         tool_weight: alpha of tools, for ``agent_as_a_graph``.
@@ -55,6 +56,7 @@ class SelectSettings:
     parameter_dependency: float = 0.95
     listing: float = 0.85
     threshold: float = 0.42
+    rerank: int = 20
     ranking: Ranking = "scores"
     agent_weight: float = PUBLISHED_WEIGHTS["agent"]
     tool_weight: float = PUBLISHED_WEIGHTS["tool"]
@@ -65,7 +67,7 @@ class SelectSettings:
     direct_first: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("agents", "tools", "candidates", "pool", "rrf_k", "expand"):
+        for name in ("agents", "tools", "candidates", "rerank", "pool", "rrf_k", "expand"):
             _check_at_least(1, name, getattr(self, name))
         if self.schema_tokens is not None:
             _check_at_least(1, "schema_tokens", self.schema_tokens)

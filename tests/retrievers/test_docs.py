@@ -1,0 +1,23 @@
+"""The page on the ranking names every setting with its default."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+from callsheet.retrievers import SelectSettings
+
+PAGE = Path(__file__).parents[2] / "docs" / "retrieval.md"
+_ROW = re.compile(r"^\| `(\w+)` \| `(.+?)` \| (.+) \|$", re.MULTILINE)
+
+
+def test_the_table_of_settings_is_the_dataclass() -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("## Settings")[2].partition("\n## ")[0]
+    rows = {name: default for name, default, _ in _ROW.findall(section)}
+    assert rows == {field.name: _written(field.default) for field in fields(SelectSettings)}
+    assert list(rows) == [field.name for field in fields(SelectSettings)]
+
+
+def _written(default: object) -> str:
+    return f'"{default}"' if isinstance(default, str) else str(default)
