@@ -1,10 +1,21 @@
-"""Our default retriever as one more method: nothing is set for a benchmark."""
+"""Our default retriever as one more method, and the few settings that a user might choose for a catalog."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from benchmarks.cases import Level
 from benchmarks.search import Rank, World
 from callsheet.retrievers import AgentGraphRetriever
+
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "default": {},
+    "lexical_weight=.2": {"lexical_weight": 0.2},
+    "lexical_weight=.4": {"lexical_weight": 0.4},
+    "temperature=.03": {"temperature": 0.03},
+    "temperature=.06": {"temperature": 0.06},
+}
 
 
 def ours(world: World, level: Level, depth: int) -> Rank:
@@ -15,11 +26,20 @@ def ours(world: World, level: Level, depth: int) -> Rank:
         level: Whether agents or tools are ranked.
         depth: How many are wanted; the budget of a selection has at least its default size.
     """
+    return ours_at(world, level, depth)["default"]
+
+
+def ours_at(world: World, level: Level, depth: int) -> Mapping[str, Rank]:
+    """The same under each of ``SETTINGS``."""
     retriever = AgentGraphRetriever.from_catalog(world.catalog, index=":memory:", embeddings=world.vectors)
+    most = max(depth, 10)
 
-    def rank(query: str) -> list[str]:
-        if level == "agent":
-            return [agent.id for agent in retriever.select(query, agents=max(depth, 5)).agents]
-        return [tool.id for tool in retriever.select(query, agents=max(depth, 10), tools=max(depth, 10)).tools]
+    def ranked(changes: Mapping[str, Any]) -> Rank:
+        def rank(query: str) -> list[str]:
+            if level == "agent":
+                return [agent.id for agent in retriever.select(query, agents=max(depth, 5), **changes).agents]
+            return [tool.id for tool in retriever.select(query, agents=most, tools=most, **changes).tools]
 
-    return rank
+        return rank
+
+    return {name: ranked(changes) for name, changes in SETTINGS.items()}

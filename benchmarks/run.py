@@ -16,13 +16,16 @@ from benchmarks.baselines import (
     graph_rag_at,
 )
 from benchmarks.cases import Benchmark, Case, Level
-from benchmarks.ours import ours
+from benchmarks.oracle import HEADROOM, ORACLE, oracle
+from benchmarks.oracle import SETS as RERANKED
+from benchmarks.ours import ours, ours_at
 from benchmarks.search import Rank, World
 from benchmarks.statistics import Bootstrap, cross_validated
 from callsheet.retrievers.metrics import average_precision, complete, ndcg, recall
 
 METRICS = {"recall": recall, "map": average_precision, "ndcg": ndcg, "complete": complete}
 OURS = "Callsheet, default"
+OURS_FOLDED = "Callsheet, settings"
 NOTHING, FOLDED, IN_SAMPLE = "nothing tuned", "cross-validated", "in sample"
 _PEAKS = (10, 20, 50, 100)
 
@@ -75,6 +78,8 @@ def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str
 
     # Our defaults are the same for every set, but were once chosen with queries of some of them in sight.
     yield OURS, outcome(lambda: ours(world, level, cutoffs[-1]), _about(ours), IN_SAMPLE)
+    if bench.name in RERANKED:
+        yield ORACLE, outcome(lambda: oracle(world, level, cutoffs[-1], cases), _about(oracle), HEADROOM)
     for name, baseline in baselines(bench, level).items():
         yield name, outcome(lambda baseline=baseline: baseline(world), _about(baseline))  # type: ignore[misc]
     for name, grid in _grids(bench, level, world).items():
@@ -90,9 +95,10 @@ def baselines(bench: Benchmark, level: Level) -> Mapping[str, Callable[[World], 
 
 
 def _grids(bench: Benchmark, level: Level, world: World) -> Mapping[str, Mapping[str, Rank]]:
-    """What a user would choose from, for the methods that must be told something."""
+    """What a user would choose from, for the methods that can be told something."""
+    own = {OURS_FOLDED: ours_at(world, level, bench.cutoffs_of(level)[-1])}
     if level == "agent":
-        return {
+        return own | {
             "Agent-as-a-Graph, weights and N": {
                 f"{name}, N={top_n}": agent_as_a_graph_at(world, weights, top_n=top_n)
                 for name, weights in WEIGHT_GRID.items()
@@ -100,8 +106,8 @@ def _grids(bench: Benchmark, level: Level, world: World) -> Mapping[str, Mapping
             }
         }
     if bench.dependencies:
-        return {"Graph RAG-Tool Fusion, k": {f"k={k}": graph_rag_at(world, k) for k in FIRST_TOOLS}}
-    return {}
+        return own | {"Graph RAG-Tool Fusion, k": {f"k={k}": graph_rag_at(world, k) for k in FIRST_TOOLS}}
+    return own
 
 
 def chosen_by_folds(tried: Mapping[str, Values], cases: Sequence[Case], criterion: str) -> Outcome:
