@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.cases import Level
 from benchmarks.search import Rank, World
-from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers import AgentGraphRetriever, Reranker
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
@@ -18,20 +18,23 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def ours(world: World, level: Level, depth: int) -> Rank:
+def ours(world: World, level: Level, depth: int, *, reranker: Reranker | None = None) -> Rank:
     """``AgentGraphRetriever`` as it comes: the agents, or the tools, that it selects.
 
     Args:
         world: The catalog, and the vectors that all methods share.
         level: Whether agents or tools are ranked.
         depth: How many are wanted; the budget of a selection has at least its default size.
+        reranker: What puts the first tools into its own order; none by default.
     """
-    return ours_at(world, level, depth)["default"]
+    return ours_at(world, level, depth, reranker=reranker)["default"]
 
 
-def ours_at(world: World, level: Level, depth: int) -> Mapping[str, Rank]:
+def ours_at(world: World, level: Level, depth: int, *, reranker: Reranker | None = None) -> Mapping[str, Rank]:
     """The same under each of ``SETTINGS``."""
-    retriever = AgentGraphRetriever.from_catalog(world.catalog, index=":memory:", embeddings=world.vectors)
+    retriever = AgentGraphRetriever.from_catalog(
+        world.catalog, index=":memory:", embeddings=world.vectors, reranker=reranker
+    )
     most = max(depth, 10)
 
     def ranked(changes: Mapping[str, Any]) -> Rank:
