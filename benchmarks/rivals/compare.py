@@ -17,7 +17,7 @@ _BESIDE = (OURS, "dense, tools", "dense (naive RAG)", "Agent-as-a-Graph 1.5:1", 
 
 def worth_comparing(bench: Benchmark) -> bool:
     """Not where a second benchmark asks the same queries: the rivals know no declared order, and take long."""
-    return not bench.name.endswith(("-single", "-published"))
+    return not bench.name.endswith(("-single", "-published", "-chinese"))
 
 
 def beside_rivals(bench: Benchmark, world: World, python: Path, say: Callable[[str], None]) -> dict[str, object]:
