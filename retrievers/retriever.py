@@ -126,9 +126,7 @@ def explain_tool(tool_id: str, selection: Selection) -> str:
     if len(picked.via) > 1:
         word = "required" if picked.required else "used"
         return f"{word} by {' > '.join(picked.via[:-1])}"
-    evidence = next((node for node in selection.trace.nodes if node.id == tool_id), None)
-    if evidence is None:
-        return "the agent's most similar tool"
+    evidence = next(node for node in selection.trace.nodes if node.id == tool_id)
     said = [f"score {evidence.score:.2f}"]
     if evidence.cosine is not None:
         said.append(f"meaning {evidence.cosine:.2f} (#{evidence.cosine_rank})")

@@ -38,4 +38,4 @@ def split(request: str) -> Plan:
         Step(id=str(number), text=clause.text, depends_on=tuple(str(index + 1) for index in earlier))
         for number, (clause, earlier) in enumerate(zip(found, waits, strict=True), start=1)
     )
-    return Plan(steps=steps, note="keyless: split by rules")
+    return Plan(steps=steps, note="planned by rules, without a model")
