@@ -8,7 +8,7 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 
 from benchmarks.cases import Case, Level
-from benchmarks.ours import ours
+from benchmarks.ours import DEFAULT, ours_at
 from benchmarks.search import Rank, World
 from callsheet.graphs.mcp import clean
 
@@ -53,7 +53,7 @@ def oracle(world: World, level: Level, depth: int, cases: Iterable[Case]) -> Ran
         depth: How many are wanted.
         cases: The queries with their answers.
     """
-    return ours(world, level, depth, reranker=Oracle(wanted(cases, level), level))
+    return ours_at(world, level, depth, reranker=Oracle(wanted(cases, level), level))[DEFAULT]
 
 
 def wanted(cases: Iterable[Case], level: Level) -> Wanted:

@@ -9,17 +9,16 @@ from benchmarks.cases import Level
 from benchmarks.search import Rank, World
 from callsheet.retrievers import AgentGraphRetriever, Reranker
 
+DEFAULT = "default"
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "default": {},
+    DEFAULT: {},
     "lexical_weight=.2": {"lexical_weight": 0.2},
     "lexical_weight=.4": {"lexical_weight": 0.4},
-    "temperature=.03": {"temperature": 0.03},
-    "temperature=.06": {"temperature": 0.06},
 }
 
 
-def ours(world: World, level: Level, depth: int, *, reranker: Reranker | None = None) -> Rank:
-    """``AgentGraphRetriever`` as it comes: the agents, or the tools, that it selects.
+def ours_at(world: World, level: Level, depth: int, *, reranker: Reranker | None = None) -> Mapping[str, Rank]:
+    """``AgentGraphRetriever`` as it comes, and under each other of ``SETTINGS``: the agents, or the tools, it selects.
 
     Args:
         world: The catalog, and the vectors that all methods share.
@@ -27,11 +26,6 @@ def ours(world: World, level: Level, depth: int, *, reranker: Reranker | None = 
         depth: How many are wanted; the budget of a selection has at least its default size.
         reranker: What puts the first tools into its own order; none by default.
     """
-    return ours_at(world, level, depth, reranker=reranker)["default"]
-
-
-def ours_at(world: World, level: Level, depth: int, *, reranker: Reranker | None = None) -> Mapping[str, Rank]:
-    """The same under each of ``SETTINGS``."""
     retriever = AgentGraphRetriever.from_catalog(
         world.catalog, index=":memory:", embeddings=world.vectors, reranker=reranker
     )

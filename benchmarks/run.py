@@ -18,7 +18,7 @@ from benchmarks.baselines import (
 from benchmarks.cases import Benchmark, Case, Level
 from benchmarks.oracle import HEADROOM, ORACLE, oracle
 from benchmarks.oracle import SETS as RERANKED
-from benchmarks.ours import ours, ours_at
+from benchmarks.ours import DEFAULT, ours_at
 from benchmarks.search import Rank, World
 from benchmarks.statistics import Bootstrap, cross_validated
 from callsheet.retrievers.metrics import average_precision, complete, ndcg, recall
@@ -77,12 +77,13 @@ def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str
         return Outcome(evaluate(rankings, cases, level, cutoffs), tuning, source, seconds=spent)
 
     # Our defaults are the same for every set, but were once chosen with queries of some of them in sight.
-    yield OURS, outcome(lambda: ours(world, level, cutoffs[-1]), _about(ours), IN_SAMPLE)
+    own = ours_at(world, level, cutoffs[-1])
+    yield OURS, outcome(lambda: own[DEFAULT], _about(ours_at), IN_SAMPLE)
     if bench.name in RERANKED:
         yield ORACLE, outcome(lambda: oracle(world, level, cutoffs[-1], cases), _about(oracle), HEADROOM)
     for name, baseline in baselines(bench, level).items():
         yield name, outcome(lambda baseline=baseline: baseline(world), _about(baseline))  # type: ignore[misc]
-    for name, grid in _grids(bench, level, world).items():
+    for name, grid in _grids(bench, level, world, own).items():
         tried = {choice: outcome(lambda rank=rank: rank).values for choice, rank in grid.items()}  # type: ignore[misc]
         yield name, chosen_by_folds(tried, cases, f"recall@{cutoffs[-1]}" if level == "agent" else "map@10")
 
@@ -94,9 +95,9 @@ def baselines(bench: Benchmark, level: Level) -> Mapping[str, Callable[[World], 
     return {**TOOL_BASELINES, **DEPENDENCY_BASELINES} if bench.dependencies else TOOL_BASELINES
 
 
-def _grids(bench: Benchmark, level: Level, world: World) -> Mapping[str, Mapping[str, Rank]]:
+def _grids(bench: Benchmark, level: Level, world: World, ours: Mapping[str, Rank]) -> Mapping[str, Mapping[str, Rank]]:
     """What a user would choose from, for the methods that can be told something."""
-    own = {OURS_FOLDED: ours_at(world, level, bench.cutoffs_of(level)[-1])}
+    own = {OURS_FOLDED: ours}
     if level == "agent":
         return own | {
             "Agent-as-a-Graph, weights and N": {
