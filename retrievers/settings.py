@@ -55,7 +55,7 @@ class SelectSettings:
     tool_dependency: float = 0.8
     parameter_dependency: float = 0.95
     listing: float = 0.85
-    threshold: float = 0.42
+    threshold: float = 0.3
     rerank: int = 20
     ranking: Ranking = "scores"
     agent_weight: float = PUBLISHED_WEIGHTS["agent"]
