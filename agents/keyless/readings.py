@@ -61,6 +61,8 @@ def read(result: str) -> Reading:
         if number is None and key and isinstance(value, Mapping):
             number = read(json.dumps(value)).number
         return Reading(f"{said} {unit}".strip() if key and _is_number(value) else said, number, unit, data)
+    if isinstance(data, list) and data and all(isinstance(b, Mapping) and isinstance(b.get("text"), str) for b in data):
+        return read("\n".join(block["text"] for block in data))  # MCP's content blocks, written as JSON
     return Reading(_in_words(data), None)
 
 

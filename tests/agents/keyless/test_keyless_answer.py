@@ -45,3 +45,9 @@ def test_a_long_result_is_cut_and_says_so() -> None:
     said = compose("", [step("1", "read a.txt", "x" * 10_000)])
     assert len(said) < 3_000
     assert "characters in all" in said
+
+
+def test_content_blocks_written_as_json_are_read_as_their_text() -> None:
+    block = '[{"type": "text", "text": "12*7+3 = 87.0", "annotations": {"difficulty": "basic"}}]'
+    assert "12*7+3 = 87.0" in compose("x", [StepResult(id="1", text="Calculate 12*7+3", result=block)])
+    assert "annotations" not in compose("x", [StepResult(id="1", text="Calculate 12*7+3", result=block)])
