@@ -55,15 +55,23 @@ def read(result: str) -> Reading:
         return Reading(str(data), data)
     if isinstance(data, Mapping):
         key, value = _salient(data)
+        value = _text_of_blocks(value) or value
         unit = _unit(data)
         said = _in_words(value)
         number = value if _is_number(value) else _last_number(said) if isinstance(value, str) else None
         if number is None and key and isinstance(value, Mapping):
             number = read(json.dumps(value)).number
         return Reading(f"{said} {unit}".strip() if key and _is_number(value) else said, number, unit, data)
-    if isinstance(data, list) and data and all(isinstance(b, Mapping) and isinstance(b.get("text"), str) for b in data):
-        return read("\n".join(block["text"] for block in data))  # MCP's content blocks, written as JSON
-    return Reading(_in_words(data), None)
+    blocks = _text_of_blocks(data)
+    return read(blocks) if blocks else Reading(_in_words(data), None)
+
+
+def _text_of_blocks(value: Any) -> str:
+    """The text of MCP's content blocks, where a tool wrote them as JSON; empty for anything else."""
+    blocks = value if isinstance(value, list) else []
+    texts = [block.get("text") for block in blocks if isinstance(block, Mapping)]
+    said = [text for text in texts if isinstance(text, str)]
+    return "\n".join(said) if len(said) == len(blocks) else ""
 
 
 def line(done: StepResult) -> str:

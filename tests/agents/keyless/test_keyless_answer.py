@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from callsheet.agents.keyless import compose
 from callsheet.agents.plan import Status, StepResult
 
@@ -47,7 +49,8 @@ def test_a_long_result_is_cut_and_says_so() -> None:
     assert "characters in all" in said
 
 
-def test_content_blocks_written_as_json_are_read_as_their_text() -> None:
-    block = '[{"type": "text", "text": "12*7+3 = 87.0", "annotations": {"difficulty": "basic"}}]'
-    assert "12*7+3 = 87.0" in compose("x", [StepResult(id="1", text="Calculate 12*7+3", result=block)])
-    assert "annotations" not in compose("x", [StepResult(id="1", text="Calculate 12*7+3", result=block)])
+@pytest.mark.parametrize("form", ["[{}]", '{{"content": [{}]}}'])
+def test_content_blocks_written_as_json_are_read_as_their_text(form: str) -> None:
+    block = '{"type": "text", "text": "12*7+3 = 87.0", "annotations": {"difficulty": "basic"}}'
+    said = compose("x", [StepResult(id="1", text="Calculate 12*7+3", result=form.format(block))])
+    assert said == "Calculate 12*7+3: 12*7+3 = 87.0"
