@@ -54,8 +54,8 @@ def read(result: str) -> Reading:
     if isinstance(data, int | float):
         return Reading(str(data), data)
     if isinstance(data, Mapping):
-        key, value = _salient(data)
-        value = _text_of_blocks(value) or value
+        key, found = _salient(data)
+        value: Any = _text_of_blocks(found) or found
         unit = _unit(data)
         said = _in_words(value)
         number = value if _is_number(value) else _last_number(said) if isinstance(value, str) else None
