@@ -41,11 +41,6 @@ class BoundTool(StructuredTool):
     id: str
     agent: str
 
-    @property
-    def tool(self) -> StructuredTool:
-        """Itself, as LangChain knows it."""
-        return self
-
     # Positional-only and without named parameters, for a tool may have arguments named self or config.
     def _run(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.func(*args, **kwargs) if self.func else None

@@ -174,7 +174,7 @@ class Selector:
             path: tuple[str, ...] = (self._ranker.nodes[row].id,)
             needed = False
             if source != row:
-                reached = {r.tool: r for r, _ in self._ranker.needs(source, settings)}[path[0]]
+                reached = next(r for r, _ in self._ranker.needs(source, settings) if r.tool == path[0])
                 path, needed = reached.path, reached.direct
             yield self._tool(row, ranked, path, needed=needed)
 
