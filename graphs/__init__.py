@@ -1,8 +1,9 @@
 """What exists: agents, tools, their owners and dependencies, read from outside and validated once."""
 
-from callsheet.graphs.catalog import Agent, Catalog, Dependency, DependencyKind, Parameter, Tool
+from callsheet.graphs.catalog import Agent, Catalog, Dependency, DependencyKind, Parameter, Provenance, Tool
 from callsheet.graphs.dependencies import Reached, dependency_graph, required, strongest, walk
 from callsheet.graphs.errors import CallsheetError, CatalogError, PlanError, SettingsError, UnknownNameError
+from callsheet.graphs.findings import Finding, Severity
 from callsheet.graphs.loading import CatalogSource, Loaded, Part, dump, load
 from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing
 from callsheet.graphs.ownership import NodeKind, OwnershipGraph, kind_of, owner, ownership_graph
@@ -15,6 +16,7 @@ __all__ = [
     "CatalogSource",
     "Dependency",
     "DependencyKind",
+    "Finding",
     "Loaded",
     "NodeKind",
     "OwnershipGraph",
@@ -22,9 +24,11 @@ __all__ = [
     "Part",
     "PlanError",
     "Problem",
+    "Provenance",
     "Reached",
     "ServerConfig",
     "SettingsError",
+    "Severity",
     "Tool",
     "UnknownNameError",
     "agent_from_listing",

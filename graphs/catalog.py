@@ -30,6 +30,19 @@ class DependencyKind(StrEnum):
         return self in (DependencyKind.TOOL_DIRECTLY, DependencyKind.PARAMETER_DIRECTLY)
 
 
+class Provenance(StrEnum):
+    """Where a dependency comes from, and so how far it may be trusted."""
+
+    DECLARED = "declared"
+    """The author of the catalog or of the server wrote it."""
+    REVIEWED = "reviewed"
+    """A program proposed it and a person accepted it."""
+    PROPOSED = "proposed"
+    """A program proposed it; nobody has looked at it yet."""
+    OBSERVED = "observed"
+    """A call took an argument from the other tool's result while running."""
+
+
 class Record(BaseModel):
     """A frozen value that comes from outside and is checked when it is made.
 
@@ -53,13 +66,19 @@ class Dependency(Record):
         tool: Id of the needed tool, ``agent/tool``.
         kind: One of the four kinds.
         parameter: The parameter that the needed tool gives a value for, if the edge is about one.
-        reason: Why, in the author's words.
+        reason: Why, in the author's words, or the evidence of who proposed it.
+        provenance: Who says so.
+        confidence: How sure that is, 0 to 1.
+        count: How often it was seen while running.
     """
 
     tool: Name
     kind: DependencyKind
     parameter: str | None = None
     reason: str = ""
+    provenance: Provenance = Provenance.DECLARED
+    confidence: Annotated[float, Field(ge=0, le=1)] = 1.0
+    count: Annotated[int, Field(ge=0)] = 0
 
 
 class Parameter(Record):
@@ -97,6 +116,7 @@ class Tool(Record):
         annotations: MCP's hints (``readOnlyHint`` ...); claims of the author, not facts.
         core: Whether many tools lean on it (Graph RAG-Tool Fusion, section 3.1).
         depends_on: The tools that it needs.
+        capabilities: Ids of what it can do in the words of a taxonomy, as its author or a reviewer says.
     """
 
     agent: Name
@@ -108,6 +128,7 @@ class Tool(Record):
     annotations: dict[str, Any] = Field(default_factory=dict)
     core: bool = False
     depends_on: tuple[Dependency, ...] = ()
+    capabilities: tuple[Name, ...] = ()
 
     @property
     def id(self) -> str:

@@ -210,6 +210,7 @@ def tool_from_entry(agent_id: str, entry: Any, position: int = 1) -> Tool:
         annotations=annotations if isinstance(annotations, dict) else {},
         core=meta.get("callsheet/core") is True,
         depends_on=_dependencies(name, meta.get("callsheet/depends_on")),
+        capabilities=_capabilities(name, meta.get("callsheet/capabilities")),
     )
 
 
@@ -222,6 +223,14 @@ def _dependencies(name: str, edges: object) -> tuple[Dependency, ...]:
         return tuple(Dependency(**edge) for edge in edges)
     except (CatalogError, TypeError) as error:
         raise CatalogError(f"tool {name!r}: callsheet/depends_on: {error}: it is left out") from error
+
+
+def _capabilities(name: str, ids: object) -> tuple[str, ...]:
+    if ids is None:
+        return ()
+    if not isinstance(ids, list) or not all(isinstance(item, str) and item.strip() for item in ids):
+        raise CatalogError(f"tool {name!r}: callsheet/capabilities must be a list of ids: it is left out")
+    return tuple(dict.fromkeys(ids))
 
 
 def _text(value: object) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, Tool, dump, load
+from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, Provenance, Tool, dump, load
 
 names = st.one_of(
     st.text(min_size=1, max_size=8).filter(lambda text: any(not c.isspace() for c in text)),
@@ -55,6 +55,7 @@ def tools(draw: st.DrawFn, agent: str) -> tuple[Tool, ...]:
             output_schema=draw(st.none() | objects),
             annotations=draw(objects),
             core=draw(st.booleans()),
+            capabilities=tuple(draw(st.lists(names, max_size=2, unique=True))),
         )
         for name in draw(st.lists(names, max_size=3, unique=True))
     )
@@ -71,6 +72,9 @@ def catalogs(draw: st.DrawFn) -> Catalog:
         kind=st.sampled_from(DependencyKind),
         parameter=st.none() | texts,
         reason=texts,
+        provenance=st.sampled_from(Provenance),
+        confidence=st.floats(0, 1),
+        count=st.integers(0, 10**9),
     )
 
     def joined(tool: Tool) -> Tool:
