@@ -20,8 +20,9 @@ from callsheet.agents.local import InProcess
 from callsheet.agents.sessions import SessionPool
 from callsheet.graphs.catalog import Catalog, Tool
 from callsheet.graphs.mcp import ServerConfig
+from callsheet.graphs.text import shown, shown_schema
 
-_LONGEST_NAME, _LONGEST_DESCRIPTION, _DIGEST = 64, 4_096, 8
+_LONGEST_NAME, _DIGEST = 64, 8
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 _FAILURES: ContextVar[list[dict[str, Any]] | None] = ContextVar("callsheet_failures", default=None)
 
@@ -174,7 +175,7 @@ def _bound_tool(name: str, tool: Tool, call: Callable[..., Any], acall: Callable
     return BoundTool(
         name=name,
         description=_description(tool),
-        args_schema=_object_schema(tool.input_schema),
+        args_schema=_object_schema(shown_schema(tool.input_schema)),
         func=call,
         coroutine=acall,
         response_format="content_and_artifact",
@@ -186,8 +187,8 @@ def _bound_tool(name: str, tool: Tool, call: Callable[..., Any], acall: Callable
 
 
 def _description(tool: Tool) -> str:
-    text = tool.description.strip() or tool.title.strip() or f"{tool.name} of {tool.agent}"
-    return text if len(text) <= _LONGEST_DESCRIPTION else f"{text[: _LONGEST_DESCRIPTION - 1]}…"
+    said = (tool.description, tool.title, f"{tool.name} of {tool.agent}")
+    return next(filter(None, (shown(text.strip()).strip() for text in said)), "a tool")
 
 
 def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,7 @@ import bm25s
 import numpy as np
 
 from benchmarks.vectors import SharedVectors
-from callsheet.graphs import Agent, Catalog, OwnershipGraph, Tool, ownership_graph
-from callsheet.retrievers.texts import split_name
+from callsheet.graphs import Agent, Catalog, OwnershipGraph, Tool, ownership_graph, split_name
 
 Rank = Callable[[str], list[str]]
 """From a query to ids, best first."""

@@ -7,6 +7,7 @@ from callsheet.graphs.findings import Finding, Severity
 from callsheet.graphs.loading import CatalogSource, Loaded, Part, dump, load
 from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing
 from callsheet.graphs.ownership import NodeKind, OwnershipGraph, kind_of, owner, ownership_graph
+from callsheet.graphs.text import Hidden, escaped, hidden_in, shown, shown_schema, split_name, strings_in
 
 __all__ = [
     "Agent",
@@ -17,6 +18,7 @@ __all__ = [
     "Dependency",
     "DependencyKind",
     "Finding",
+    "Hidden",
     "Loaded",
     "NodeKind",
     "OwnershipGraph",
@@ -34,11 +36,17 @@ __all__ = [
     "agent_from_listing",
     "dependency_graph",
     "dump",
+    "escaped",
+    "hidden_in",
     "kind_of",
     "load",
     "owner",
     "ownership_graph",
     "required",
+    "shown",
+    "shown_schema",
+    "split_name",
+    "strings_in",
     "strongest",
     "walk",
 ]

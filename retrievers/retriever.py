@@ -13,7 +13,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
-from callsheet.graphs import Catalog, CatalogSource, Loaded, Part, load
+from callsheet.graphs import Catalog, CatalogSource, Loaded, Part, load, shown
 from callsheet.retrievers.chroma import ChromaIndex
 from callsheet.retrievers.embeddings import EMBEDDED, embeddings_of
 from callsheet.retrievers.index import Changes, Progress, VectorIndex
@@ -106,10 +106,10 @@ class AgentGraphRetriever(BaseRetriever):
     def _document(self, agent: PickedAgent, selection: Selection) -> Document:
         known = self.catalog.agent(agent.id)
         tools = [self.catalog.tool(tool.id) for tool in agent.tools]
-        lines = [known.description or known.name or known.id, *(f"{tool.id}: {tool.description}" for tool in tools)]
+        said = [known.description or known.name or known.id, *(f"{tool.id}: {tool.description}" for tool in tools)]
         return Document(
             id=agent.id,
-            page_content="\n".join(lines),
+            page_content="\n".join(map(shown, said)),
             metadata={
                 "agent": agent.id,
                 "tools": [tool.id for tool in agent.tools],

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from callsheet.graphs import Agent, Catalog, Tool
+from callsheet.graphs import Agent, Catalog, Tool, shown, split_name
 from callsheet.retrievers.index import Node
 
 RECIPE = "r2"
@@ -27,7 +27,7 @@ def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
     """
     nodes: list[Node] = []
     for agent in catalog.agents:
-        name = agent.name or agent.id
+        name = shown(agent.name or agent.id)
         views = _views(agent.description if agent.tools else "", _plain(name), f"{name}: ", said="")
         nodes.append(Node(agent.id, "agent", agent.id, agent_text(agent), _agent_words(agent), views))
     for agent in catalog.agents:
@@ -40,7 +40,7 @@ def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
 
 def _views(description: str, name: str, prefix: str, *, said: str) -> tuple[tuple[str, float], ...]:
     """The name alone, and the whole description where it says more than what is said of it already."""
-    whole = description.strip()[:_MAX_DESCRIPTION]
+    whole = shown(description).strip()[:_MAX_DESCRIPTION]
     views = [(prefix + whole, _VIEW)] if len(whole) > len(said) + _MORE else []
     return (*views, (name or prefix, _VIEW))
 
@@ -60,14 +60,9 @@ def agent_text(agent: Agent) -> str:
     return f"{_plain(agent.name or agent.id)}: {about}"
 
 
-def split_name(name: str) -> str:
-    """``convertLength_to`` as ``convert length to``."""
-    return " ".join(re.split(r"[\W_]+", _CAMEL.sub(" ", name))).strip().lower()
-
-
 def first_sentence(text: str) -> str:
     """The first sentence of a description, at most 400 characters."""
-    return _SENTENCE_END.split(text.strip()[: _MAX_SENTENCE * 4], maxsplit=1)[0][:_MAX_SENTENCE].strip()
+    return _SENTENCE_END.split(shown(text).strip()[: _MAX_SENTENCE * 4], maxsplit=1)[0][:_MAX_SENTENCE].strip()
 
 
 def fold(text: str) -> str:
@@ -77,7 +72,7 @@ def fold(text: str) -> str:
 
 
 def _plain(name: str) -> str:
-    return split_name(_SERVER.sub(" ", _CAMEL.sub(" ", name).replace("-", " ").replace("_", " "))) or name
+    return split_name(_SERVER.sub(" ", _CAMEL.sub(" ", name).replace("-", " ").replace("_", " "))) or shown(name)
 
 
 def _agent_words(agent: Agent) -> str:
@@ -92,4 +87,4 @@ def _tool_words(agent: Agent, tool: Tool) -> str:
 
 
 def _joined(parts: Iterable[str]) -> str:
-    return " ".join(part for part in parts if part)[:_MAX_WORDS]
+    return " ".join(shown(part) for part in parts if part)[:_MAX_WORDS]

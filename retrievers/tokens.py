@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from callsheet.graphs import Catalog, Tool
+from callsheet.graphs import Catalog, Tool, shown, shown_schema
 
 if TYPE_CHECKING:
     import tokenizers
@@ -51,5 +51,9 @@ class SchemaTokens:
 
 def openai_form(tool: Tool) -> str:
     """A tool as a chat model is given it: name, description and JSON Schema in OpenAI's form, as compact JSON."""
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+    function = {
+        "name": tool.name,
+        "description": shown(tool.description),
+        "parameters": shown_schema(tool.input_schema),
+    }
     return json.dumps({"type": "function", "function": function}, ensure_ascii=False, separators=(",", ":"))
