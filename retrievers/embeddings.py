@@ -178,3 +178,24 @@ def embedder_name(embeddings: Embeddings) -> str:
     )
     length = getattr(embeddings, "dimensions", None)
     return "-".join(filter(None, (type(embeddings).__name__, model, str(length) if isinstance(length, int) else "")))
+
+
+def encode(embeddings: Embeddings, texts: Sequence[str]) -> np.ndarray:
+    """One vector a text by any embedder, as ``(n, d) float32``, rows unit length."""
+    if isinstance(embeddings, MiniLMEmbeddings):
+        return embeddings.encode(texts)
+    return _unit(np.asarray(embeddings.embed_documents(list(texts)), np.float32))
+
+
+def encode_spans(embeddings: Embeddings, query: str, spans: Sequence[tuple[int, int]] = ()) -> np.ndarray:
+    """The vector of a query, then those of parts of it, as ``(1 + len(spans), d) float32``, rows unit length."""
+    if isinstance(embeddings, MiniLMEmbeddings):
+        return embeddings.encode_spans(query, spans)
+    texts = (query, *(query[start:end] for start, end in spans))
+    return _unit(np.asarray([embeddings.embed_query(text) for text in texts], np.float32))
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    """The same rows at unit length."""
+    scaled: np.ndarray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return scaled

@@ -16,7 +16,7 @@ from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, ONNXMin
 from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import SettingsError
-from callsheet.retrievers import Changes, ChromaIndex, Node, VectorIndex, chroma
+from callsheet.retrievers import Changes, ChromaIndex, Node, VectorIndex, rows
 
 
 class Counting(Embeddings):
@@ -207,14 +207,14 @@ def test_two_processes_that_index_at_once_wait_for_each_other(
     assert writer.stdin
     assert writer.stdout.readline() == "indexing\n"
     made = index(tmp_path, embedder)
-    monkeypatch.setattr(chroma, "_LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(rows, "_LOCK_SECONDS", 0.05)
     with pytest.raises(
         SettingsError, match=r"another process has been writing .* wait for it, or give this one another"
     ):
         made.sync(nodes("new", 600))
     writer.stdin.write("go on\n")
     writer.stdin.flush()
-    monkeypatch.setattr(chroma, "_LOCK_SECONDS", 60.0)
+    monkeypatch.setattr(rows, "_LOCK_SECONDS", 60.0)
     assert made.sync(nodes("new", 600)) == Changes()
     assert embedder.asked == []
     assert best(made, "text of new 7") == 7

@@ -1,0 +1,175 @@
+"""Vectors by the ids of their rows, in one Chroma collection."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.graphs import SettingsError
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+    from chromadb.api.types import GetResult
+
+PAGE = 256
+_LOCK_SECONDS = 600.0
+_OPENINGS = itertools.count(1)
+
+
+class ChromaRows:
+    """The rows of one collection. An id stands for its content for ever, so a row is added or deleted, never changed.
+
+    Args:
+        name: Name of the collection; in memory it is made unique.
+        where: A folder, an ``http(s)://`` address of ``chroma run``, or none for memory only.
+
+    Attributes:
+        where: As given.
+
+    Raises:
+        SettingsError: The place cannot be opened.
+    """
+
+    def __init__(self, name: str, where: str | Path | None = None) -> None:
+        self._name = name
+        self.where = where
+        self._folder = None if where is None or _is_url(where) else Path(where)
+        self._spelling = ""
+        self._collection = self._open()
+
+    def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
+        """The rows with these values among their metadata: id -> all of their metadata."""
+        found = self._collection.get(where=dict(metadata), include=["metadatas"])
+        metadatas: Sequence[Mapping[str, Any]] = found["metadatas"] or []
+        return dict(zip(found["ids"], metadatas, strict=True))
+
+    def ids(self) -> Iterator[str]:
+        """The ids of all rows, read page by page."""
+        for start in itertools.count(0, PAGE * 8):
+            page = self._collection.get(limit=PAGE * 8, offset=start, include=[])["ids"]
+            yield from page
+            if len(page) < PAGE * 8:
+                return
+
+    def missing(self, ids: Sequence[str]) -> list[str]:
+        """Those of these ids that there is no row of, in their order."""
+        there: set[str] = set()
+        for start in range(0, len(ids), PAGE):
+            there.update(self._collection.get(ids=list(ids[start : start + PAGE]), include=[])["ids"])
+        return [row for row in ids if row not in there]
+
+    def add(
+        self, ids: Sequence[str], vectors: NDArray[np.float32], metadatas: Sequence[Mapping[str, str]] | None = None
+    ) -> None:
+        """Adds rows; of an id that is there already the old row stays."""
+        self._collection.add(
+            ids=list(ids),
+            embeddings=vectors,
+            metadatas=None if metadatas is None else [dict(metadata) for metadata in metadatas],
+        )
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Deletes rows."""
+        for start in range(0, len(ids), PAGE):
+            self._collection.delete(ids=list(ids[start : start + PAGE]))
+
+    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> NDArray[np.float32]:
+        """The vectors of these rows as ``(n, d) float32``, in the order of the ids.
+
+        Args:
+            ids: All of them must be there.
+            metadata: Values that all of these rows have, and few others: they are then read in one go.
+        """
+        if not ids:
+            return np.zeros((0, 1), np.float32)
+        if metadata is not None:
+            return _ordered(self._embedded(where=dict(metadata)), ids)
+        pages = [ids[start : start + PAGE] for start in range(0, len(ids), PAGE)]
+        return np.concatenate([_ordered(self._embedded(ids=list(page)), page) for page in pages])
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keeps other processes from writing to the same collection of the same folder.
+
+        Raises:
+            SettingsError: Another one has been at it for ten minutes.
+        """
+        if self._folder is None:
+            yield
+            return
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self._folder / f"{self._name}.lock")
+        try:
+            lock.acquire(timeout=_LOCK_SECONDS)
+        except Timeout as error:
+            raise SettingsError(
+                f"another process has been writing to the index at {self._folder} for {_LOCK_SECONDS:.0f} s: "
+                "wait for it, or give this one another place"
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _embedded(self, **which: Any) -> GetResult:
+        from chromadb.api.client import Client
+        from chromadb.errors import ChromaError
+
+        try:
+            return self._collection.get(**which, include=["embeddings"])
+        except ChromaError:
+            if self._folder is None:
+                raise
+        # Another process has written here since Chroma read the vectors of this folder, and it keeps what it read for
+        # each spelling of a path: under a new one it reads again.
+        if isinstance(self._client, Client):
+            self._client.close()
+        self._spelling = "/." * next(_OPENINGS)
+        self._collection = self._open()
+        return self._collection.get(**which, include=["embeddings"])
+
+    def _open(self) -> Collection:
+        from chromadb.errors import ChromaError
+
+        try:
+            self._client = self._connect()
+            return self._client.get_or_create_collection(
+                self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+            )
+        except (OSError, ValueError, ChromaError) as error:
+            raise SettingsError(f"the index at {self.where} cannot be opened: {error}") from error
+
+    def _connect(self) -> ClientAPI:
+        import chromadb
+        from chromadb.config import Settings
+
+        settings = Settings(anonymized_telemetry=False)
+        if self.where is None:
+            self._name = f"{self._name}-{uuid.uuid4().hex[:8]}"
+            return chromadb.EphemeralClient(settings)
+        if self._folder is None:
+            address = urlsplit(str(self.where))
+            secure = address.scheme == "https"
+            port = address.port or (443 if secure else 80)
+            return chromadb.HttpClient(address.hostname or "localhost", port, ssl=secure, settings=settings)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return chromadb.PersistentClient(f"{self._folder}{self._spelling}", settings)
+
+
+def _ordered(found: GetResult, ids: Sequence[str]) -> NDArray[np.float32]:
+    position = {row: i for i, row in enumerate(found["ids"])}
+    return np.asarray(found["embeddings"], np.float32)[[position[row] for row in ids]]
+
+
+def _is_url(where: str | Path) -> bool:
+    return str(where).startswith(("http://", "https://"))
