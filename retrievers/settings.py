@@ -54,7 +54,7 @@ class SelectSettings:
     implied: bool = True
     tool_dependency: float = 0.8
     parameter_dependency: float = 0.95
-    listing: float = 0.85
+    listing: float = 0.97
     threshold: float = 0.3
     rerank: int = 20
     ranking: Ranking = "scores"

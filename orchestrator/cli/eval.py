@@ -126,6 +126,8 @@ def _evaluate(retriever: AgentGraphRetriever, labelled: Sequence[LabelledQuery],
 
 
 def _report(evaluation: Evaluation, misses: int, gates: Sequence[Gate], failed: Sequence[Gate]) -> dict[str, Any]:
+    from callsheet.retrievers.metrics import rounded
+
     report = evaluation.to_dict()
     report["missed"] = report["missed"][:misses]
     report["gates"] = [
@@ -137,17 +139,5 @@ def _report(evaluation: Evaluation, misses: int, gates: Sequence[Gate], failed: 
         }
         for gate in gates
     ]
-    rounded: dict[str, Any] = _rounded(report)
-    return rounded
-
-
-def _rounded(value: Any) -> Any:
-    match value:
-        case float():
-            return round(value, 4)
-        case dict():
-            return {key: _rounded(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_rounded(item) for item in value]
-        case _:
-            return value
+    plain: dict[str, Any] = rounded(report)
+    return plain

@@ -13,6 +13,12 @@ from callsheet.orchestrator.cli.options import common, open_catalog, open_retrie
 @click.argument("query")
 @click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Agents at most.")
 @click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Tools at most, in all.")
+@click.option(
+    "--rerank",
+    "reranker",
+    metavar="PROVIDER:NAME",
+    help="A chat model that takes a second look at the first tools.  [default: none]",
+)
 @click.option("--explain", is_flag=True, help="Say why: rank and score by meaning and by words, and what was cut.")
 @common
 def retrieve(
@@ -22,6 +28,7 @@ def retrieve(
     catalogs: tuple[str, ...],
     place: str | None,
     embeddings: str,
+    reranker: str | None,
     *,
     explain: bool,
     yes: bool,
@@ -35,7 +42,13 @@ def retrieve(
     """
     if not query.strip():
         raise click.UsageError("the query is empty: say what is to be done")
-    retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings)
+    more: dict[str, object] = {}
+    if reranker:
+        from callsheet.agents.models import chat_model
+        from callsheet.retrievers import ChatModelReranker
+
+        more["reranker"] = ChatModelReranker(chat_model(reranker))
+    retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings, **more)
     selection = retriever.select(query, agents=agents, tools=tools)
     if as_json:
         click.echo(json.dumps(selection.to_dict(trace=explain), ensure_ascii=False))

@@ -122,6 +122,8 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
             table.add_row(escape(agent.id), f"{agent.score:.2f}", "", "")
     console.print(table)
     if explain:
+        if selection.trace.reranked:
+            console.print(f"reranked: {escape(selection.trace.reranked)}", style="bright_black")
         for unit in selection.trace.units[1:]:
             console.print(f"{unit.kind}: {escape(unit.text)}", style="bright_black")
         for cut in selection.trace.cut[:5]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.language_models import FakeListChatModel
 
 from callsheet.orchestrator.cli.main import main
 
@@ -101,6 +102,19 @@ def test_retrieve_for_people_is_plain_in_a_pipe(manifests: Path, capsys: Any) ->
     assert "units/convert_length" in out
     assert "meaning" in out
     assert "\x1b" not in out
+
+
+def test_retrieve_says_what_came_of_the_reranker(manifests: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr("callsheet.agents.models.chat_model", lambda name: FakeListChatModel(responses=["no order"]))
+    arguments = ("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--explain")
+    status, out, _ = run(capsys, *arguments, "--rerank", "scripted:model")
+    assert (status, "reranked: not reranked, ChatModelReranker failed" in out) == (0, True)
+    assert "reranked" not in run(capsys, *arguments)[1]
+
+
+def test_a_reranker_of_no_known_provider_is_the_caller_s_mistake(manifests: Path, capsys: Any) -> None:
+    status, _, err = run(capsys, "retrieve", "x", "--catalog", str(manifests), "--rerank", "nosuch:model")
+    assert (status, "nosuch:model" in err) == (2, True)
 
 
 def test_ask_answers_with_tools_of_a_python_reference(
