@@ -42,7 +42,7 @@ class ChromaRows:
     def __init__(self, name: str, where: str | Path | None = None) -> None:
         self._name = name
         self.where = where
-        self._folder = None if where is None or _is_url(where) else Path(where)
+        self._folder = None if where is None or is_url(where) else Path(where)
         self._spelling = ""
         self._collection = self._open()
 
@@ -51,6 +51,10 @@ class ChromaRows:
         found = self._collection.get(where=dict(metadata), include=["metadatas"])
         metadatas: Sequence[Mapping[str, Any]] = found["metadatas"] or []
         return dict(zip(found["ids"], metadatas, strict=True))
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return self._collection.count()
 
     def ids(self) -> Iterator[str]:
         """The ids of all rows, read page by page."""
@@ -106,20 +110,8 @@ class ChromaRows:
         if self._folder is None:
             yield
             return
-        from filelock import FileLock, Timeout
-
-        lock = FileLock(self._folder / f"{self._name}.lock")
-        try:
-            lock.acquire(timeout=_LOCK_SECONDS)
-        except Timeout as error:
-            raise SettingsError(
-                f"another process has been writing to the index at {self._folder} for {_LOCK_SECONDS:.0f} s: "
-                "wait for it, or give this one another place"
-            ) from error
-        try:
+        with exclusive(self._folder / f"{self._name}.lock"):
             yield
-        finally:
-            lock.release()
 
     def _embedded(self, **which: Any) -> GetResult:
         from chromadb.api.client import Client
@@ -166,10 +158,34 @@ class ChromaRows:
         return chromadb.PersistentClient(f"{self._folder}{self._spelling}", settings)
 
 
+@contextmanager
+def exclusive(lock_file: Path) -> Iterator[None]:
+    """Lets one process at a time in.
+
+    Raises:
+        SettingsError: Another one has been in for ten minutes.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(lock_file)
+    try:
+        lock.acquire(timeout=_LOCK_SECONDS)
+    except Timeout as error:
+        raise SettingsError(
+            f"another process has been writing to the index at {lock_file.parent} for {_LOCK_SECONDS:.0f} s: "
+            "wait for it, or give this one another place"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def _ordered(found: GetResult, ids: Sequence[str]) -> NDArray[np.float32]:
     position = {row: i for i, row in enumerate(found["ids"])}
     return np.asarray(found["embeddings"], np.float32)[[position[row] for row in ids]]
 
 
-def _is_url(where: str | Path) -> bool:
+def is_url(where: str | Path) -> bool:
+    """Whether a place is the address of a server rather than a folder."""
     return str(where).startswith(("http://", "https://"))
