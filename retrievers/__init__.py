@@ -1,6 +1,7 @@
 """Finding: from a request to the agents and tools that serve it."""
 
 from callsheet.retrievers.agent_graph import agent_as_a_graph
+from callsheet.retrievers.catalog_tools import CatalogTools
 from callsheet.retrievers.chroma import ChromaIndex
 from callsheet.retrievers.embeddings import MiniLMEmbeddings, embeddings_of
 from callsheet.retrievers.evaluation import Evaluation, evaluate, metric_names
@@ -21,6 +22,7 @@ from callsheet.retrievers.units import Unit, units_of
 
 __all__ = [
     "AgentGraphRetriever",
+    "CatalogTools",
     "Changes",
     "ChatModelReranker",
     "ChromaIndex",

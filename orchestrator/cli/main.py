@@ -11,6 +11,7 @@ from callsheet.graphs.errors import CallsheetError
 from callsheet.orchestrator.cli.ask import ask
 from callsheet.orchestrator.cli.eval import evaluate_command
 from callsheet.orchestrator.cli.index import index
+from callsheet.orchestrator.cli.mcp import mcp
 from callsheet.orchestrator.cli.retrieve import retrieve
 
 CALLERS_MISTAKE, INTERRUPTED = 2, 130
@@ -27,7 +28,7 @@ def callsheet() -> None:
     """
 
 
-for command in (ask, evaluate_command, index, retrieve):
+for command in (ask, evaluate_command, index, mcp, retrieve):
     callsheet.add_command(command)
 
 

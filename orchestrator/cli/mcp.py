@@ -1,0 +1,42 @@
+"""``callsheet mcp``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import click
+
+from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever
+
+INSTRUCTIONS = (
+    "A catalog of {tools} tools of {agents} agents. Search by meaning or by exact words, then read the few that may "
+    "serve: descriptions and schemas come only with read_tools."
+)
+
+
+@click.command("mcp")
+@common
+def mcp(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> int:
+    """Serve the catalog to any MCP client over standard input and output, as three tools.
+
+    keyword_search_tools and semantic_search_tools give ids and one line a tool, read_tools gives schemas. With --json
+    what would be served is printed instead.
+
+    \b
+    Example, in a client's mcp.json:
+      {"mcpServers": {"catalog": {"command": "callsheet", "args": ["mcp", "--catalog", "manifests/", "--yes"]}}}
+    """
+    from callsheet.agents.serving import listing, mcp_server, serve_stdio
+    from callsheet.retrievers import CatalogTools
+
+    retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings)
+    tools = CatalogTools(retriever).as_tools()
+    catalog = retriever.catalog
+    said = INSTRUCTIONS.format(tools=f"{len(catalog.tools):,}", agents=f"{len(catalog.agents):,}")
+    if as_json:
+        click.echo(json.dumps({"instructions": said, "tools": listing(tools)}, ensure_ascii=False))
+        return 0
+    click.echo(f"serving {len(catalog.tools):,} tools over standard input and output", err=True)
+    asyncio.run(serve_stdio(mcp_server("callsheet", tools, instructions=said)))
+    return 0

@@ -1,0 +1,160 @@
+"""A-RAG's hierarchical interfaces turned on the catalog: search tools by words or by meaning, then read a few."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import Field
+
+from callsheet.graphs import Catalog, Tool, UnknownNameError, shown, shown_schema
+from callsheet.retrievers.retriever import AgentGraphRetriever
+from callsheet.retrievers.texts import first_sentence
+
+MOST_FOUND = 20
+MOST_READ = 10
+_LONGEST_LINE = 160
+_READ_ONLY = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+
+Keywords = Annotated[list[str], Field(description="Exact words or parts of words; upper and lower case are alike.")]
+Found = Annotated[int, Field(description=f"How many tools to list, 1 to {MOST_FOUND}.")]
+Wanted = Annotated[str, Field(description="What is to be done, in any words.")]
+Ids = Annotated[list[str], Field(description=f"Ids as a search gave them, at most {MOST_READ}.")]
+Again = Annotated[bool, Field(description="Also those that were read before.")]
+
+
+class CatalogTools:
+    """Looks at a catalog that is too large to be shown, at three distances.
+
+    Searches give an id and one line a tool; descriptions and schemas come only with ``read_tools``, and once.
+
+    Source: A-RAG, section 3 (hierarchical retrieval interfaces), with tools in place of chunks.
+
+    Args:
+        retriever: Searches by meaning; its catalog is what is looked at.
+    """
+
+    def __init__(self, retriever: AgentGraphRetriever) -> None:
+        self._retriever = retriever
+        self._texts = {tool.id: _text(tool).casefold() for tool in retriever.catalog.tools.values()}
+        self._read: set[str] = set()
+
+    @property
+    def catalog(self) -> Catalog:
+        """What is looked at."""
+        return self._retriever.catalog
+
+    def keyword_search_tools(self, keywords: Keywords, top_k: Found = 5) -> str:
+        """Find tools whose name, description or parameters hold these words to the letter. Gives ids and one line each.
+
+        ::
+
+            s(T) = sum over keywords k of count(k, T) * |k|
+
+        Source: A-RAG, Eq. 1.
+
+        Raises:
+            ToolException: There is no keyword, or ``top_k`` is out of range.
+        """
+        words = [word.strip().casefold() for word in keywords if word.strip()]
+        if not words:
+            raise ToolException("give at least one keyword")
+        _check(top_k)
+        scores = keyword_scores(words, self._texts)
+        best = sorted(scores, key=lambda tool: -scores[tool])[:top_k]
+        return self._lines(best) or f"no tool holds {' or '.join(map(repr, words))}; try other words, or by meaning"
+
+    def semantic_search_tools(self, query: Wanted, top_k: Found = 5) -> str:
+        """Find tools by what they do, with the tools that those need. Gives ids and one line each.
+
+        Raises:
+            ToolException: The query is empty, or ``top_k`` is out of range.
+        """
+        if not query.strip():
+            raise ToolException("give a query: what is to be done")
+        _check(top_k)
+        selection = self._retriever.select(query, agents=top_k, tools=top_k)
+        lines = self._lines([tool.id for tool in selection.tools])
+        if selection.verdict == "nothing_fits":
+            return f"nothing fits well; the nearest are:\n{lines}" if lines else "the catalog is empty"
+        return lines
+
+    def read_tools(self, ids: Ids, again: Again = False) -> str:
+        """Read the full description and input schema of tools, to call them. What was read before is not repeated.
+
+        Raises:
+            ToolException: An id is not in the catalog (the message names the nearest), or there are too many.
+        """
+        wanted = list(dict.fromkeys(ids))
+        if not 0 < len(wanted) <= MOST_READ:
+            raise ToolException(f"give 1 to {MOST_READ} ids, not {len(wanted)}")
+        try:
+            tools = [self.catalog.tool(tool_id) for tool_id in wanted]
+        except UnknownNameError as error:
+            raise ToolException(str(error)) from error
+        said = [self._in_full(tool, again=again) for tool in tools]
+        self._read.update(wanted)
+        return "\n".join(said)
+
+    def as_tools(self) -> list[BaseTool]:
+        """The three as LangChain tools."""
+        return [
+            StructuredTool.from_function(
+                function, description=(function.__doc__ or "").split("\n\n")[0], metadata={"annotations": _READ_ONLY}
+            )
+            for function in (self.keyword_search_tools, self.semantic_search_tools, self.read_tools)
+        ]
+
+    def _lines(self, ids: Sequence[str]) -> str:
+        return "\n".join(one_line(self.catalog.tool(tool_id)) for tool_id in ids)
+
+    def _in_full(self, tool: Tool, *, again: bool) -> str:
+        if tool.id in self._read and not again:
+            return json.dumps({"id": tool.id, "read": "before; its schema stands above"}, ensure_ascii=False)
+        full: dict[str, Any] = {"id": tool.id, "description": shown(tool.description)}
+        full["inputSchema"] = shown_schema(tool.input_schema)
+        if tool.outputs:
+            full["outputs"] = [field.name for field in tool.outputs]
+        if tool.depends_on:
+            full["needs"] = [
+                {"id": edge.tool, "for": edge.parameter} if edge.parameter else {"id": edge.tool}
+                for edge in tool.depends_on
+            ]
+        return json.dumps(full, ensure_ascii=False)
+
+
+def keyword_scores(keywords: Sequence[str], texts: Mapping[str, str]) -> dict[str, int]:
+    """The score of each text that holds a keyword.
+
+    ::
+
+        s(T) = sum over keywords k of count(k, T) * |k|
+
+    Source: A-RAG, Eq. 1; a longer keyword says more.
+
+    Args:
+        keywords: In lower case, each counted once.
+        texts: Id -> text in lower case.
+    """
+    scores = {
+        name: sum(text.count(word) * len(word) for word in dict.fromkeys(keywords)) for name, text in texts.items()
+    }
+    return {name: score for name, score in scores.items() if score}
+
+
+def one_line(tool: Tool) -> str:
+    """Its id and the first sentence of what it does."""
+    about = " ".join(shown(first_sentence(tool.description or tool.title)).split())
+    return f"{tool.id}: {about}" if len(about) <= _LONGEST_LINE else f"{tool.id}: {about[: _LONGEST_LINE - 1]}…"
+
+
+def _text(tool: Tool) -> str:
+    parameters = (f"{parameter.name} {parameter.description}" for parameter in tool.parameters)
+    return "\n".join((tool.id, tool.title, tool.description, *parameters))
+
+
+def _check(top_k: int) -> None:
+    if not 1 <= top_k <= MOST_FOUND:
+        raise ToolException(f"top_k must be 1 to {MOST_FOUND}, not {top_k}")

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from langchain_core.tools import ToolException
+
+from callsheet.graphs import Agent, Catalog, Tool
+from callsheet.retrievers import AgentGraphRetriever, CatalogTools, MiniLMEmbeddings
+from callsheet.retrievers.catalog_tools import keyword_scores, one_line
+
+
+@pytest.fixture
+def tools(catalog: Catalog, minilm: MiniLMEmbeddings) -> CatalogTools:
+    return CatalogTools(AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=minilm))
+
+
+def test_a_keyword_counts_by_how_often_it_comes_and_how_long_it_is() -> None:
+    texts = {"a": "mail, mail a letter", "b": "a letter", "c": "nothing"}
+    assert keyword_scores(["mail", "letter"], texts) == {"a": 2 * 4 + 1 * 6, "b": 1 * 6}
+
+
+def test_a_keyword_given_twice_counts_once() -> None:
+    assert keyword_scores(["mail", "mail"], {"a": "mail"}) == {"a": 4}
+
+
+def test_search_by_words_lists_ids_and_one_line_each(tools: CatalogTools) -> None:
+    assert tools.keyword_search_tools(["PLACE"]).splitlines() == [
+        "weather/forecast: Weather forecast for a place.",
+        "maps/find_place: Finds the coordinates of a place by its name.",
+    ]
+    assert tools.keyword_search_tools(["place"], top_k=1).count("\n") == 0
+
+
+def test_words_that_no_tool_holds_are_said(tools: CatalogTools) -> None:
+    assert tools.keyword_search_tools(["chocolate", "cake"]).startswith("no tool holds 'chocolate' or 'cake'")
+
+
+def test_search_by_meaning_brings_what_the_tools_need(tools: CatalogTools) -> None:
+    lines = tools.semantic_search_tools("will it be sunny in Rome?", top_k=2).splitlines()
+    assert [line.split(":")[0] for line in lines] == ["weather/forecast", "maps/find_place"]
+
+
+def test_reading_gives_schemas_once(tools: CatalogTools) -> None:
+    first = json.loads(tools.read_tools(["weather/forecast"]))
+    assert first["inputSchema"]["required"] == ["place"]
+    assert first["needs"] == [{"id": "maps/find_place"}]
+    again = tools.read_tools(["weather/forecast", "maps/find_place"]).splitlines()
+    assert json.loads(again[0]) == {"id": "weather/forecast", "read": "before; its schema stands above"}
+    assert "inputSchema" in json.loads(again[1])
+    assert "inputSchema" in json.loads(tools.read_tools(["weather/forecast"], again=True))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda t: t.keyword_search_tools([" "]), "at least one keyword"),
+        (lambda t: t.semantic_search_tools(""), "give a query"),
+        (lambda t: t.keyword_search_tools(["x"], top_k=0), "1 to 20, not 0"),
+        (lambda t: t.semantic_search_tools("x", top_k=10_000), "1 to 20, not 10000"),
+        (lambda t: t.read_tools([]), "1 to 10 ids, not 0"),
+        (lambda t: t.read_tools([f"a/{i}" for i in range(11)]), "1 to 10 ids, not 11"),
+        (lambda t: t.read_tools(["maps/find_plac"]), "did you mean 'maps/find_place'"),
+    ],
+)
+def test_wrong_arguments_are_said_in_words_to_act_on(
+    tools: CatalogTools, call: Callable[[CatalogTools], str], said: str
+) -> None:
+    with pytest.raises(ToolException, match=said):
+        call(tools)
+
+
+def test_an_empty_catalog_says_so(minilm: MiniLMEmbeddings) -> None:
+    empty = CatalogTools(AgentGraphRetriever.from_catalog(Catalog(), index=":memory:", embeddings=minilm))
+    assert empty.semantic_search_tools("anything") == "the catalog is empty"
+
+
+def test_words_of_other_scripts_are_found(minilm: MiniLMEmbeddings) -> None:
+    tool = Tool(agent="天气", name="查询天气", description="查询一个城市的天气预报。")
+    catalog = Catalog(agents=(Agent(id="天气", tools=(tool,)),))
+    tools = CatalogTools(AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=minilm))
+    assert tools.keyword_search_tools(["城市"]).startswith("天气/查询天气: ")
+
+
+def test_a_line_shows_nothing_hidden_and_does_not_run_on() -> None:
+    line = one_line(Tool(agent="a", name="x", description="Does\u202e\nthings " + "very " * 100))
+    assert "\u202e" not in line
+    assert "\n" not in line
+    assert len(line) < 180
+
+
+def test_as_langchain_tools(tools: CatalogTools) -> None:
+    search, _, read = tools.as_tools()
+    assert search.invoke({"keywords": ["hotel"]}) == "travel/book_hotel: Books a room in a hotel."
+    assert "city" in read.invoke({"ids": ["travel/book_hotel"]})
