@@ -1,5 +1,6 @@
 """What exists: agents, tools, their owners and dependencies, read from outside and validated once."""
 
+from callsheet.graphs.capabilities import Capability, Taxonomy, default_taxonomy, read_taxonomy
 from callsheet.graphs.catalog import Agent, Catalog, Dependency, DependencyKind, Parameter, Provenance, Tool
 from callsheet.graphs.dependencies import Reached, dependency_graph, required, strongest, walk
 from callsheet.graphs.errors import CallsheetError, CatalogError, PlanError, SettingsError, UnknownNameError
@@ -12,6 +13,7 @@ from callsheet.graphs.text import Hidden, escaped, hidden_in, shown, shown_schem
 __all__ = [
     "Agent",
     "CallsheetError",
+    "Capability",
     "Catalog",
     "CatalogError",
     "CatalogSource",
@@ -31,9 +33,11 @@ __all__ = [
     "ServerConfig",
     "SettingsError",
     "Severity",
+    "Taxonomy",
     "Tool",
     "UnknownNameError",
     "agent_from_listing",
+    "default_taxonomy",
     "dependency_graph",
     "dump",
     "escaped",
@@ -42,6 +46,7 @@ __all__ = [
     "load",
     "owner",
     "ownership_graph",
+    "read_taxonomy",
     "required",
     "shown",
     "shown_schema",

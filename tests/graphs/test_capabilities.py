@@ -1,0 +1,97 @@
+"""The taxonomy of capabilities: what ships, and files of users."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.graphs import CatalogError, Taxonomy, UnknownNameError, default_taxonomy, read_taxonomy
+
+
+def capability(name: str, broader: str | None = None, **more: Any) -> dict[str, Any]:
+    about = {"name": name, "definition": f"Does {name}.", "examples": [f"do {name}", f"please {name}"]}
+    return {"id": name, "broader": broader, **about, **more}
+
+
+def written(folder: Path, content: object) -> Path:
+    path = folder / "taxonomy.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_the_default_one_has_four_clusters_ten_under_them_and_finer_leaves() -> None:
+    taxonomy = default_taxonomy()
+    depth = {name: len(taxonomy.ancestors(name)) for name in taxonomy.by_id}
+    assert [list(depth.values()).count(d) for d in (0, 1, 2)] == [4, 10, 45]
+    assert 30 <= len(taxonomy.leaves) <= 46
+    assert all(len(entry.examples) >= 2 and entry.definition for entry in taxonomy.capabilities)
+
+
+def test_the_way_up_and_the_level_of_a_leaf() -> None:
+    taxonomy = default_taxonomy()
+    assert taxonomy.ancestors("web-search") == ("search", "access")
+    assert [taxonomy.at(depth, "web-search") for depth in (0, 1, 2, 3)] == [
+        "access",
+        "search",
+        "web-search",
+        "web-search",
+    ]
+    assert taxonomy.at(2, "delete") == "delete"
+
+
+def test_an_unknown_capability_gets_a_hint() -> None:
+    with pytest.raises(UnknownNameError, match=r"no capability 'web-serch'.*'web-search'"):
+        default_taxonomy().capability("web-serch")
+
+
+def test_a_file_adds_to_the_default(tmp_path: Path) -> None:
+    path = written(tmp_path, {"capabilities": [capability("dna-search", "search")]})
+    taxonomy = read_taxonomy(path)
+    assert taxonomy.ancestors("dna-search") == ("search", "access")
+    assert len(taxonomy.capabilities) == len(default_taxonomy().capabilities) + 1
+
+
+def test_a_file_may_stand_alone(tmp_path: Path) -> None:
+    path = written(tmp_path, {"extends": False, "capabilities": [capability("a"), capability("b", "a")]})
+    assert read_taxonomy(path).leaves == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"capabilities": [capability("search")]}, "two capabilities have the id 'search'"),
+        ({"capabilities": [capability("x", "serch")]}, "under 'serch', which the taxonomy does not hold.*'search'"),
+        ({"capabilities": [capability("x", "y"), capability("y", "x")]}, "circle: x > y > x"),
+        ({"capabilities": [capability("x", "x")]}, "circle: x > x"),
+        ({"capabilities": [{**capability("x"), "examples": ["one"]}]}, "examples"),
+        ({"capabilities": [{**capability("x"), "definition": "  "}]}, "definition"),
+        ({"capabilities": [{**capability("x"), "definition": "d" * 5_000_000}]}, "definition"),
+        ({"capabilities": [{**capability("x"), "colour": "red"}]}, "colour"),
+        ({"capabilities": "all"}, "capabilities"),
+        ([capability("x")], "must be an object .* not a list"),
+        ("{", "cannot be read"),
+        ("[" * 100_000, "cannot be read"),
+        ("null", "not None"),
+    ],
+)
+def test_a_bad_file_says_what_is_wrong_in_one_line(tmp_path: Path, content: object, said: str) -> None:
+    with pytest.raises(CatalogError, match=said) as caught:
+        read_taxonomy(written(tmp_path, content))
+    assert "taxonomy.json" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="cannot be read"):
+        read_taxonomy(tmp_path / "none.json")
+
+
+def test_a_long_chain_is_no_circle() -> None:
+    chain = [capability("c0"), *(capability(f"c{i}", f"c{i - 1}") for i in range(1, 3000))]
+    taxonomy = Taxonomy(capabilities=chain)  # type: ignore[arg-type]
+    assert len(taxonomy.ancestors("c2999")) == 2999
+    assert taxonomy.leaves == ("c2999",)
