@@ -10,6 +10,7 @@ from callsheet.agents.plan import Call, Plan, Step, StepResult
 from callsheet.agents.planner import decompose
 from callsheet.agents.prompts import Prompts
 from callsheet.agents.registry import BoundTool, ToolRegistry
+from callsheet.agents.requests import ToolRequests
 from callsheet.agents.sessions import SessionPool
 from callsheet.agents.worker import Equipment, carry_out, worker
 
@@ -29,6 +30,7 @@ __all__ = [
     "Step",
     "StepResult",
     "ToolRegistry",
+    "ToolRequests",
     "carry_out",
     "chat_model",
     "decompose",

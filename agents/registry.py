@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
@@ -22,6 +22,8 @@ from callsheet.graphs.catalog import Catalog, Tool
 from callsheet.graphs.mcp import ServerConfig
 from callsheet.graphs.text import shown, shown_schema
 
+NEED_TOOL = "need_tool"
+"""The name by which a worker asks for a tool; no tool of the catalog is shown under it."""
 _LONGEST_NAME, _DIGEST = 64, 8
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 _FAILURES: ContextVar[list[dict[str, Any]] | None] = ContextVar("callsheet_failures", default=None)
@@ -83,18 +85,20 @@ class ToolRegistry:
         self._limits = limits or (pool.limits if pool else Limits())
         self._pool = pool or SessionPool(limits=self._limits)
 
-    def bind(self, tool_ids: Sequence[str], run_id: str) -> dict[str, BoundTool]:
+    def bind(self, tool_ids: Sequence[str], run_id: str, *, beside: Collection[str] = ()) -> dict[str, BoundTool]:
         """Tool objects for these tools and no others, by the unique name that a model sees.
 
         Args:
             tool_ids: Ids in the catalog; repeated ones count once.
             run_id: The run whose MCP sessions they share.
+            beside: Names that other tools of the same worker have already.
 
         Raises:
             UnknownNameError: The catalog does not hold one of them.
         """
         tools = [self._catalog.tool(tool_id) for tool_id in dict.fromkeys(tool_ids)]
-        return {name: self._bound(name, tool, run_id) for name, tool in zip(model_names(tools), tools, strict=True)}
+        names = model_names(tools, beside=beside)
+        return {name: self._bound(name, tool, run_id) for name, tool in zip(names, tools, strict=True)}
 
     async def close_run(self, run_id: str) -> None:
         """Ends the MCP sessions of one run."""
@@ -141,19 +145,20 @@ class ToolRegistry:
         return failed(tool.agent, tool.name, "tool", trouble) if trouble else None
 
 
-def model_names(tools: Sequence[Tool]) -> list[str]:
+def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[str]:
     """A unique name for each tool that every model provider accepts: ``^[a-zA-Z0-9_-]{1,64}$``.
 
-    The tool's own name where it is unique among these, else ``agent__tool``; a digest of the id is
-    added where that is still not unique, or too long.
+    The tool's own name where it is unique among these and those beside them, else ``agent__tool``; a digest of
+    the id is added where that is still not unique, or too long.
     """
     bare = [_fit(tool.name, tool.id) for tool in tools]
-    seen = Counter(bare)
+    taken = (*beside, NEED_TOOL)
+    seen = Counter((*bare, *taken))
     names = [
         name if seen[name] == 1 else _fit(f"{tool.agent}__{tool.name}", tool.id)
         for name, tool in zip(bare, tools, strict=True)
     ]
-    seen = Counter(names)
+    seen = Counter((*names, *taken))
     return [name if seen[name] == 1 else _digested(name, tool.id) for name, tool in zip(names, tools, strict=True)]
 
 

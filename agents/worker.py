@@ -28,7 +28,8 @@ from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models import ModelError, answered
 from callsheet.agents.plan import Call, Status, StepResult
 from callsheet.agents.prompts import REMINDER, WORKER
-from callsheet.agents.registry import BoundTool
+from callsheet.agents.registry import NEED_TOOL, BoundTool
+from callsheet.agents.requests import DEFINITION, ToolRequests, answer_request, equipped
 
 _JSON = re.compile(r"\{.*\}", re.DOTALL)
 
@@ -42,12 +43,18 @@ class Equipment:
         tools: The selected tools by the names that the model sees; there are no others.
         prompt: The system prompt.
         max_turns: How many times the model may be asked.
+        requests: How it gets tools that it lacks; it cannot ask for any where None.
     """
 
     model: BaseChatModel
     tools: Mapping[str, BoundTool]
     prompt: str = WORKER
     max_turns: int = 8
+    requests: ToolRequests | None = None
+
+    def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
+        """The tools with those that were added in the course of this conversation, in the order in which they came."""
+        return equipped(self.tools, self.requests, messages)
 
 
 class Equip(AgentMiddleware[AgentState[Any], Equipment]):
@@ -62,20 +69,22 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         equipment = request.runtime.context
         if sum(isinstance(message, AIMessage) for message in request.messages) >= equipment.max_turns:
             return _stopped(f"stopped after {equipment.max_turns} turns without a result")
-        equipped = request.override(
+        held = equipment.held(request.messages)
+        first, added = list(equipment.tools.values()), list(held.values())[len(equipment.tools) :]
+        asking = request.override(
             model=equipment.model,
-            tools=list(equipment.tools.values()),
+            tools=[*first, *([dict(DEFINITION)] if equipment.requests else []), *added],
             system_message=SystemMessage(equipment.prompt),
         )
-        response = _with_calls(await answered(handler(equipped)), equipment.tools)
+        response = _with_calls(await answered(handler(asking)), held)
         if (done := _done_before(response.result[-1], request.messages)) is not None:
             return done
         if not _answered_without_a_tool(request, response, equipment):
             return response
         alone = not request.messages[0].additional_kwargs.get("brief", {}).get("inputs")
-        again = equipped.override(tool_choice="any") if alone else _reminded(equipped, equipment)
+        again = asking.override(tool_choice="any") if alone else _reminded(asking, equipment)
         try:
-            return _with_calls(await answered(handler(again)), equipment.tools)
+            return _with_calls(await answered(handler(again)), held)
         except ModelError:
             return response
 
@@ -86,7 +95,11 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
     ) -> ToolMessage | Command[Any]:
         """Runs a selected tool; any other is refused and nothing is sent."""
         equipment, call = request.runtime.context, request.tool_call
-        tools: Mapping[str, BoundTool] = equipment.tools if isinstance(equipment, Equipment) else {}
+        messages = request.state["messages"]
+        tools: Mapping[str, BoundTool] = equipment.held(messages) if isinstance(equipment, Equipment) else {}
+        requests = equipment.requests if isinstance(equipment, Equipment) else None
+        if call["name"] == NEED_TOOL and requests:
+            return await answer_request(call, tools, requests, messages)
         if call["name"] not in tools:
             offered = ", ".join(tools) or "none"
             return ToolMessage(
@@ -110,7 +123,7 @@ async def carry_out(brief: Brief, equipment: Equipment) -> StepResult:
         equipment: The model and those tools.
 
     Returns:
-        What became of it; ``id``, ``depends_on``, ``agents`` and ``tools`` are the caller's to fill in.
+        What became of it; ``id``, ``depends_on`` and ``agents`` are the caller's to fill in.
 
     Raises:
         ModelError: The model did not answer.
@@ -118,11 +131,18 @@ async def carry_out(brief: Brief, equipment: Equipment) -> StepResult:
     opening = HumanMessage(_told(brief), additional_kwargs={"brief": brief.model_dump(mode="json")})
     state = await worker.ainvoke({"messages": [opening]}, context=equipment)
     messages: Sequence[AnyMessage] = state["messages"]
-    calls = calls_of(messages, equipment.tools)
+    held = equipment.held(messages)
+    calls = calls_of(messages, held)
     status, error = _outcome(messages[-1], calls)
     text = messages[-1].text.strip()
     return StepResult(
-        id="", text=brief.text, status=status, calls=calls, result=text if status == "done" else "", error=error or ""
+        id="",
+        text=brief.text,
+        status=status,
+        tools=tuple(tool.id for tool in held.values()),
+        calls=calls,
+        result=text if status == "done" else "",
+        error=error or "",
     )
 
 

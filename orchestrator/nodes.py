@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from langgraph.types import Overwrite, Send
 
 from callsheet.agents import (
     BackgroundLoop,
+    BoundTool,
     Brief,
     Equipment,
     KeylessModel,
@@ -27,6 +28,7 @@ from callsheet.agents import (
     Step,
     StepResult,
     ToolRegistry,
+    ToolRequests,
     carry_out,
     chat_model,
     decompose,
@@ -38,6 +40,7 @@ from callsheet.orchestrator.state import ChatInput, State, StepState
 from callsheet.retrievers import AgentGraphRetriever, explain_tool
 
 _LOOP = BackgroundLoop("callsheet-sync")
+_ADDED = 5
 
 
 class StepTimeoutError(CallsheetError, TimeoutError):
@@ -191,7 +194,7 @@ class Nodes:
         agents = tuple(agent["id"] for agent in picked["agents"])
         tools = tuple(dict.fromkeys(tool["id"] for agent in picked["agents"] for tool in agent["tools"]))
         done = await self._carried_out(step, state, tools)
-        known = {"agents": agents, "tools": tools, "attempts": state["attempts"]}
+        known = {"agents": agents, "attempts": state["attempts"]}
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
 
     async def _carried_out(self, step: Step, state: StepState, tools: tuple[str, ...]) -> StepResult:
@@ -204,18 +207,37 @@ class Nodes:
             for name, tool in bound.items()
         )
         inputs = tuple(StepResult(**result) for result in state["inputs"])
+        settings, model = self.settings(), self.model("worker")
         equipment = Equipment(
-            model=self.model("worker") or KeylessModel(),
+            model=model or KeylessModel(),
             tools=bound,
             prompt=self.prompts.worker,
-            max_turns=self.settings().max_turns,
+            max_turns=settings.max_turns,
+            requests=self._requests(step, state) if model and settings.tool_requests else None,
         )
-        seconds = self.settings().step_seconds
+        seconds = settings.step_seconds
         try:
             async with asyncio.timeout(seconds):
                 return await carry_out(Brief(text=step.text, offers=offers, inputs=inputs), equipment)
         except TimeoutError:
             raise StepTimeoutError(f"the worker was not done after {seconds:g} s and was stopped") from None
+
+    def _requests(self, step: Step, state: StepState) -> ToolRequests:
+        """How the worker of a step gets tools that it lacks: by another selection, with what it has left out."""
+        settings, write = self.settings(), get_stream_writer()
+
+        async def find(what: str, has: Collection[str]) -> Sequence[str]:
+            reach = {"agents": settings.agents, "tools": len(has) + _ADDED, "without": tuple(state["tried"])}
+            selection = await asyncio.to_thread(self.retriever.select, what, **reach)
+            new = [tool.id for tool in selection.tools if tool.id not in has][:_ADDED]
+            added = new if selection.verdict == "found" else []
+            write({"event": "added", "step_id": step.id, "what": what, "tools": added})
+            return added
+
+        def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
+            return self.registry.bind(ids, state["run"], beside=taken)
+
+        return ToolRequests(find=find, bind=bind, most=settings.tool_requests)
 
     def _sources(self, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         """Which offered tools give a value for which parameter, by the catalog's dependencies."""

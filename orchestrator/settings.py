@@ -27,6 +27,7 @@ class Settings(BaseModel):
         max_steps: How many steps a plan may have.
         replans: How many times a failed step is given to other agents.
         max_turns: How many times a worker may ask its model.
+        tool_requests: How many times a worker may ask for tools that it lacks.
         step_seconds: How long a worker may take for a step; what it did until then stays done.
     """
 
@@ -64,6 +65,13 @@ class Settings(BaseModel):
     )
     max_turns: int = Field(
         default=8, ge=1, le=50, description="Times that a worker may ask its model.", json_schema_extra=_shown(["step"])
+    )
+    tool_requests: int = Field(
+        default=2,
+        ge=0,
+        le=10,
+        description="Times that a worker may ask for tools that it lacks.",
+        json_schema_extra=_shown(["step"]),
     )
     step_seconds: float = Field(
         default=600, gt=0, le=86_400, description="Seconds that a step may take.", json_schema_extra=_shown(["step"])

@@ -6,34 +6,24 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from callsheet.orchestrator.cli.console import console
 from callsheet.retrievers import Selection, explain_tool
 
-_WIDEST, _LONGEST = 100, 180
+_LONGEST = 180
 _COLOURS = {"done": "green", "failed": "red", "needs_input": "yellow", "skipped": "bright_black"}
-
-
-def _console() -> Console:
-    probe = Console()
-    return Console(width=min(probe.width, _WIDEST), highlight=False) if probe.is_terminal else _plain()
-
-
-def _plain() -> Console:
-    """For a pipe: lines are left as long as they are."""
-    return Console(width=_WIDEST, highlight=False, soft_wrap=True)
 
 
 class Show:
     """Prints what happens in a run, as it happens."""
 
     def __init__(self) -> None:
-        self._console = _console()
+        self._console = console()
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Prints one custom event of the supervisor; kinds that are not known here are passed over."""
@@ -42,6 +32,8 @@ class Show:
                 self._plan(event)
             case "picked":
                 self._picked(event)
+            case "added":
+                self._added(event)
             case "step":
                 self._step(event)
 
@@ -73,6 +65,11 @@ class Show:
                     f"  [cyan]{escape(tool['id'])}[/]  [bright_black]{escape(event['why'][tool['id']])}[/]"
                 )
 
+    def _added(self, event: Mapping[str, Any]) -> None:
+        brought = ", ".join(event["tools"]) or "nothing fits"
+        self._heading(f"Step {escape(event['step_id'])}: asked for {escape(_short(event['what']))}")
+        self._console.print(f"  [cyan]{escape(brought)}[/]")
+
     def _step(self, event: Mapping[str, Any]) -> None:
         result = event["result"]
         colour = _COLOURS[result["status"]]
@@ -100,11 +97,9 @@ class Show:
 
 def show_selection(selection: Selection, *, explain: bool) -> None:
     """Prints a selection as a table; with ``explain`` also what was cut and what came next."""
-    console = _console()
+    out = console()
     if selection.verdict == "nothing_fits":
-        console.print(
-            "Nothing in the catalog fits well; the nearest are:" if selection.agents else "The catalog is empty."
-        )
+        out.print("Nothing in the catalog fits well; the nearest are:" if selection.agents else "The catalog is empty.")
     table = Table(box=None, pad_edge=False, show_header=bool(selection.agents))
     table.add_column("agent", style="bold", overflow="fold")
     table.add_column("score", justify="right")
@@ -120,14 +115,14 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
             first = False
         if not agent.tools:
             table.add_row(escape(agent.id), f"{agent.score:.2f}", "", "")
-    console.print(table)
+    out.print(table)
     if explain:
         if selection.trace.reranked:
-            console.print(f"reranked: {escape(selection.trace.reranked)}", style="bright_black")
+            out.print(f"reranked: {escape(selection.trace.reranked)}", style="bright_black")
         for unit in selection.trace.units[1:]:
-            console.print(f"{unit.kind}: {escape(unit.text)}", style="bright_black")
+            out.print(f"{unit.kind}: {escape(unit.text)}", style="bright_black")
         for cut in selection.trace.cut[:5]:
-            console.print(f"cut: {escape(cut.id)} ({cut.score:.2f}): {escape(cut.reason)}", style="bright_black")
+            out.print(f"cut: {escape(cut.id)} ({cut.score:.2f}): {escape(cut.reason)}", style="bright_black")
 
 
 def _short(text: str) -> str:

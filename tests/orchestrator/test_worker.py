@@ -22,7 +22,7 @@ def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: A
     app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=settings).compile()
     state = ask(app, RATE)
     assert state["results"]["1"]["tools"] == ["bank/exchange_rate"]
-    assert {tuple(shown["tools"]) for shown in worker.shown} == {("exchange_rate",)}
+    assert {tuple(shown["tools"]) for shown in worker.shown} == {("exchange_rate", "need_tool")}
 
 
 def test_a_call_to_a_tool_that_was_not_selected_is_refused(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
