@@ -57,6 +57,9 @@ class Equipment:
         return equipped(self.tools, self.requests, messages)
 
 
+_NOTHING = Equipment(model=KeylessModel(), tools={})
+
+
 class Equip(AgentMiddleware[AgentState[Any], Equipment]):
     """Gives the worker the model and the tools of its step, and refuses every call to another tool."""
 
@@ -94,12 +97,12 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
     ) -> ToolMessage | Command[Any]:
         """Runs a selected tool; any other is refused and nothing is sent."""
-        equipment, call = request.runtime.context, request.tool_call
-        messages = request.state["messages"]
-        tools: Mapping[str, BoundTool] = equipment.held(messages) if isinstance(equipment, Equipment) else {}
-        requests = equipment.requests if isinstance(equipment, Equipment) else None
-        if call["name"] == NEED_TOOL and requests:
-            return await answer_request(call, tools, requests, messages)
+        context: object = request.runtime.context
+        equipment = context if isinstance(context, Equipment) else _NOTHING
+        call, messages = request.tool_call, request.state["messages"]
+        tools = equipment.held(messages)
+        if call["name"] == NEED_TOOL and equipment.requests:
+            return await answer_request(call, tools, equipment.requests, messages)
         if call["name"] not in tools:
             offered = ", ".join(tools) or "none"
             return ToolMessage(

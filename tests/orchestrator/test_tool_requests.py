@@ -90,7 +90,7 @@ def test_two_requests_for_one_tool_add_it_once(catalog: Any, scripted: Any, say:
 def test_requests_are_streamed(catalog: Any, scripted: Any, say: Any) -> None:
     model = scripted(replies=[need(say, "writes a note"), AIMessage("Done.")])
     app = create_supervisor(catalog, worker_model=model, settings=NARROW).compile()
-    chunks = app.stream({"messages": [HumanMessage(RATE)]}, stream_mode="custom", subgraphs=True)
+    chunks: Any = app.stream({"messages": [HumanMessage(RATE)]}, stream_mode="custom", subgraphs=True)
     added = [event for _, event in chunks if event["event"] == "added"]
     assert [(event["step_id"], event["what"]) for event in added] == [("1", "writes a note")]
     assert "notebook/write_note" in added[0]["tools"]
