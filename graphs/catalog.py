@@ -80,6 +80,11 @@ class Dependency(Record):
     confidence: Annotated[float, Field(ge=0, le=1)] = 1.0
     count: Annotated[int, Field(ge=0)] = 0
 
+    @property
+    def holds(self) -> bool:
+        """Whether a person stands for it; what is only proposed or observed never makes a tool required."""
+        return self.provenance in (Provenance.DECLARED, Provenance.REVIEWED)
+
 
 class Parameter(Record):
     """One argument of a tool, or one field of its result, as its JSON Schema says.

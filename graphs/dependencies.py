@@ -54,7 +54,7 @@ def dependency_graph(catalog: Catalog) -> nx.MultiDiGraph[str]:
     return graph
 
 
-def walk(catalog: Catalog, start: str, *, direct_first: bool = True) -> tuple[Reached, ...]:
+def walk(catalog: Catalog, start: str, *, direct_first: bool = True, proposed: bool = False) -> tuple[Reached, ...]:
     """Depth-first walk along the dependencies of one tool; each tool is reached once, so cycles end.
 
     Source: Graph RAG-Tool Fusion, Algorithm 1, the function DFS.
@@ -64,6 +64,7 @@ def walk(catalog: Catalog, start: str, *, direct_first: bool = True) -> tuple[Re
         start: Id of the tool that the walk starts from; it is not among the reached.
         direct_first: Visit the direct dependencies of a tool before its indirect ones. The paper
             takes them as listed, and a limit can then drop a required tool behind an optional one.
+        proposed: Whether to go along dependencies too that are only proposed or observed.
 
     Returns:
         The reached tools in the order of their first visit.
@@ -75,8 +76,8 @@ def walk(catalog: Catalog, start: str, *, direct_first: bool = True) -> tuple[Re
     reached: dict[str, Reached] = {start: Reached(start, (start,), direct=True)}
 
     def siblings(tool: str) -> list[Dependency]:
-        edges = catalog.tool(tool).depends_on
-        return sorted(edges, key=lambda edge: _DIRECT_FIRST[edge.kind]) if direct_first else list(edges)
+        edges = [edge for edge in catalog.tool(tool).depends_on if proposed or edge.holds]
+        return sorted(edges, key=lambda edge: _DIRECT_FIRST[edge.kind]) if direct_first else edges
 
     stack = [(start, iter(siblings(start)))]
     while stack:
@@ -93,7 +94,12 @@ def walk(catalog: Catalog, start: str, *, direct_first: bool = True) -> tuple[Re
 
 
 def strongest(
-    catalog: Catalog, start: str, weights: Mapping[DependencyKind, float], *, listing: float = 1.0
+    catalog: Catalog,
+    start: str,
+    weights: Mapping[DependencyKind, float],
+    *,
+    listing: float = 1.0,
+    proposed: float = 0.0,
 ) -> tuple[tuple[Reached, float], ...]:
     """What one tool depends on, each by its strongest path.
 
@@ -102,11 +108,14 @@ def strongest(
         W(start -> t) = max over paths from start to t of the product over their edges of
                         weight(kind of the edge) * listing ** (how many its tool lists before it)
 
+    An edge that is only proposed or observed counts ``proposed`` times its confidence of that.
+
     Args:
         catalog: Where the edges are.
         start: Id of the tool; it is not in the result.
         weights: Weight of an edge by its kind, at most 1, so that going round a cycle never gains.
         listing: What a dependency loses for each that is listed before it: authors name what matters first.
+        proposed: What a dependency is worth that no person stands for, at full confidence; 0 leaves them out.
 
     Returns:
         The tools reached, in the order of the walk, each with its weight. Of paths of equal weight the first one
@@ -120,14 +129,17 @@ def strongest(
     while todo:
         tool = todo.pop(0)
         weight, path = best[tool]
-        for position, edge in enumerate(catalog.tool(tool).depends_on):
-            gained = weight * weights[edge.kind] * listing**position
+        before: dict[str, int] = {}
+        for edge in catalog.tool(tool).depends_on:
+            if not (worth := 1.0 if edge.holds else proposed * edge.confidence):
+                continue
+            gained = weight * worth * weights[edge.kind] * listing ** before.setdefault(edge.tool, len(before))
             if gained > best.get(edge.tool, (0.0, ()))[0]:
                 best[edge.tool] = (gained, (*path, edge.tool))
                 todo.append(edge.tool)
     return tuple(
         (Reached(reached.tool, best[reached.tool][1], reached.direct), best[reached.tool][0])
-        for reached in walk(catalog, start, direct_first=False)
+        for reached in walk(catalog, start, direct_first=False, proposed=proposed > 0)
         if reached.tool in best
     )
 
@@ -137,7 +149,7 @@ def required(catalog: Catalog, start: str) -> frozenset[str]:
     found, todo = {start}, [start]
     while todo:
         edges = catalog.tool(todo.pop()).depends_on
-        new = {edge.tool for edge in edges if edge.kind.direct} - found
+        new = {edge.tool for edge in edges if edge.kind.direct and edge.holds} - found
         found |= new
         todo.extend(new)
     return frozenset(found - {start})

@@ -74,7 +74,7 @@ class Ranker:
         self._owners: Rows = np.array([position[node.owner] for node in nodes], np.intp)
         self._tool_rows: Rows = np.flatnonzero(~self._is_agent)
         self._with_needs = {self.row[tool.id] for tool in catalog.tools.values() if tool.depends_on}
-        self._needs: dict[tuple[int, float, float, float], tuple[tuple[Reached, float], ...]] = {}
+        self._needs: dict[tuple[int, float, float, float, float], tuple[tuple[Reached, float], ...]] = {}
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
         self._named = _identifiers(nodes)
 
@@ -113,7 +113,7 @@ class Ranker:
 
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
         """What a tool depends on, with the weight of the strongest path; remembered."""
-        key = (row, settings.tool_dependency, settings.parameter_dependency, settings.listing)
+        key = (row, settings.tool_dependency, settings.parameter_dependency, settings.listing, settings.proposed)
         if row not in self._with_needs:
             return ()
         if key not in self._needs:
@@ -123,7 +123,9 @@ class Ranker:
                 DependencyKind.PARAMETER_DIRECTLY: settings.parameter_dependency,
                 DependencyKind.PARAMETER_INDIRECTLY: settings.parameter_dependency,
             }
-            self._needs[key] = strongest(self._catalog, self.nodes[row].id, weights, listing=settings.listing)
+            self._needs[key] = strongest(
+                self._catalog, self.nodes[row].id, weights, listing=settings.listing, proposed=settings.proposed
+            )
         return self._needs[key]
 
     def _found(self, query: str, units: Sequence[Unit]) -> list[tuple[Scores, Scores, float]]:

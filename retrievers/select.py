@@ -224,5 +224,5 @@ def _required_paths(catalog: Catalog, start: str) -> Iterator[tuple[str, ...]]:
         found.add(end)
         if end != start:
             yield path
-        edges = (edge.tool for edge in catalog.tool(end).depends_on if edge.kind.direct)
+        edges = (edge.tool for edge in catalog.tool(end).depends_on if edge.kind.direct and edge.holds)
         todo.extend(reversed([(*path, tool) for tool in edges if tool not in found]))

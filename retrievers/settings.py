@@ -31,6 +31,8 @@ class SelectSettings:
         tool_dependency: Share of its use that a tool passes on to one it depends on.
         parameter_dependency: The same for one that gives a parameter's value.
         listing: What is left of that for each dependency that its author lists before it.
+        proposed: What a dependency is worth that is only proposed or observed, 0 to 1; its confidence counts too, and
+            it never makes a tool required.
         threshold: Below this score of the best agent nothing fits.
         rerank: How many tools a reranker is shown, where there is one.
         ranking: ``scores`` or ``agent_as_a_graph`` (the paper's type-weighted rank fusion).
@@ -55,6 +57,7 @@ class SelectSettings:
     tool_dependency: float = 0.8
     parameter_dependency: float = 0.95
     listing: float = 0.97
+    proposed: float = 0.0
     threshold: float = 0.3
     rerank: int = 20
     ranking: Ranking = "scores"
@@ -71,7 +74,7 @@ class SelectSettings:
             _check_at_least(1, name, getattr(self, name))
         if self.schema_tokens is not None:
             _check_at_least(1, "schema_tokens", self.schema_tokens)
-        for name in ("tool_dependency", "parameter_dependency", "listing"):
+        for name in ("tool_dependency", "parameter_dependency", "listing", "proposed"):
             if not 0 <= getattr(self, name) <= 1:
                 raise SettingsError(f"{name} must be between 0 and 1, not {getattr(self, name)!r}")
         if not self.temperature > 0:
