@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import nothing_fits, results, tables
+from benchmarks import nothing_fits, recovery, results, tables
 from benchmarks.cases import Benchmark
 from benchmarks.latency import measure
 from benchmarks.loaders import load_benchmarks
@@ -18,10 +18,8 @@ from benchmarks.rivals.compare import beside_rivals, worth_comparing
 from benchmarks.run import outcomes, summary
 from benchmarks.search import World
 from benchmarks.vectors import SharedVectors
-from callsheet.graphs import Catalog
 
 QUICK = 60
-LATENCY, NOTHING_FITS = "latency", "nothing-fits"
 Say = Callable[[str], None]
 
 
@@ -51,23 +49,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.rivals:
         return _against_rivals(benches, options, say)
     _against_baselines(benches, options, say)
-    asked = not options.only or NOTHING_FITS in options.only
-    if asked:
-        _refusals(options, say)
-    timed = not options.only or LATENCY in options.only
-    if timed:
-        _keep(LATENCY, measure(_livemcp(options), quick=options.quick, scale=options.scale, say=say), options)
+    special = [name for name in SPECIAL if not options.only or name in options.only]
+    for name in special:
+        say(name)
+        _keep(name, SPECIAL[name](options, say), options)
     say("done")
-    return 0 if benches or timed or asked else 1
+    return 0 if benches or special else 1
 
 
 def _parsed(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     data = Path("../shared/benchmarks")
     parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help=f"a data set, {LATENCY} or {NOTHING_FITS}"
-    )
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"a data set, {', '.join(SPECIAL)}")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} queries each; no results are written")
     parser.add_argument("--scale", action="store_true", help="latency also with 100,000 tools, which takes long")
     parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
@@ -108,15 +102,28 @@ def _worlds(benches: Sequence[Benchmark], options: Options) -> list[tuple[Benchm
     ]
 
 
-def _refusals(options: Options, say: Say) -> None:
+def _refusals(options: Options, say: Say) -> Mapping[str, object]:
     benches, _ = load_benchmarks(options.data, nothing_fits.SETS)
-    say(NOTHING_FITS)
-    _keep(NOTHING_FITS, nothing_fits.measure(_worlds(benches, options)), options)
+    return nothing_fits.measure(_worlds(benches, options))
 
 
-def _livemcp(options: Options) -> tuple[Catalog, Sequence[str]] | None:
+def _recovery(options: Options, say: Say) -> Mapping[str, object]:
+    benches, _ = load_benchmarks(options.data, [recovery.SET])
+    return recovery.measure(_worlds(benches, options))
+
+
+def _latency(options: Options, say: Say) -> Mapping[str, object]:
     benches, _ = load_benchmarks(options.data, ["livemcpbench-steps"])
-    return (benches[0].catalog, [case.query for case in benches[0].queries]) if benches else None
+    known = (benches[0].catalog, [case.query for case in benches[0].queries]) if benches else None
+    return measure(known, quick=options.quick, scale=options.scale, say=say)
+
+
+SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
+    "nothing-fits": _refusals,
+    "recovery": _recovery,
+    "latency": _latency,
+}
+"""What is measured beside the rankings, by the name of its results file."""
 
 
 def _keep(name: str, body: Mapping[str, object], options: Options) -> None:

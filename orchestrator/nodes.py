@@ -40,7 +40,6 @@ from callsheet.orchestrator.state import ChatInput, State, StepState
 from callsheet.retrievers import AgentGraphRetriever, explain_tool
 
 _LOOP = BackgroundLoop("callsheet-sync")
-_ADDED = 5
 
 
 class StepTimeoutError(CallsheetError, TimeoutError):
@@ -227,11 +226,9 @@ class Nodes:
         settings, write = self.settings(), get_stream_writer()
 
         async def find(what: str, has: Collection[str]) -> Sequence[str]:
-            reach = {"agents": settings.agents, "tools": len(has) + _ADDED, "without": tuple(state["tried"])}
-            selection = await asyncio.to_thread(self.retriever.select, what, **reach)
-            new = [tool.id for tool in selection.tools if tool.id not in has][:_ADDED]
-            added = new if selection.verdict == "found" else []
-            write({"event": "added", "step_id": step.id, "what": what, "tools": added})
+            reach: dict[str, Any] = {"agents": settings.agents, "without": tuple(state["tried"])}
+            added = await asyncio.to_thread(self.retriever.more, what, has, **reach)
+            write({"event": "added", "step_id": step.id, "what": what, "tools": list(added)})
             return added
 
         def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,19 @@ class AgentGraphRetriever(BaseRetriever):
             changes: Fields of ``SelectSettings`` that hold for this call; ``agents`` is ``k`` by default.
         """
         return self.selector.select(query, **{"agents": self.k, **changes})
+
+    def more(self, query: str, has: Collection[str], *, most: int = 5, **changes: Any) -> tuple[str, ...]:
+        """Ids of tools for a query beyond those that somebody has; none where nothing fits.
+
+        Args:
+            query: What the tool must do.
+            has: Ids of the tools that are there already.
+            most: How many are given at most.
+            changes: As in ``select``.
+        """
+        selection = self.select(query, **{**changes, "tools": len(has) + most})
+        new = [tool.id for tool in selection.tools if tool.id not in has]
+        return tuple(new[:most]) if selection.verdict == "found" else ()
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
