@@ -19,16 +19,8 @@ COLUMNS = ("what the worker says that it lacks", "missed tools", "after one requ
 _ABOUT = (
     "Each step with the first 5 tools bound. A scripted worker asks for what it lacks at most twice; each request adds "
     "up to 5 tools. Of the wanted tools that were not among the first 5: the share that it has then. Every "
-    "script but the first is told which tool is wanted, as a model would have worked out from the step; none says its agent"
+    "script but the first is told which tool is wanted, as a model would work out from the step; none says its agent"
 )
-
-
-def _in_other_words(tool: Tool) -> str:
-    """The first sentence of its description without any word of its name or of its agent's."""
-    named = set(tokens(f"{split_name(tool.name)} {split_name(tool.agent)}"))
-    words = first_sentence(tool.description).split()
-    return " ".join(word for word in words if not named & set(tokens(word)))
-
 
 Script = Callable[[Case, Tool], str]
 SCRIPTS: Mapping[str, Script] = {
@@ -36,7 +28,7 @@ SCRIPTS: Mapping[str, Script] = {
     "the step, then the words of the tool's name": lambda case, tool: f"{case.query}: {split_name(tool.name)}",
     "the words of the tool's name": lambda case, tool: split_name(tool.name),
     "the first sentence of its description": lambda case, tool: first_sentence(tool.description),
-    "the same without the words of its name": lambda case, tool: _in_other_words(tool) or case.query,
+    "the same without the words of its name": lambda case, tool: in_other_words(tool) or case.query,
 }
 
 
@@ -78,6 +70,13 @@ def misses(bench: Benchmark, retriever: AgentGraphRetriever, script: Script) -> 
             if not wanted & set(has):
                 said = script(case, bench.catalog.tool(min(wanted)))
                 yield _asked(case.group, wanted, has, said, retriever)
+
+
+def in_other_words(tool: Tool) -> str:
+    """The first sentence of its description without any word of its name or of its agent's."""
+    named = set(tokens(f"{split_name(tool.name)} {split_name(tool.agent)}"))
+    words = first_sentence(tool.description).split()
+    return " ".join(word for word in words if not named & set(tokens(word)))
 
 
 def _asked(group: str, wanted: frozenset[str], has: Sequence[str], said: str, retriever: AgentGraphRetriever) -> Missed:
