@@ -15,6 +15,7 @@ from platformdirs import user_data_path
 
 from callsheet.graphs.errors import SettingsError
 from callsheet.graphs.loading import servers_in
+from callsheet.graphs.text import escaped
 
 
 def agreed(sources: Sequence[str], *, yes: bool) -> None:
@@ -34,7 +35,7 @@ def agreed(sources: Sequence[str], *, yes: bool) -> None:
     new = {digest: line for digest, line in commands.items() if digest not in known}
     if not new or yes:
         return
-    shown = "\n".join(f"  {line}" for line in new.values())
+    shown = "\n".join(f"  {escaped(line)}" for line in new.values())
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise SettingsError(f"the catalog would start these commands:\n{shown}\nagree to them with --yes")
     click.echo(f"The catalog starts these commands:\n{shown}", err=True)

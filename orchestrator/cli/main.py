@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import click
 
 from callsheet.graphs.errors import CallsheetError
+from callsheet.graphs.text import shown
 from callsheet.orchestrator.cli.ask import ask
+from callsheet.orchestrator.cli.check import check
 from callsheet.orchestrator.cli.eval import evaluate_command
 from callsheet.orchestrator.cli.index import index
 from callsheet.orchestrator.cli.mcp import mcp
@@ -28,7 +30,7 @@ def callsheet() -> None:
     """
 
 
-for command in (ask, evaluate_command, index, mcp, retrieve):
+for command in (ask, check, evaluate_command, index, mcp, retrieve):
     callsheet.add_command(command)
 
 
@@ -49,5 +51,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _said(message: str, status: int) -> int:
-    click.echo(message, err=True)
+    click.echo(shown(message), err=True)
     return status

@@ -18,12 +18,29 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def common(command: Command) -> Command:
-    """``--catalog``, ``--index``, ``--embeddings``, ``--yes`` and ``--json``."""
-    environment = Environment()
+def catalog_options(command: Command) -> Command:
+    """``--catalog``, ``--yes`` and ``--json``: all that a command needs that only reads the catalog."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output and nothing else."),
         click.option("--yes", is_flag=True, help="Agree to start the commands that a catalog names."),
+        click.option(
+            "--catalog",
+            "catalogs",
+            multiple=True,
+            metavar="PATH",
+            help="mcp.json, folder of manifests, callsheet.json or module:object; repeatable.  "
+            "[default: CALLSHEET_CATALOG]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def common(command: Command) -> Command:
+    """``catalog_options`` and ``--index`` and ``--embeddings``."""
+    environment = Environment()
+    for option in (
+        catalog_options,
         click.option(
             "--embeddings",
             default=environment.embeddings,
@@ -38,26 +55,23 @@ def common(command: Command) -> Command:
             metavar="PLACE",
             help="Folder of the index, or the address of `chroma run`.  [default: the user's cache]",
         ),
-        click.option(
-            "--catalog",
-            "catalogs",
-            multiple=True,
-            metavar="PATH",
-            help="mcp.json, folder of manifests, callsheet.json or module:object; repeatable.  "
-            "[default: CALLSHEET_CATALOG]",
-        ),
     ):
         command = option(command)
     return command
 
 
-def open_catalog(catalogs: tuple[str, ...], *, yes: bool) -> Loaded:
-    """Loads the catalogs, once their commands are agreed to, and says on standard error what was left out.
+def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True) -> Loaded:
+    """Loads the catalogs, once their commands are agreed to.
+
+    Args:
+        catalogs: What ``--catalog`` named.
+        yes: Whether the commands that they name are agreed to.
+        tell: Say on standard error what was left out.
 
     Raises:
         SettingsError: No catalog was named, or its commands were not agreed to.
     """
-    from callsheet.graphs import load
+    from callsheet.graphs import load, shown
     from callsheet.orchestrator.cli.consent import agreed
 
     named = catalogs or Environment().catalogs()
@@ -66,8 +80,8 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool) -> Loaded:
     agreed(named, yes=yes)
     with status("Reading the catalog"):
         loaded = load(*named)
-    for problem in loaded.problems:
-        click.echo(f"left out: {problem}", err=True)
+    for problem in loaded.problems if tell else ():
+        click.echo(f"left out: {shown(str(problem))}", err=True)
     return loaded
 
 

@@ -7,10 +7,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from callsheet.graphs import Catalog
+from callsheet.orchestrator.cli.console import WIDEST, SafeConsole
 from callsheet.retrievers import Evaluation
 from callsheet.retrievers.misses import Lacking, Missed
 
-_WIDEST, _LONGEST, _PAIRS, _GOT = 100, 90, 10, 3
+_LONGEST, _PAIRS, _GOT = 90, 10, 3
 _GREY = "bright_black"
 _TITLES = {"recall": "recall", "map": "mAP", "ndcg": "nDCG"}
 
@@ -23,8 +24,8 @@ def show_evaluation(evaluation: Evaluation, *, catalog: Catalog, misses: int) ->
         catalog: What it was measured on.
         misses: How many missed queries are shown at most.
     """
-    probe = Console(highlight=False)
-    console = Console(highlight=False, width=min(probe.width, _WIDEST) if probe.is_terminal else _WIDEST)
+    probe = SafeConsole()
+    console = SafeConsole(highlight=False, width=min(probe.width, WIDEST) if probe.is_terminal else WIDEST)
     console.print(
         f"{evaluation.n} queries, {len(catalog.agents)} agents, {len(catalog.tools)} tools: "
         f"{evaluation.seconds:.1f} s, {evaluation.seconds_per_query * 1000:.0f} ms a query (median)\n"

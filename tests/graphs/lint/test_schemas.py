@@ -1,0 +1,95 @@
+"""Rules on JSON Schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from callsheet.graphs.lint import schemas
+from callsheet.graphs.lint.rule import Rule
+from callsheet.graphs.text import LARGEST_SCHEMA
+
+Finds = Callable[..., list[tuple[str, str, str]]]
+
+
+def taking(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+SOUND: list[dict[str, Any]] = [
+    {},
+    taking(x={"type": "string", "enum": ["a"], "default": {"$ref": "nowhere"}}),
+    taking(x={"$ref": "#/$defs/N"}) | {"$defs": {"N": {"properties": {"n": {"$ref": "#/$defs/N"}}}}},
+    taking(x={"$ref": "#here"}) | {"$defs": {"N": {"$anchor": "here"}}},
+    taking(x={"$ref": "https://x.test/s#/$defs/N"}) | {"$id": "https://x.test/s", "$defs": {"N": {}}},
+    taking(**{"$ref": {"type": "string"}, "pattern": {"type": "string"}, "required": {"type": "boolean"}}),
+    {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "definitions": {"a": True}},
+    {"$schema": "http://unknown.test/schema", "type": "object"},
+]
+BROKEN: list[tuple[Rule, dict[str, Any], str]] = [
+    (schemas.invalid_schema, {"type": "objekt"}, "objekt"),
+    (schemas.invalid_schema, taking(x={"type": "bool"}), "$.properties.x.type"),
+    (schemas.invalid_schema, {"properties": ["x"]}, "$.properties"),
+    (schemas.invalid_schema, taking(x="string"), "$.properties.x"),
+    (schemas.invalid_schema, {"required": "x"}, "$.required"),
+    (schemas.invalid_schema, {"$schema": {}}, "TypeError"),
+    (schemas.schema_not_object, {"type": "array", "items": {}}, "'array'"),
+    (schemas.schema_not_object, {"type": ["object", "null"]}, "object"),
+    (schemas.unresolved_reference, taking(x={"$ref": "#/$defs/Missing"}), "'#/$defs/Missing'"),
+    (schemas.unresolved_reference, taking(x={"items": [{"$ref": "#no-anchor"}]}), "'#no-anchor'"),
+    (schemas.unresolved_reference, taking(x={"$ref": "http://["}), "'http://['"),
+    (schemas.remote_reference, taking(x={"$ref": "http://127.0.0.1:9/steal.json"}), "'http://127.0.0.1:9/steal.json'"),
+    (schemas.remote_reference, taking(x={"$ref": "file:///etc/hosts"}), "never fetched"),
+    (schemas.remote_reference, taking(x={"anyOf": [{"$ref": "other.json#/a"}]}), "'other.json#/a'"),
+    (schemas.undeclared_required, {"properties": {"x": {}}, "required": ["x", "y", "z"]}, ": 'y', 'z'"),
+    (schemas.foreign_pattern, taking(x={"pattern": r"\p{L}+"}), "p{L}"),
+]
+
+
+@pytest.mark.parametrize("schema", SOUND)
+@pytest.mark.parametrize("rule", dict.fromkeys(rule for rule, _, _ in BROKEN))
+def test_a_sound_schema_is_left_alone(finds: Finds, rule: Rule, schema: dict[str, Any]) -> None:
+    assert finds(rule, a={"x": {"input_schema": schema, "output_schema": schema}}) == []
+
+
+@pytest.mark.parametrize(("rule", "schema", "said"), BROKEN)
+def test_a_broken_schema_is_found_with_its_place(finds: Finds, rule: Rule, schema: dict[str, Any], said: str) -> None:
+    [(agent, tool, message)] = finds(rule, a={"x": {"input_schema": schema}, "y": {}})
+    assert (agent, tool) == ("a", "a/x")
+    assert said in message
+    assert len(message) < 400
+
+
+def test_output_schemas_are_looked_at_too(finds: Finds) -> None:
+    broken = {
+        "type": "objekt",
+        "properties": {"x": {"$ref": "#/nowhere"}, "y": {"$ref": "//host/x"}, "z": {"pattern": "("}},
+    }
+    for rule in (
+        schemas.invalid_schema,
+        schemas.unresolved_reference,
+        schemas.remote_reference,
+        schemas.foreign_pattern,
+    ):
+        [(_, _, message)] = finds(rule, a={"x": {"output_schema": broken}})
+        assert message.startswith("its output schema")
+
+
+def test_a_reference_is_told_once(finds: Finds) -> None:
+    twice = taking(x={"$ref": "#/a"}, y={"$ref": "#/a"})
+    assert len(finds(schemas.unresolved_reference, a={"x": {"input_schema": twice}})) == 1
+
+
+def test_a_schema_without_end_is_found(finds: Finds) -> None:
+    text = "x" * (LARGEST_SCHEMA + 1)
+    [(_, _, message)] = finds(schemas.large_schema, a={"x": {"input_schema": taking(p={"description": text})}, "y": {}})
+    assert "65,597 characters" in message
+
+
+def test_a_hundred_levels_are_walked(finds: Finds) -> None:
+    schema: dict[str, Any] = {"$ref": "#/nowhere"}
+    for _ in range(100):
+        schema = {"items": schema}
+    assert len(finds(schemas.unresolved_reference, a={"x": {"input_schema": schema}})) == 1
