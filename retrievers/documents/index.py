@@ -15,6 +15,7 @@ from callsheet.graphs import Problem
 from callsheet.retrievers.documents.folder import Found, documents_in, existing_folder
 from callsheet.retrievers.documents.loaders import LOADERS, Loader
 from callsheet.retrievers.documents.passages import CHUNK_TOKENS
+from callsheet.retrievers.documents.phrases import plain
 from callsheet.retrievers.documents.reading import put_document
 from callsheet.retrievers.documents.store import Change, Chunk, TextStore
 from callsheet.retrievers.documents.vectors import SentenceVectors, Similar
@@ -23,6 +24,7 @@ from callsheet.retrievers.retriever import IN_MEMORY, default_place
 from callsheet.retrievers.rows import exclusive, is_url
 
 RECIPE = "d1"
+_HELD = 16_000_000  # characters
 
 Stage = Callable[[str, int, int], None]
 """Called with what is done (``reading`` files, ``embedding`` sentences), how many are done and how many there are."""
@@ -88,6 +90,8 @@ class DocumentIndex:
         name = f"documents-{hashlib.sha256(f'{self.folder}|{chunk_tokens}'.encode()).hexdigest()[:16]}-{RECIPE}"
         self.place = self._place_of_texts(where)
         self._store = TextStore(self.place / f"{name}.sqlite")
+        self._plain: list[tuple[str, str]] | None = None
+        self._syncs = 0
         self._lock = self.place / f"{name}.lock"
         self._vectors = SentenceVectors(
             embeddings_of(embeddings) if isinstance(embeddings, str) else embeddings,
@@ -114,6 +118,7 @@ class DocumentIndex:
                 put = [found.name for found in new]
                 self._vectors.embed(lambda: change.chunks(put), lambda done, total: said("embedding", done, total))
             sentences = self._vectors.refresh()
+            self._plain, self._syncs = None, self._syncs + 1
             after = self._store.files()
         return Indexed(
             documents=len(after),
@@ -141,6 +146,23 @@ class DocumentIndex:
     def chunks(self) -> Iterator[Chunk]:
         """All chunks, one at a time."""
         return self._store.chunks()
+
+    def plain_texts(self) -> Iterator[tuple[str, str]]:
+        """Id and text of every chunk as words are compared (``plain``); those of small folders are held in memory."""
+        if self._plain is not None:
+            yield from self._plain
+            return
+        held: list[tuple[str, str]] | None = []
+        size, sync = 0, self._syncs
+        for chunk in self._store.chunks():
+            item = (chunk.id, plain(chunk.text))
+            size += len(item[1])
+            if held is not None:
+                held.append(item)
+                held = held if size <= _HELD else None
+            yield item
+        if held is not None and sync == self._syncs:
+            self._plain = held
 
     def chunk(self, chunk_id: str) -> Chunk | None:
         """The chunk of this id, if there is one."""

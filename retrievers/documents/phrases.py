@@ -1,0 +1,72 @@
+"""Names and content words of a text, found by their form alone."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+_LEAST_WORD, _LEAST_NAME, _LONGEST_NAME = 4, 2, 60
+_SPACE = re.compile(r"\s+")
+_JOINING = r"(?:of|the|and|de|la|von|van|der|du|for|in|on|&|a)"
+_CAPITAL = r"(?:[^\W\d_a-zß-ÿа-я][\w'’.&-]*|\d[\w.,'’-]*\w|\d)"
+_NAME = re.compile(rf"\"[^\"\n]{{2,60}}\"|“[^”\n]{{2,60}}”|{_CAPITAL}(?:[ \t]+(?:{_JOINING}[ \t]+){{0,2}}{_CAPITAL})*")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
+_WORD = re.compile(r"[^\W_]+")
+_AND = re.compile(r"\s+and\s+")
+_EDGE = " .,?!;:'\"“”‘’"
+STOP_WORDS = frozenset(
+    """
+    a about after all also an and any are as at be been before being between both but by can could did do does during
+    each for from had has have he her hers him his how i if in into is it its itself just me more most my no nor not of
+    off on once only or other our out over own same she should so some such than that the their them then there these
+    they this those through to too under until up very was we were what when where which while who whom whose why will
+    with would you your
+    """.split()
+)
+
+
+def plain(text: str) -> str:
+    """A text as words are compared: in lower case of any script, canonical characters, single spaces."""
+    if text.isascii():
+        return _SPACE.sub(" ", text.lower()).strip()
+    return _SPACE.sub(" ", unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())).strip()
+
+
+def names(text: str) -> list[str]:
+    """What seems to be a name in a text: quotations, runs of capitalised words, numbers; each once, in order.
+
+    Of names that are joined by "and", each counts too. Chinese, Japanese and Korean have no capitals and so no names.
+    """
+    found: dict[str, None] = {}
+    for match in _NAME.finditer(text):
+        if _CJK.match(match.group()):
+            continue
+        whole = _trimmed(match.group())
+        for name in (whole, *(_AND.split(whole) if " and " in whole else ())):
+            if _LEAST_NAME <= len(name := _trimmed(name)) <= _LONGEST_NAME:
+                found[name] = None
+    return list(found)
+
+
+def content_words(text: str) -> list[str]:
+    """The words of a text that say something, plain, each once; Chinese, Japanese and Korean in pairs of characters."""
+    return list(dict.fromkeys(_content_words(plain(text))))
+
+
+def _content_words(text: str) -> Iterator[str]:
+    for word in _WORD.findall(text):
+        if (run := _CJK.search(word)) is not None:
+            yield from (run.group()[i : i + 2] for i in range(max(1, len(run.group()) - 1)))
+        elif len(word) >= _LEAST_WORD and word not in STOP_WORDS:
+            yield word
+
+
+def _trimmed(name: str) -> str:
+    """A name without the quotation marks around it and the small words at its ends."""
+    words = name.strip(_EDGE).split()
+    while words and words[0].lower().strip(_EDGE) in STOP_WORDS:
+        words = words[1:]
+    while words and words[-1].lower().strip(_EDGE) in STOP_WORDS:
+        words = words[:-1]
+    return re.sub(r"['’]s$", "", " ".join(words).strip(_EDGE))
