@@ -104,9 +104,9 @@ class ToolRegistry:
         """Ends the MCP sessions of one run."""
         await self._pool.close_run(run_id)
 
-    def close(self) -> None:
-        """Ends all MCP sessions."""
-        self._pool.close()
+    def close(self, run_id: str | None = None) -> None:
+        """As ``close_run`` for callers without an event loop; without a run, ends all MCP sessions."""
+        self._pool.close(run_id)
 
     def _bound(self, name: str, tool: Tool, run_id: str) -> BoundTool:
         connection = self._connections.get(tool.agent)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         Tool,
         load,
     )
-    from callsheet.orchestrator import Settings, create_retriever_app, create_supervisor
+    from callsheet.orchestrator import CallsheetTools, Settings, create_retriever_app, create_supervisor
     from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, Selection, SelectSettings
 
 _HOME = {
@@ -37,7 +37,7 @@ _HOME = {
         "Tool",
         "load",
     ),
-    "orchestrator": ("Settings", "create_retriever_app", "create_supervisor"),
+    "orchestrator": ("CallsheetTools", "Settings", "create_retriever_app", "create_supervisor"),
     "retrievers": ("AgentGraphRetriever", "MiniLMEmbeddings", "SelectSettings", "Selection"),
 }
 
@@ -46,6 +46,7 @@ __all__ = [
     "Agent",
     "AgentGraphRetriever",
     "CallsheetError",
+    "CallsheetTools",
     "Catalog",
     "CatalogError",
     "Dependency",

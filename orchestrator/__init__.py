@@ -6,12 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from callsheet.orchestrator.middleware import CallsheetTools
     from callsheet.orchestrator.settings import Settings
     from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
 
-_HOME = {"Settings": "settings", "create_retriever_app": "supervisor", "create_supervisor": "supervisor"}
+_HOME = {
+    "CallsheetTools": "middleware",
+    "Settings": "settings",
+    "create_retriever_app": "supervisor",
+    "create_supervisor": "supervisor",
+}
 
-__all__ = ["Settings", "create_retriever_app", "create_supervisor"]
+__all__ = ["CallsheetTools", "Settings", "create_retriever_app", "create_supervisor"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,145 @@
+"""The right tools for every turn of somebody's own agent."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+
+from callsheet.agents import BoundTool, ToolRegistry
+from callsheet.graphs import CatalogSource, SettingsError, load
+from callsheet.retrievers import AgentGraphRetriever
+
+
+class EquippedState(AgentState[Any]):
+    """What the middleware remembers of a conversation.
+
+    Attributes:
+        callsheet_tools: Ids of the tools that the agent has, in the order in which they came.
+        callsheet_asked: Id of the last request that tools were picked for.
+        callsheet_run: Tells the sessions of this call of the agent from those of others.
+    """
+
+    callsheet_tools: NotRequired[Annotated[list[str], PrivateStateAttr]]
+    callsheet_asked: NotRequired[Annotated[str, PrivateStateAttr]]
+    callsheet_run: NotRequired[Annotated[str, PrivateStateAttr]]
+
+
+class CallsheetTools(AgentMiddleware[EquippedState, Any]):
+    """Equips each turn of a LangChain agent with the tools that its request needs, out of any number.
+
+    ``create_agent(model, middleware=[CallsheetTools("mcp.json")])``. Tools are picked once for each new message of the
+    user and added behind those that the agent has: nothing is reordered or taken away within a conversation, so a
+    provider's prompt cache stays warm. The agent's own tools stay as they are, before ours.
+
+    Args:
+        source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
+        agents: How many agents are picked for a request.
+        tools: How many tools are picked for a request.
+        most: How many tools are kept in all; once they are reached, no more are added.
+        retriever: What picks; by default one over the same catalog.
+        registry: What makes tools callable; by default one over the same catalog.
+
+    Raises:
+        CatalogError: The catalog cannot be read.
+        SettingsError: ``most`` is less than ``tools``.
+    """
+
+    state_schema = EquippedState
+
+    def __init__(
+        self,
+        source: CatalogSource | Sequence[CatalogSource],
+        *,
+        agents: int = 5,
+        tools: int = 10,
+        most: int = 60,
+        retriever: AgentGraphRetriever | None = None,
+        registry: ToolRegistry | None = None,
+    ) -> None:
+        super().__init__()
+        if most < tools:
+            raise SettingsError(f"most ({most}) must be at least tools ({tools})")
+        loaded = load(*([source] if isinstance(source, CatalogSource) else source))
+        self._retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
+        self._registry = registry or ToolRegistry(loaded.catalog, loaded.connections)
+        self._reach = {"agents": agents, "tools": tools}
+        self._most = most
+        self._own: set[str] = set()
+
+    def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Opens the sessions' scope."""
+        return {"callsheet_run": uuid.uuid4().hex}
+
+    def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Picks tools for a request that none were picked for yet."""
+        request = _last_request(state["messages"])
+        if request is None or request.id == state.get("callsheet_asked"):
+            return None
+        held = state.get("callsheet_tools", [])
+        selection = self._retriever.select(request.text, **self._reach)
+        fitting = selection.tools if selection.verdict == "found" else ()
+        new = [tool.id for tool in fitting if tool.id not in held]
+        return {"callsheet_tools": [*held, *new][: self._most], "callsheet_asked": request.id}
+
+    async def abefore_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """The same, off the event loop."""
+        return await asyncio.to_thread(self.before_model, state, runtime)
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Shows the model the picked tools behind its own."""
+        return handler(self._shown(request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Shows the model the picked tools behind its own."""
+        return await handler(self._shown(request))
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        """Runs a picked tool; the agent's own tools go their usual way."""
+        return handler(self._called(request))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        """Runs a picked tool; the agent's own tools go their usual way."""
+        return await handler(self._called(request))
+
+    def after_agent(self, state: EquippedState, runtime: Runtime[Any]) -> None:
+        """Ends the sessions."""
+        self._registry.close(state.get("callsheet_run", ""))
+
+    async def aafter_agent(self, state: EquippedState, runtime: Runtime[Any]) -> None:
+        """Ends the sessions."""
+        await self._registry.close_run(state.get("callsheet_run", ""))
+
+    def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        self._own.update(str(tool.get("name") if isinstance(tool, dict) else tool.name) for tool in request.tools)
+        return request.override(tools=[*request.tools, *self._held(request.state).values()])
+
+    def _called(self, request: ToolCallRequest) -> ToolCallRequest:
+        tool = self._held(request.state).get(request.tool_call["name"])
+        return request.override(tool=tool) if tool and request.tool is None else request
+
+    def _held(self, state: Any) -> dict[str, BoundTool]:
+        """One by one, so that a tool that comes later never changes the name of one that is there."""
+        held: dict[str, BoundTool] = {}
+        for tool in state.get("callsheet_tools", []):
+            held |= self._registry.bind([tool], state.get("callsheet_run", ""), beside=[*self._own, *held])
+        return held
+
+
+def _last_request(messages: Sequence[AnyMessage]) -> HumanMessage | None:
+    return next((message for message in reversed(messages) if isinstance(message, HumanMessage)), None)

@@ -1,0 +1,97 @@
+"""Callsheet's tools in an agent of somebody's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from callsheet.graphs import SettingsError
+from callsheet.orchestrator import CallsheetTools
+
+RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
+
+
+def agent(model: Any, catalog: Any, *, tools: Any = (), **more: Any) -> Any:
+    narrow: dict[str, Any] = {"agents": 1, "tools": 1, **more}
+    return create_agent(
+        model, tools=list(tools), middleware=[CallsheetTools(catalog, **narrow)], checkpointer=InMemorySaver()
+    )
+
+
+def ask(app: Any, text: str, thread: str = "1") -> Any:
+    return app.invoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": thread}})
+
+
+def test_a_turn_is_equipped_with_what_its_request_needs(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    state = ask(agent(model, catalog), RATE)
+    assert shop.called == ["exchange_rate"]
+    assert state["messages"][-1].text == "0.9"
+    assert [shown["tools"] for shown in model.shown] == [["exchange_rate"], ["exchange_rate"]]
+
+
+async def test_an_asynchronous_turn_too(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    config: Any = {"configurable": {"thread_id": "1"}}
+    state = await agent(model, catalog).ainvoke({"messages": [HumanMessage(RATE)]}, config)
+    assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
+
+
+def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Any, scripted: Any) -> None:
+    model = scripted(replies=[AIMessage("Hm.")])
+    app = agent(model, catalog)
+    ask(app, RATE)
+    ask(app, NOTE)
+    ask(app, RATE)
+    assert [shown["tools"] for shown in model.shown] == [["exchange_rate"], *[["exchange_rate", "write_note"]] * 2]
+
+
+def test_no_more_than_the_most_are_kept(catalog: Any, scripted: Any) -> None:
+    model = scripted(replies=[AIMessage("Hm.")])
+    app = agent(model, catalog, most=1)
+    ask(app, RATE)
+    ask(app, NOTE)
+    assert model.shown[-1]["tools"] == ["exchange_rate"]
+    with pytest.raises(SettingsError, match=r"most \(1\) must be at least tools \(2\)"):
+        CallsheetTools(catalog, tools=2, most=1)
+
+
+def test_own_tools_stay_first_and_keep_their_names(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    @tool
+    def exchange_rate(currency: str) -> str:
+        """A rate of one's own."""
+        return f"own rate of {currency}"
+
+    both = say["calls"]("exchange_rate", currency="USD")
+    both.tool_calls.append({**say["calls"]("bank__exchange_rate", currency="USD").tool_calls[0]})
+    model = scripted(replies=[both, AIMessage("Hm.")])
+    state = ask(agent(model, catalog, tools=[exchange_rate]), RATE)
+    said = [message.text for message in state["messages"] if isinstance(message, ToolMessage)]
+    assert said == ["own rate of USD", "1 USD = 0.9 EUR"]
+    assert model.shown[0]["tools"] == ["exchange_rate", "bank__exchange_rate"]
+    assert shop.called == ["exchange_rate"]
+
+
+def test_a_request_that_nothing_fits_brings_no_tool(catalog: Any, scripted: Any) -> None:
+    model = scripted(replies=[AIMessage("Hello.")])
+    ask(agent(model, catalog), "bake a chocolate cake in an oven")
+    assert model.shown[-1]["tools"] == []
+
+
+def test_a_tool_that_was_not_picked_cannot_be_called(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    model = scripted(replies=[say["calls"]("delete_note", title="x"), AIMessage("Hm.")])
+    state = ask(agent(model, catalog), RATE)
+    assert shop.called == []
+    assert "delete_note is not a valid tool" in state["messages"][-2].text
+
+
+def test_a_failing_tool_is_told_to_the_model(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    shop.broken.add("exchange_rate")
+    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("Hm.")])
+    state = ask(agent(model, catalog), RATE)
+    assert "out of order" in state["messages"][-2].text
