@@ -1,0 +1,82 @@
+"""A Cypher script: plain openCypher that Neo4j, Memgraph, FalkorDB and Ladybug (the successor of Kuzu) take alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from callsheet.graphs.capabilities import Capability
+from callsheet.graphs.catalog import Catalog, DependencyKind
+from callsheet.graphs.knowledge_graph import Property, knowledge_graph
+
+_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
+_FIELD = "name STRING, type STRING, description STRING, format STRING, enum STRING, default_value STRING"
+_NODES: Mapping[str, str] = {
+    "Agent": "id STRING, name STRING, description STRING, instructions STRING, category STRING",
+    "Tool": "id STRING, name STRING, title STRING, description STRING, core BOOLEAN, input_schema STRING, "
+    "output_schema STRING, annotations STRING",
+    "Parameter": _FIELD,
+    "Output": _FIELD,
+    "Capability": "id STRING, name STRING, definition STRING",
+}
+_EDGES: Mapping[str, tuple[str, str]] = {
+    "HOSTED_ON": ("Tool", "Agent"),
+    "HAS_REQUIRED_INPUT": ("Tool", "Parameter"),
+    "HAS_OPTIONAL_INPUT": ("Tool", "Parameter"),
+    "HAS_OUTPUT": ("Tool", "Output"),
+    "HAS_CAPABILITY": ("Tool", "Capability"),
+    "BROADER": ("Capability", "Capability"),
+}
+_DEPENDENCY = "position INT64, parameter STRING, reason STRING, provenance STRING, confidence DOUBLE, count INT64"
+
+
+def to_cypher(catalog: Catalog, taxonomy: Sequence[Capability] = ()) -> str:
+    """The knowledge graph as a Cypher script of one statement a line; run twice, it changes nothing more.
+
+    Nodes are labelled ``Agent``, ``Tool``, ``Parameter``, ``Output`` and ``Capability`` and have a unique ``key``;
+    relationships are ``HOSTED_ON``, ``HAS_REQUIRED_INPUT``, ``TOOL_DIRECTLY_DEPENDS_ON`` and so on.
+
+    Args:
+        catalog: What is written.
+        taxonomy: What the ids of capabilities mean.
+    """
+    return "".join(f"{statement};\n" for statement in _statements(catalog, taxonomy))
+
+
+def cypher_schema() -> str:
+    """Tables for an engine that wants them before the script (Ladybug, Kuzu); Neo4j needs none."""
+    nodes = [f"CREATE NODE TABLE {label}(key STRING, {fields}, PRIMARY KEY(key))" for label, fields in _NODES.items()]
+    edges = [f"CREATE REL TABLE {name}(FROM {source} TO {target})" for name, (source, target) in _EDGES.items()]
+    needs = [f"CREATE REL TABLE {_relationship(kind)}(FROM Tool TO Tool, {_DEPENDENCY})" for kind in DependencyKind]
+    return "".join(f"{statement};\n" for statement in (*nodes, *edges, *needs))
+
+
+def _statements(catalog: Catalog, taxonomy: Sequence[Capability]) -> Iterator[str]:
+    graph = knowledge_graph(catalog, taxonomy)
+    labels = {key: str(kind).capitalize() for key, kind in graph.nodes(data="kind")}
+    for key, properties in graph.nodes(data=True):
+        yield f"MERGE (n:{labels[key]} {{key: {_literal(key)}}}){_set('n', properties)}"
+    for source, target, properties in graph.edges(data=True):
+        ends = f"(a:{labels[source]} {{key: {_literal(source)}}}), (b:{labels[target]} {{key: {_literal(target)}}})"
+        place = f" {{position: {properties['position']}}}" if "position" in properties else ""
+        name = _relationship(properties["kind"])
+        yield f"MATCH {ends} MERGE (a)-[r:{name}{place}]->(b){_set('r', properties)}"
+
+
+def _relationship(kind: str) -> str:
+    return f"{kind}_depends_on".upper() if kind in set(DependencyKind) else kind.upper()
+
+
+def _set(variable: str, properties: Mapping[str, Property]) -> str:
+    said = {name: value for name, value in properties.items() if name not in ("kind", "position")}
+    parts = [f"{variable}.{name} = {_literal(value)}" for name, value in said.items()]
+    return f" SET {', '.join(parts)}" if parts else ""
+
+
+def _literal(value: Property) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"'{value.translate(_ESCAPES)}'"
+        case _:
+            return repr(value)

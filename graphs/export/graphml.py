@@ -1,0 +1,39 @@
+"""GraphML, which networkx, Gephi, yEd and igraph read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from callsheet.graphs.capabilities import Capability
+from callsheet.graphs.catalog import Catalog
+from callsheet.graphs.knowledge_graph import knowledge_graph
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def to_graphml(catalog: Catalog, taxonomy: Sequence[Capability] = ()) -> str:
+    """The knowledge graph as GraphML.
+
+    Characters that XML cannot hold, such as NUL, become U+FFFD in texts; the keys of nodes are percent-encoded and so
+    stay different.
+
+    Args:
+        catalog: What is written.
+        taxonomy: What the ids of capabilities mean.
+    """
+    import networkx as nx
+
+    graph = knowledge_graph(catalog, taxonomy)
+    for _, properties in graph.nodes(data=True):
+        properties.update(_in_xml(properties))
+    for _, _, properties in graph.edges(data=True):
+        properties.update(_in_xml(properties))
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + "\n".join(nx.generate_graphml(graph)) + "\n"
+
+
+def _in_xml(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _NOT_XML.sub("\ufffd", value) if isinstance(value, str) else value for name, value in properties.items()
+    }

@@ -1,0 +1,35 @@
+"""The catalog as RDF in Callsheet's own vocabulary: written, read and checked. Needs the extra ``rdf``."""
+
+import logging
+
+try:
+    import rdflib as _rdflib  # noqa: F401
+except ImportError as error:
+    raise ImportError("RDF needs rdflib and pySHACL, which are not installed: pip install 'callsheet[rdf]'") from error
+
+from callsheet.graphs.rdf.checking import checks, graph_findings, rdf_file_findings, rdf_findings, shapes
+from callsheet.graphs.rdf.files import RdfFormat, from_rdf, graph_of_file, parse, read_rdf, to_rdf
+from callsheet.graphs.rdf.reading import from_graph
+from callsheet.graphs.rdf.terms import BASE, CS, vocabulary
+from callsheet.graphs.rdf.writing import to_graph
+
+logging.getLogger("rdflib").addHandler(logging.NullHandler())  # what matters of its warnings is an error of ours
+
+__all__ = [
+    "BASE",
+    "CS",
+    "RdfFormat",
+    "checks",
+    "from_graph",
+    "from_rdf",
+    "graph_findings",
+    "graph_of_file",
+    "parse",
+    "rdf_file_findings",
+    "rdf_findings",
+    "read_rdf",
+    "shapes",
+    "to_graph",
+    "to_rdf",
+    "vocabulary",
+]

@@ -1,0 +1,148 @@
+"""RDF as text: the three forms that are written and read."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from rdflib import Graph
+
+from callsheet.graphs.capabilities import Capability
+from callsheet.graphs.catalog import Catalog
+from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.rdf.json_ld import json_ld
+from callsheet.graphs.rdf.n_triples import read_n_triples
+from callsheet.graphs.rdf.reading import from_graph
+from callsheet.graphs.rdf.terms import BASE, prefixes
+from callsheet.graphs.rdf.writing import to_graph
+
+
+class RdfFormat(StrEnum):
+    """A way to write RDF down."""
+
+    TURTLE = "turtle"
+    JSON_LD = "jsonld"
+    N_TRIPLES = "ntriples"
+
+
+_OF_SUFFIX: Mapping[str, RdfFormat] = {
+    ".ttl": RdfFormat.TURTLE,
+    ".jsonld": RdfFormat.JSON_LD,
+    ".nt": RdfFormat.N_TRIPLES,
+}
+_BAD_TURTLE = re.compile(r"at line (?P<line>\d+) of <.*?>: Bad syntax \((?P<why>.*)\) at \^ in:")
+_LONGEST = 200
+_WORDS = {RdfFormat.TURTLE: "Turtle", RdfFormat.JSON_LD: "JSON-LD", RdfFormat.N_TRIPLES: "N-Triples"}
+
+
+def to_rdf(
+    catalog: Catalog,
+    taxonomy: Sequence[Capability] = (),
+    *,
+    form: RdfFormat = RdfFormat.TURTLE,
+    base: str = BASE,
+) -> str:
+    """The catalog as RDF text, which ``from_rdf`` reads back unchanged. Arguments and errors as for ``to_graph``."""
+    graph = to_graph(catalog, taxonomy, base=base)
+    if form is RdfFormat.JSON_LD:
+        return json_ld(graph, prefixes(base))
+    return graph.serialize(format="nt" if form is RdfFormat.N_TRIPLES else "turtle")
+
+
+def from_rdf(text: str, *, form: RdfFormat = RdfFormat.TURTLE) -> Catalog:
+    """The catalog in an RDF text.
+
+    Raises:
+        CatalogError: The text is not RDF of this form, or as for ``from_graph``.
+    """
+    return from_graph(parse(text, form=form))
+
+
+def read_rdf(path: Path) -> Catalog:
+    """The catalog in a file; its form is told by its suffix: ``.ttl``, ``.jsonld`` or ``.nt``.
+
+    Raises:
+        CatalogError: The file cannot be read, or as for ``from_rdf``; the message begins with its path.
+    """
+    graph = graph_of_file(path)
+    try:
+        return from_graph(graph)
+    except CatalogError as error:
+        raise CatalogError(f"{path}: {error}") from error
+
+
+def graph_of_file(path: Path) -> Graph:
+    """The graph in an RDF file, valid as a catalog or not.
+
+    Raises:
+        CatalogError: The file cannot be read, or is not RDF of the form that its suffix tells.
+    """
+    if path.suffix.lower() not in _OF_SUFFIX:
+        raise CatalogError(f"{path}: not an RDF file: its name should end in {', '.join(_OF_SUFFIX)}")
+    try:
+        return parse(path.read_text(encoding="utf-8-sig"), form=_OF_SUFFIX[path.suffix.lower()])
+    except UnicodeDecodeError as error:
+        raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
+    except CatalogError as error:
+        raise CatalogError(f"{path}: {error}") from error
+
+
+def parse(text: str, *, form: RdfFormat) -> Graph:
+    """The graph in an RDF text; nothing is fetched that the text names.
+
+    Raises:
+        CatalogError: It is not RDF of this form, or it is JSON-LD that leaves its context to another document.
+    """
+    if form is RdfFormat.JSON_LD:
+        _refuse_remote_contexts(text)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            if form is RdfFormat.N_TRIPLES:
+                return read_n_triples(text)
+            in_rdflib = "turtle" if form is RdfFormat.TURTLE else "json-ld"
+            return Graph(bind_namespaces="none").parse(data=text, format=in_rdflib, publicID=BASE)
+    except RecursionError as error:
+        raise CatalogError(f"not valid {_WORDS[form]}: nested too deeply") from error
+    except Exception as error:
+        raise CatalogError(f"not valid {_WORDS[form]}: {_reason(error)}") from error
+
+
+def _refuse_remote_contexts(text: str) -> None:
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CatalogError(f"not valid JSON: {error.msg}, line {error.lineno} column {error.colno}") from error
+    except (RecursionError, ValueError) as error:
+        raise CatalogError("not valid JSON-LD: nested too deeply, or a number too long") from error
+    if not isinstance(document, dict | list):
+        raise CatalogError("not valid JSON-LD: it is neither an object nor a list of objects")
+    todo: list[Any] = [document]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, list):
+            todo.extend(item)
+        elif isinstance(item, dict):
+            contexts = item.get("@context")
+            for context in contexts if isinstance(contexts, list) else [contexts]:
+                remote = context.get("@import") if isinstance(context, dict) else context
+                if isinstance(remote, str):
+                    raise CatalogError(
+                        f"its @context is at {remote[:80]!r}, which is not fetched: write it into the file"
+                    )
+            todo.extend(item.values())
+
+
+def _reason(error: Exception) -> str:
+    words = " ".join(str(error).split())
+    if place := _BAD_TURTLE.match(words):
+        return f"{place['why']}, line {place['line']}"
+    if not isinstance(error, (SyntaxError, ValueError)):
+        words = f"its structure cannot be understood ({type(error).__name__}: {words})"
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."

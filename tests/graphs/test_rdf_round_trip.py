@@ -1,0 +1,126 @@
+"""A catalog written as RDF is read back unchanged, whatever its names, texts and schemas hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyoxigraph
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rdflib import BNode, Graph
+
+from callsheet.graphs import Agent, Catalog, Tool, dump, load
+from callsheet.graphs.rdf import RdfFormat, from_rdf, graph_findings, to_graph, to_rdf
+
+SUFFIXES = {RdfFormat.TURTLE: ".ttl", RdfFormat.JSON_LD: ".jsonld", RdfFormat.N_TRIPLES: ".nt"}
+IN_OXIGRAPH = {
+    RdfFormat.TURTLE: pyoxigraph.RdfFormat.TURTLE,
+    RdfFormat.JSON_LD: pyoxigraph.RdfFormat.JSON_LD,
+    RdfFormat.N_TRIPLES: pyoxigraph.RdfFormat.N_TRIPLES,
+}
+every_form = pytest.mark.parametrize("form", RdfFormat)
+
+
+def same(read: Catalog, catalog: Catalog) -> bool:
+    """Equal, and alike to the last key of a schema."""
+    return read == catalog and dump(read) == dump(catalog)
+
+
+@every_form
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_valid_catalog_comes_back_unchanged(data: st.DataObject, strategies: Any, form: RdfFormat) -> None:
+    catalog = data.draw(strategies.catalogs())
+    assert same(from_rdf(to_rdf(catalog, form=form), form=form), catalog)
+
+
+@every_form
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_oxigraph_reads_the_same_triples(data: st.DataObject, strategies: Any, form: RdfFormat) -> None:
+    catalog = data.draw(strategies.catalogs())
+    read = pyoxigraph.parse(to_rdf(catalog, form=form).encode(), format=IN_OXIGRAPH[form])
+    ours = pyoxigraph.parse(to_rdf(catalog, form=RdfFormat.N_TRIPLES).encode(), format=IN_OXIGRAPH[RdfFormat.N_TRIPLES])
+    found = {(quad.subject, quad.predicate, quad.object) for quad in read}
+    assert found == {(quad.subject, quad.predicate, quad.object) for quad in ours}
+    assert len(found) == len(to_graph(catalog))
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_is_written_keeps_the_shapes_and_the_checks(data: st.DataObject, strategies: Any) -> None:
+    found = graph_findings(to_graph(data.draw(strategies.catalogs())))
+    assert {finding.rule for finding in found} <= {"integrity-parameters", "integrity-self", "integrity-defined"}
+
+
+@every_form
+def test_a_file_is_a_kind_of_catalog(form: RdfFormat, catalog: Catalog, tmp_path: Path) -> None:
+    place = tmp_path / f"catalog{SUFFIXES[form].upper()}"
+    place.write_text(to_rdf(catalog, form=form), encoding="utf-8", newline="")
+    loaded = load(place)
+    assert same(loaded.catalog, catalog)
+    assert not loaded.problems
+
+
+@pytest.mark.parametrize("source", ["fleet/manifests", "benchmarks/livemcpbench/tools.json", "benchmarks/toollinkos"])
+def test_public_catalogs_come_back_unchanged(source: str, shared: Path) -> None:
+    catalog = load(shared / source).catalog
+    assert len(catalog.tools) > 400
+    graph = to_graph(catalog)
+    assert {finding.rule for finding in graph_findings(graph)} <= {"integrity-parameters"}
+    for form in RdfFormat:
+        text = to_rdf(catalog, form=form)
+        assert same(from_rdf(text, form=form), catalog)
+        assert sum(1 for _ in pyoxigraph.parse(text.encode(), format=IN_OXIGRAPH[form])) == len(graph)
+
+
+def test_a_base_of_ones_own_changes_the_names_of_nodes_only(catalog: Catalog) -> None:
+    text = to_rdf(catalog, base="https://example.org/tools#")
+    assert "https://example.org/tools#tool/" in text
+    assert "callsheet/catalog" not in text
+    assert same(from_rdf(text), catalog)
+
+
+def test_no_two_nodes_share_a_name() -> None:
+    pairs = [
+        ("a.b", "c"),
+        ("a", "b.c"),
+        ("a/b", "c"),
+        ("a%2Eb", "c"),
+        ("a%2Fb", "c"),
+        ("A", "b.c"),
+        ("..", "."),
+        (".", ".."),
+    ]
+    ids = dict.fromkeys(agent for agent, _ in pairs)
+    tools_of = {i: tuple(Tool(agent=i, name=name) for agent, name in pairs if agent == i) for i in ids}
+    catalog = Catalog(agents=tuple(Agent(id=i, tools=tools) for i, tools in tools_of.items()))
+    subjects = set(to_graph(catalog).subjects())
+    assert len(subjects) == 1 + len(ids) + len(pairs)
+    assert same(from_rdf(to_rdf(catalog)), catalog)
+
+
+def test_lone_surrogates_become_question_marks() -> None:
+    schema = {"properties": {"x\ud800": {"description": "\udfff"}}}
+    tool = Tool(agent="a", name="t", input_schema=schema)
+    read = from_rdf(to_rdf(Catalog(agents=(Agent(id="a", description="\ud800b", tools=(tool,)),)))).agents[0]
+    assert read.description == "?b"
+    assert read.tools[0].input_schema == {"properties": {"x?": {"description": "?"}}}
+
+
+@every_form
+def test_a_description_of_five_megabytes_is_written_and_read(form: RdfFormat) -> None:
+    tool = Tool(agent="a", name="t", description='A long "story".\n' * 330_000)
+    catalog = Catalog(agents=(Agent(id="a", tools=(tool,)),))
+    assert from_rdf(to_rdf(catalog, form=form), form=form) == catalog
+
+
+def test_an_empty_catalog_comes_back_empty() -> None:
+    assert from_rdf(to_rdf(Catalog())) == Catalog()
+
+
+def test_nothing_written_is_a_blank_node(catalog: Catalog) -> None:
+    graph: Graph = to_graph(catalog)
+    assert not [node for triple in graph for node in triple if isinstance(node, BNode)]
