@@ -5,18 +5,21 @@ from __future__ import annotations
 import importlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls import Limits
-from callsheet.agents.sessions import SessionPool
+from callsheet.agents.sessions import Listing, SessionPool
 from callsheet.graphs.catalog import Catalog
+from callsheet.graphs.changes import problems_of
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.loading import Loaded, Part
+from callsheet.graphs.loaded import Loaded, Part, joined
 from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing
+from callsheet.graphs.pin_book import PinBook
+from callsheet.graphs.pins import Admitted, Listed, everything
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -25,35 +28,52 @@ _ACCEPTED = "a Catalog, LangChain tools, a toolkit, a LangGraph app, a dict of t
 _DEEPEST = 4
 
 
-def load_servers(config: Mapping[str, ServerConfig], *, limits: Limits | None = None) -> Part:
+def load_servers(
+    config: Mapping[str, ServerConfig],
+    *,
+    limits: Limits | None = None,
+    pins: PinBook | None = None,
+    agreed: Collection[str] = (),
+) -> Part:
     """Starts and lists MCP servers side by side.
 
     Args:
         config: The servers by agent id.
         limits: Bounds of time for each server by itself.
+        pins: What was accepted of these servers; what differs from it is left out. Everything is taken where None.
+        agreed: Servers whose present command a person has agreed to.
 
     Returns:
         An agent for each server that answered; a server that is missing, hangs or crashes is a
         problem that names it, and the rest go on.
+
+    Raises:
+        TrustError: The pins cannot be relied on.
     """
-    pool = SessionPool(limits=limits)
-    listings = pool.list_all(config)
-    agents, problems = [], []
-    for agent_id, listing in listings.items():
-        if listing.error:
-            problems.append(Problem(agent_id, listing.kind, listing.error))
-            continue
-        agent, malformed = agent_from_listing(
-            agent_id,
-            listing.tools,
-            name=listing.name,
-            description=listing.description,
-            instructions=listing.instructions,
-        )
-        agents.append(agent)
-        problems.extend(malformed)
-    connections = {agent.id: config[agent.id] for agent in agents}
-    return Part(tuple(agents), connections, tuple(problems))
+    if pins is not None:
+        pins.servers()
+    listings = SessionPool(limits=limits).list_all(config)
+    down = {agent_id: listing for agent_id, listing in listings.items() if listing.error}
+    listed = {name: _listed(config[name], listing) for name, listing in listings.items() if name not in down}
+    admitted = pins.admit(listed, agreed=agreed) if pins else {name: everything(said) for name, said in listed.items()}
+    lost = Part(problems=tuple(Problem(name, listing.kind, listing.error) for name, listing in down.items()))
+    return joined([lost, *(_of_server(name, config[name], said) for name, said in admitted.items())])
+
+
+def _listed(server: ServerConfig, listing: Listing) -> Listed:
+    about = {"name": listing.name, "description": listing.description, "instructions": listing.instructions}
+    return Listed(server, about, listing.tools)
+
+
+def _of_server(agent_id: str, server: ServerConfig, said: Admitted) -> Part:
+    agent, malformed = agent_from_listing(agent_id, said.entries, **said.about)
+    return Part(
+        agents=(agent,),
+        connections={agent.id: server},
+        problems=(*malformed, *problems_of(said.changes)),
+        digests={tool.id: said.digests[tool.name] for tool in agent.tools},
+        changes=said.changes,
+    )
 
 
 def load_reference(reference: str) -> Part:
@@ -106,7 +126,7 @@ def _part(name: str, found: Any, reference: str, depth: int = 0) -> Part:
         case Part():
             return found
         case Loaded():
-            return Part(found.catalog.agents, found.connections, found.problems)
+            return found.part
         case Catalog():
             return Part(found.agents)
         case {"tools": tools, "description": str() as description, **rest} if not rest:
@@ -153,14 +173,7 @@ def _called(function: Callable[[], Any], reference: str) -> Any:
 def _joined(parts: Sequence[Part], reference: str) -> Part:
     if not parts:
         raise CatalogError(f"{reference}: the dict is empty: name at least one agent")
-    connections: dict[str, object] = {}
-    for part in parts:
-        connections.update(part.connections)
-    return Part(
-        tuple(agent for part in parts for agent in part.agents),
-        connections,
-        tuple(problem for part in parts for problem in part.problems),
-    )
+    return joined(list(parts))
 
 
 def _app(name: str, app: Any, reference: str) -> Part:

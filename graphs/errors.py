@@ -21,5 +21,9 @@ class SettingsError(CallsheetError, ValueError):
     """A setting has a value that cannot work."""
 
 
+class TrustError(CallsheetError):
+    """What a catalog would start was not agreed to, or what is remembered of it cannot be relied on."""
+
+
 class PlanError(CallsheetError, ValueError):
     """A plan is not a directed acyclic graph of known steps."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from callsheet.graphs.catalog import Agent, Catalog
+from callsheet.graphs.catalog import Catalog
+from callsheet.graphs.consent import check_agreed
 from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.loaded import Loaded, Part, joined
 from callsheet.graphs.mcp import DEEPEST, Problem, ServerConfig, agent_from_listing, clean, read_servers
+from callsheet.graphs.pin_book import PinBook
+from callsheet.graphs.policy import Policy, policy_of
 from callsheet.graphs.published import agent_of_toollinkos, agents_of_livemcpbench
 from callsheet.graphs.resolve import resolve
 
@@ -21,81 +25,74 @@ __all__ = ["CatalogSource", "Loaded", "Part", "Problem", "dump", "load", "server
 FORMAT = 1
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _OWN_LEVELS = 6  # from the document to a tool's fields; a manifest's entry is counted from the tool
+_RDF = (".ttl", ".jsonld", ".nt")
 _TOOLLINKOS = ("core_tools.json", "regular_tools.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What one source gives; dependencies may still name tools by their bare names.
+class _Opening:
+    """How live servers are opened."""
 
-    Attributes:
-        agents: The agents found.
-        connections: Agent id -> what its tools are called through: a ``ServerConfig``, or live objects.
-        problems: What was left out, and why.
-    """
-
-    agents: tuple[Agent, ...] = ()
-    connections: Mapping[str, object] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A catalog with what is needed to call its tools.
-
-    Attributes:
-        catalog: All agents of all sources, validated as a whole.
-        connections: As in ``Part``.
-        problems: As in ``Part``.
-        label: What it was read from, one line a source; empty for a catalog made in memory.
-    """
-
-    catalog: Catalog
-    connections: Mapping[str, object] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
-    label: str = ""
+    yes: bool = False
+    pins: str | Path | None = None
+    policy: Policy | None = None
 
 
 CatalogSource = str | Path | Catalog | Loaded | Part
 
 
-def load(*sources: CatalogSource) -> Loaded:
+def load(
+    *sources: CatalogSource,
+    yes: bool = False,
+    pins: str | Path | None = None,
+    policy: Policy | str | Path | None = None,
+) -> Loaded:
     """Reads catalogs of any kind and joins them into one.
 
     Args:
         sources: Any of: an ``mcp.json`` (its servers are started and listed), a folder of manifests or
-            one manifest, a ``callsheet.json``, ``module:object``, the published files of LiveMCPBench
-            and ToolLinkOS, or objects that are loaded already.
+            one manifest, a ``callsheet.json``, an RDF export (``.ttl``, ``.jsonld``, ``.nt``), ``module:object``,
+            the published files of LiveMCPBench and ToolLinkOS, or objects that are loaded already.
+        yes: Agrees to start the commands that an ``mcp.json`` names; ``CALLSHEET_YES`` does so too, and a command
+            that a person agreed to on the command line needs neither.
+        pins: The file that the tools of servers are pinned in; ``CALLSHEET_PINS`` by default, else one for each
+            ``mcp.json`` in the user's data folder.
+        policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
 
     Returns:
-        The joined catalog. Servers that do not answer and entries that are malformed are left out
-        and named in ``problems``.
+        The joined catalog. Servers that do not answer, entries that are malformed and tools that are not as they were
+        accepted are left out and named in ``problems``.
 
     Raises:
         CatalogError: A source does not exist, is of no known kind, or the whole is not consistent.
+        TrustError: A command was not agreed to, or the pins cannot be relied on.
+        SettingsError: The policy cannot be read.
     """
     if not sources:
         raise CatalogError("no catalog was named: give an mcp.json, a folder of manifests or module:object")
-    parts = [_part(source) for source in sources]
+    held = next((source.policy for source in sources if isinstance(source, Loaded) and source.policy), None)
+    rules = policy_of(policy or held)
+    parts = [_part(source, _Opening(yes, pins, rules)) for source in sources]
     _check_unique(
         [(_label(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
     )
-    connections: dict[str, object] = {}
-    for part in parts:
-        connections.update(part.connections)
-    agents, dangling = resolve([agent for part in parts for agent in part.agents], lenient=set(connections))
+    whole = joined(parts)
+    agents, dangling = resolve(whole.agents, lenient=set(whole.connections))
     return Loaded(
         catalog=Catalog(agents=agents),
-        connections=connections,
-        problems=(*(problem for part in parts for problem in part.problems), *dangling),
+        connections=whole.connections,
+        problems=(*whole.problems, *dangling),
         label="\n".join(filter(None, map(_label, sources))),
+        digests=whole.digests,
+        changes=whole.changes,
+        policy=rules,
     )
 
 
 def servers_in(source: str) -> Mapping[str, ServerConfig]:
     """The MCP servers that loading this source would start; empty for every other kind of source."""
     path = _path(source)
-    if not path.is_file():
+    if not path.is_file() or path.suffix.lower() in _RDF:
         return {}
     document = _parse(path)
     holds = isinstance(document, dict) and ("mcpServers" in document or "servers" in document)
@@ -121,26 +118,30 @@ def _label(source: CatalogSource) -> str:
             return str(Path(source).resolve()) if Path(source).exists() else str(source)
 
 
-def _part(source: CatalogSource) -> Part:
+def _part(source: CatalogSource, opening: _Opening) -> Part:
     match source:
         case Part():
             return source
         case Loaded():
-            return Part(source.catalog.agents, source.connections, source.problems)
+            return source.part
         case Catalog():
             return Part(source.agents)
         case str() | Path():
-            return _read(str(source))
+            return _read(str(source), opening)
         case _:
             raise CatalogError(f"a catalog is a path, module:object or a Catalog, not {type(source).__name__}")
 
 
-def _read(name: str) -> Part:
+def _read(name: str, opening: _Opening) -> Part:
     path = _path(name)
     if path.is_dir():
         return _folder(path)
+    if path.suffix.lower() in _RDF and path.is_file():
+        from callsheet.graphs.rdf import read_rdf
+
+        return Part(read_rdf(path).agents)
     if path.is_file():
-        return _document(_parse(path), path)
+        return _document(_parse(path), path, opening)
     if _REFERENCE.fullmatch(name):
         return _plugin("python")(name)
     raise CatalogError(f"no catalog at {name}: there is no such file or folder, and it is not module:object")
@@ -160,7 +161,7 @@ def _folder(folder: Path) -> Part:
         return _toollinkos(folder)
     published = folder / "tools.json"
     if published.is_file() and isinstance(document := _parse(published), list):
-        return _document(document, published)
+        return _document(document, published, _Opening())
     files = sorted(folder.glob("*.json"))
     if not files:
         raise CatalogError(f"{folder}: no manifest in this folder: it should hold one .json file an agent")
@@ -209,10 +210,10 @@ def _own_form(agents: list[Any], path: Path) -> Catalog:
         raise CatalogError(f"{path}: {error}") from error
 
 
-def _document(document: Any, path: Path) -> Part:
+def _document(document: Any, path: Path, opening: _Opening) -> Part:
     match document:
         case {"mcpServers": _} | {"servers": _}:
-            return _plugin("mcp")(read_servers(document, str(path)))
+            return _opened(read_servers(document, str(path)), path, opening)
         case {"callsheet": version, "agents": list()}:
             if version != FORMAT:
                 raise CatalogError(f"{path}: format {version!r} is not known here; this program reads {FORMAT}")
@@ -224,6 +225,12 @@ def _document(document: Any, path: Path) -> Part:
             return Part(agents, problems=problems)
         case _:
             return _manifest(document, path)
+
+
+def _opened(servers: Mapping[str, ServerConfig], path: Path, opening: _Opening) -> Part:
+    commands = opening.policy.commands if opening.policy else None
+    agreed = check_agreed(servers, str(path), yes=opening.yes, commands=commands)
+    return _plugin("mcp")(servers, pins=PinBook.of(path, opening.pins), agreed=agreed)
 
 
 def _manifest(document: Any, path: Path) -> Part:
@@ -266,10 +273,10 @@ def _parse(path: Path) -> Any:
         raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _plugin(kind: str) -> Callable[[Any], Part]:
+def _plugin(kind: str) -> Callable[..., Part]:
     """What reads this kind of catalog; looked up by name, for this package must not import agents."""
     found: Sequence[Any] = tuple(entry_points(group="callsheet.catalog_kinds", name=kind))
     if not found:
         raise CatalogError(f"nothing is installed that reads catalogs of kind {kind!r}: install callsheet itself")
-    loader: Callable[[Any], Part] = found[0].load()
+    loader: Callable[..., Part] = found[0].load()
     return loader

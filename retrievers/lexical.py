@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections import Counter
@@ -53,17 +54,24 @@ class LexicalIndex:
         self._words = [frozenset(words) for words in corpus]
         self._frequency = Counter(word for words in self._words for word in words)
         self._bm25 = bm25s.BM25() if any(corpus) else None
+        self._rows: NDArray[np.intp] = np.arange(len(nodes))
         if self._bm25:
             self._bm25.index(corpus, show_progress=False)
+
+    def part(self, rows: Sequence[int]) -> LexicalIndex:
+        """Only these of its nodes, in this order; how rare a word is stays as it is in the whole."""
+        part = copy.copy(self)
+        part._rows = self._rows[np.asarray(rows, np.intp)]
+        return part
 
     def scores(self, query: str) -> Matches:
         """BM25 of every node for the words of a query."""
         asked = list(dict.fromkeys(tokens(query)))
         known = [word for word in asked if word in self._frequency]
-        if self._bm25 is None or not known:
-            return Matches(np.zeros(self._count, np.float32))
-        scores = np.asarray(self._bm25.get_scores(known), np.float32)
-        best = self._words[int(scores.argmax())]
+        if self._bm25 is None or not known or not len(self._rows):
+            return Matches(np.zeros(len(self._rows), np.float32))
+        scores = np.asarray(self._bm25.get_scores(known), np.float32)[self._rows]
+        best = self._words[int(self._rows[scores.argmax()])]
         held = sum(self._rarity(word) for word in known if word in best)
         return Matches(scores, held / sum(self._rarity(word) for word in asked))
 

@@ -13,7 +13,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
-from callsheet.graphs import Catalog, CatalogSource, Loaded, Part, load, shown
+from callsheet.graphs import Catalog, CatalogSource, Loaded, Part, Policy, User, load, shown
 from callsheet.retrievers.chroma import ChromaIndex
 from callsheet.retrievers.embeddings import EMBEDDED, embeddings_of
 from callsheet.retrievers.index import Changes, Progress, VectorIndex
@@ -38,6 +38,8 @@ class AgentGraphRetriever(BaseRetriever):
         k: How many agents are given.
         changes: What the last indexing did.
         place: Where the vectors are kept; None where that is not known, or memory.
+        policy: Who may see and call what; everybody everything where there is none.
+        user: For whom things are found, where there is a policy.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -46,6 +48,8 @@ class AgentGraphRetriever(BaseRetriever):
     k: int = Field(default=5, ge=1)
     changes: Changes = Changes()
     place: str | Path | None = None
+    policy: Policy | None = None
+    user: User = User()
 
     @classmethod
     def from_catalog(
@@ -58,6 +62,8 @@ class AgentGraphRetriever(BaseRetriever):
         settings: SelectSettings | None = None,
         progress: Progress | None = None,
         reranker: Reranker | None = None,
+        yes: bool = False,
+        policy: Policy | str | Path | None = None,
     ) -> AgentGraphRetriever:
         """A retriever over a catalog of any kind; it indexes what is not indexed yet.
 
@@ -70,23 +76,35 @@ class AgentGraphRetriever(BaseRetriever):
             settings: How agents and tools are picked.
             progress: Called while texts are embedded.
             reranker: What takes a second look at the first tools, such as any LangChain document compressor.
+            yes: Agrees to start the commands that an ``mcp.json`` names; see ``callsheet.graphs.load``.
+            policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
 
         Raises:
             CatalogError: The catalog cannot be read.
-            SettingsError: The index cannot be opened, or a setting cannot work.
+            SettingsError: The index cannot be opened, the policy not be read, or a setting cannot work.
+            TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
         """
         sources = (source,) if isinstance(source, str | Path | Catalog | Loaded | Part) else tuple(source)
-        loaded = load(*sources)
+        loaded = load(*sources, yes=yes, policy=policy)
         nodes = nodes_of(loaded.catalog)
         vectors = index if isinstance(index, VectorIndex) else _open_index(index, embeddings, loaded.label)
         changes = vectors.sync(nodes, progress)
         selector = Selector(loaded.catalog, vectors, LexicalIndex(nodes), settings, nodes=nodes, reranker=reranker)
-        return cls(selector=selector, k=k, changes=changes, place=getattr(vectors, "where", None))
+        return cls(selector=selector, k=k, changes=changes, place=getattr(vectors, "where", None), policy=loaded.policy)
 
     @property
     def catalog(self) -> Catalog:
-        """What is retrieved from."""
-        return self.selector.catalog
+        """What is retrieved from: as much of the catalog as the user may see."""
+        return self._seen.catalog
+
+    @property
+    def _seen(self) -> Selector:
+        whole = self.selector
+        return whole.within(self.policy.view(whole.catalog, self.user)) if self.policy else whole
+
+    def within(self, user: User | str) -> AgentGraphRetriever:
+        """The same for one user: what that one may not see is not there. It costs nothing; indexes are shared."""
+        return self.model_copy(update={"user": User(user) if isinstance(user, str) else user})
 
     def select(self, query: str, **changes: Any) -> Selection:
         """The agents and tools for a query, with the trace that says why.
@@ -95,7 +113,7 @@ class AgentGraphRetriever(BaseRetriever):
             query: What is to be done.
             changes: Fields of ``SelectSettings`` that hold for this call; ``agents`` is ``k`` by default.
         """
-        return self.selector.select(query, **{"agents": self.k, **changes})
+        return self._seen.select(query, **{"agents": self.k, **changes})
 
     def more(self, query: str, has: Collection[str], *, most: int = 5, **changes: Any) -> tuple[str, ...]:
         """Ids of tools for a query beyond those that somebody has; none where nothing fits.

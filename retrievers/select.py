@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
-from callsheet.graphs import Catalog, Reached, required
+from callsheet.graphs import Catalog, Reached, View, required
 from callsheet.graphs.mcp import clean
 from callsheet.retrievers.budget import Budget
 from callsheet.retrievers.index import Node, VectorIndex
 from callsheet.retrievers.lexical import LexicalIndex
+from callsheet.retrievers.part import PartOfIndex
 from callsheet.retrievers.ranking import Ranked, Ranker, ranks_of
 from callsheet.retrievers.rerank import Reranker, in_places, rerank_tools
 from callsheet.retrievers.scoring import best_rows
@@ -47,9 +49,31 @@ class Selector:
     ) -> None:
         self.catalog = catalog
         self.settings = settings or SelectSettings()
+        self._vectors, self._lexical = vectors, lexical
         self._ranker = Ranker(catalog, nodes_of(catalog) if nodes is None else nodes, vectors, lexical)
         self._tokens = SchemaTokens(catalog)
         self._reranker = reranker
+        self._withheld = ""
+        self._parts: WeakKeyDictionary[View, Selector] = WeakKeyDictionary()
+
+    def within(self, view: View) -> Selector:
+        """The same over what a user may see, as if there were nothing else; made once for each view."""
+        if view.catalog is self.catalog:
+            return self
+        if (part := self._parts.get(view)) is None:
+            nodes = self._ranker.nodes
+            rows = [row for row, node in enumerate(nodes) if node.id in view]
+            part = Selector(
+                view.catalog,
+                PartOfIndex(self._vectors, rows),
+                self._lexical.part(rows),
+                self.settings,
+                nodes=[nodes[row] for row in rows],
+                reranker=self._reranker,
+            )
+            part._withheld = view.told(len(self.catalog.tools))
+            self._parts[view] = part
+        return part
 
     def select(self, query: str, **changes: object) -> Selection:
         """Picks agents and their tools for a query.
@@ -68,7 +92,7 @@ class Selector:
         settings = self.settings.changed(changes)
         query = clean(query)
         if not query.strip() or not self._ranker.nodes:
-            return Selection(query, trace=Trace(settings=settings.to_dict()))
+            return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._withheld))
         ranked = self._ranker.rank(query, settings)
         candidates, ordered = self._ordered(ranked, settings)
         candidates, ordered, said = self._reranked(query, candidates, ordered, settings)
@@ -93,6 +117,7 @@ class Selector:
                 nodes=self._evidence(ranked, set(budget.taken)),
                 cut=tuple(budget.cut.values())[:_CUT_TOLD],
                 reranked=said,
+                policy=self._withheld,
             ),
         )
 

@@ -92,6 +92,7 @@ class Trace:
         nodes: The nodes considered, best first.
         cut: What was left out.
         reranked: By what the tools were reordered, or why they were not; empty where no reranker is set.
+        policy: What a policy withheld; empty where it withheld nothing.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -101,6 +102,7 @@ class Trace:
     nodes: tuple[Evidence, ...] = ()
     cut: tuple[Cut, ...] = ()
     reranked: str = ""
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,97 @@
+"""What servers changed since it was accepted, told to people."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from callsheet.graphs.findings import Finding, Severity
+from callsheet.graphs.mcp import Problem
+from callsheet.graphs.pins import Change
+from callsheet.graphs.text import escaped
+
+_SENTENCE = re.compile(r"(?<=[.!?。])\s+")
+_MOST_LINES, _MOST_NAMES = 2_000, 8
+_FIRST = ("name", "title", "description")
+_SAID = {
+    "new": "is new since its server was accepted",
+    "changed": "is not what was accepted",
+    "removed": "is gone from its server",
+    "command": "is reached by another command or address than was accepted",
+    "about": "says something else of itself than was accepted, and the accepted words are used",
+}
+_SEVERITY = {"removed": Severity.INFO, "about": Severity.WARNING, "new": Severity.WARNING}
+
+
+def diff_of(change: Change) -> str:
+    """A unified diff of what was accepted and what there is now, hidden characters written out."""
+    before, after = list(_lines(change.before)), list(_lines(change.after))
+    if max(len(before), len(after)) > _MOST_LINES:
+        return f"(too long to be compared: {len(before):,} lines were accepted, now there are {len(after):,})"
+    if change.before is None and change.kind != "new":
+        before = ["(the accepted definition was too long to be kept)"]
+    return "\n".join(difflib.unified_diff(before, after, "accepted", "now", lineterm=""))
+
+
+def reordered(change: Change) -> bool:
+    """Whether all that changed is the order of words.
+
+    Such a server puts a set into its texts; for one that is written in Python ``PYTHONHASHSEED=0`` among its
+    variables keeps it still.
+    """
+    if change.kind != "changed" or change.before is None:
+        return False
+    before, after = (sorted(re.findall(r"\w+|[^\w\s]", json.dumps(side))) for side in (change.before, change.after))
+    return before == after
+
+
+def problems_of(changes: Sequence[Change]) -> tuple[Problem, ...]:
+    """What was left out because of them, a line for each server and kind."""
+    grouped: dict[tuple[str, str], list[Change]] = {}
+    for change in changes:
+        if change.kind != "removed":
+            grouped.setdefault((change.agent, change.kind), []).append(change)
+    return tuple(Problem(agent, "quarantined", _told(group)) for (agent, _), group in grouped.items())
+
+
+def findings_of(changes: Sequence[Change]) -> tuple[Finding, ...]:
+    """The same for ``callsheet check``, one for each tool or server."""
+    return tuple(
+        Finding(
+            _SEVERITY.get(change.kind, Severity.ERROR),
+            f"pin-{change.kind}",
+            f"{escaped(change.id)} {_SAID[change.kind]}: {_cure(change.agent)}",
+            change.agent,
+            change.id if change.tool else "",
+        )
+        for change in changes
+    )
+
+
+def _told(group: Sequence[Change]) -> str:
+    change, names = group[0], [escaped(item.tool) for item in group[:_MOST_NAMES] if item.tool]
+    if len(group) > _MOST_NAMES:
+        names.append(f"and {len(group) - _MOST_NAMES} more")
+    said = _SAID[change.kind]
+    who = ", ".join(names) or "it"
+    return f"{who} {said if len(group) == 1 else said.replace('is ', 'are ', 1)}: {_cure(change.agent)}"
+
+
+def _cure(agent: str) -> str:
+    return f"look at it with `callsheet approve {escaped(agent)}`"
+
+
+def _lines(value: Mapping[str, Any] | None) -> Iterator[str]:
+    for key in sorted(value or {}, key=lambda key: (key not in _FIRST, _FIRST.index(key) if key in _FIRST else 0, key)):
+        item = (value or {})[key]
+        text = "\n".join(_SENTENCE.split(item)) if isinstance(item, str) else _as_json(item)
+        first, *rest = escaped(text).split("\n")
+        yield f"{escaped(key)}: {first}"
+        yield from (f"  {line}" for line in rest)
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)
