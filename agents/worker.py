@@ -20,6 +20,7 @@ from langchain_core.messages import (
     ToolCall,
     ToolMessage,
 )
+from langchain_core.runnables import Runnable
 from langgraph.types import Command
 
 from callsheet.agents.answer import report
@@ -118,12 +119,13 @@ worker = create_agent(KeylessModel(), tools=[], middleware=[Equip()], context_sc
 """Compiled once; each call brings its ``Equipment`` as context."""
 
 
-async def carry_out(brief: Brief, equipment: Equipment) -> StepResult:
+async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] = worker) -> StepResult:
     """Lets the worker do one step.
 
     Args:
         brief: The step, the tools offered for it and the results that it builds on.
         equipment: The model and those tools.
+        app: The worker, where it is not to be the one of this module.
 
     Returns:
         What became of it; ``id``, ``depends_on`` and ``agents`` are the caller's to fill in.
@@ -132,7 +134,7 @@ async def carry_out(brief: Brief, equipment: Equipment) -> StepResult:
         ModelError: The model did not answer.
     """
     opening = HumanMessage(_told(brief), additional_kwargs={"brief": brief.model_dump(mode="json")})
-    state = await worker.ainvoke({"messages": [opening]}, context=equipment)
+    state = await app.ainvoke({"messages": [opening]}, context=equipment)
     messages: Sequence[AnyMessage] = state["messages"]
     held = equipment.held(messages)
     calls = calls_of(messages, held)

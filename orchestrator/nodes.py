@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
@@ -40,23 +40,32 @@ from callsheet.orchestrator.state import ChatInput, State, StepState
 from callsheet.retrievers import AgentGraphRetriever, explain_tool
 
 _LOOP = BackgroundLoop("callsheet-sync")
+Worker = Runnable[Any, Any]
 
 
 class StepTimeoutError(CallsheetError, TimeoutError):
     """A step took longer than ``Settings.step_seconds``."""
 
 
-def both_ways(node: Callable[[Any], Awaitable[Any]], name: str) -> RunnableLambda[Any, Any]:
-    """An asynchronous node that ``invoke`` can run too, on a loop of its own."""
+def both_ways(
+    node: Callable[..., Coroutine[Any, Any, Any]], name: str, app: Runnable[Any, Any] | None = None
+) -> RunnableLambda[Any, Any]:
+    """An asynchronous node that ``invoke`` can run too, on a loop of its own.
+
+    Args:
+        node: Takes the state, and the app if one is given.
+        name: What it is called in traces.
+        app: What the node runs inside. LangGraph sees it in this closure: it draws it within the node, and streams
+            and checkpoints it as a part of the run.
+    """
 
     def blocking(state: Any) -> Any:
-        return _LOOP.blocking(_awaited(node, state))
+        return _LOOP.blocking(node(state, app) if app else node(state))
 
-    return RunnableLambda(blocking, node, name=name)
+    async def running(state: Any) -> Any:
+        return await (node(state, app) if app else node(state))
 
-
-async def _awaited(node: Callable[[Any], Awaitable[Any]], state: Any) -> Any:
-    return await node(state)
+    return RunnableLambda(blocking, running, name=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +179,11 @@ class Nodes:
         get_stream_writer()(event)
         return {"selection": picked, "selections": {step.id: picked}}
 
-    async def work(self, state: StepState) -> dict[str, Any]:
+    async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
         """Lets a worker do the step with what was picked; whatever goes wrong is a result, not an exception."""
         step = Step(**state["step"])
         try:
-            result = await self._worked(step, state)
+            result = await self._worked(step, state, worker)
         except GraphBubbleUp:
             raise
         except Exception as error:  # noqa: BLE001 one step must not take the others down with it
@@ -182,7 +191,7 @@ class Nodes:
         get_stream_writer()({"event": "step", "step_id": step.id, "result": result})
         return {"results": {step.id: result}}
 
-    async def _worked(self, step: Step, state: StepState) -> dict[str, Any]:
+    async def _worked(self, step: Step, state: StepState, worker: Worker) -> dict[str, Any]:
         picked = state["selection"]
         if "error" in picked:
             return _result(step, status="failed", error=picked["error"], attempts=state["attempts"], exhausted=True)
@@ -192,11 +201,13 @@ class Nodes:
             return {**before, "exhausted": True}
         agents = tuple(agent["id"] for agent in picked["agents"])
         tools = tuple(dict.fromkeys(tool["id"] for agent in picked["agents"] for tool in agent["tools"]))
-        done = await self._carried_out(step, state, tools)
+        done = await self._carried_out(step, state, tools, worker)
         known = {"agents": agents, "attempts": state["attempts"]}
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
 
-    async def _carried_out(self, step: Step, state: StepState, tools: tuple[str, ...]) -> StepResult:
+    async def _carried_out(
+        self, step: Step, state: StepState, tools: tuple[str, ...], worker: Worker
+    ) -> StepResult:
         scores = {tool["id"]: tool["score"] for agent in state["selection"]["agents"] for tool in agent["tools"]}
         ranked = sorted(tools, key=lambda tool: -scores[tool])
         bound = self.registry.bind(ranked, state["run"])
@@ -217,7 +228,7 @@ class Nodes:
         seconds = settings.step_seconds
         try:
             async with asyncio.timeout(seconds):
-                return await carry_out(Brief(text=step.text, offers=offers, inputs=inputs), equipment)
+                return await carry_out(Brief(text=step.text, offers=offers, inputs=inputs), equipment, worker)
         except TimeoutError:
             raise StepTimeoutError(f"the worker was not done after {seconds:g} s and was stopped") from None
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 
-from callsheet.agents import Prompts, ToolRegistry
+from callsheet.agents import Prompts, ToolRegistry, worker
 from callsheet.graphs import CatalogSource, load
 from callsheet.orchestrator.nodes import Nodes, both_ways
 from callsheet.orchestrator.settings import Settings
@@ -72,7 +72,7 @@ def create_supervisor(
 
     step = StateGraph(StepState, context_schema=Settings, output_schema=StepOutput)
     step.add_node("retrieve", nodes.retrieve)
-    step.add_node("work", both_ways(nodes.work, "work"))
+    step.add_node("work", both_ways(nodes.work, "work", worker))
     step.add_edge(START, "retrieve")
     step.add_edge("retrieve", "work")
     step.add_edge("work", END)

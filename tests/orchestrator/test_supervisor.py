@@ -25,7 +25,7 @@ def test_gives_an_uncompiled_workflow_that_the_caller_compiles(catalog: Any) -> 
     workflow = create_supervisor(catalog)
     assert isinstance(workflow, StateGraph)
     nodes = set(workflow.compile().get_graph(xray=True).nodes)
-    assert {"plan", "dispatch", "step:retrieve", "step:work", "answer"} <= nodes
+    assert {"plan", "dispatch", "step:retrieve", "step:work:model", "step:work:tools", "answer"} <= nodes
 
 
 def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
