@@ -50,10 +50,10 @@ def keyword_search(
     limit, note = _limited(top_k)
 
     def scored() -> Iterator[tuple[int, int, str]]:
-        for order, (chunk_id, text) in enumerate(index.plain_texts()):
-            score = sum(text.count(key) * len(key) for key in kept)
+        for order, chunk in enumerate(index.plain_texts()):
+            score = sum(chunk.text.count(key) * len(key) for key in kept)
             if score:
-                yield -score, order, chunk_id
+                yield -score, order, chunk.id
 
     best = nsmallest(limit, scored())
     if len(kept) < len(wanted):

@@ -15,7 +15,7 @@ from callsheet.graphs import Problem
 from callsheet.retrievers.documents.folder import Found, documents_in, existing_folder
 from callsheet.retrievers.documents.loaders import LOADERS, Loader
 from callsheet.retrievers.documents.passages import CHUNK_TOKENS
-from callsheet.retrievers.documents.phrases import plain
+from callsheet.retrievers.documents.phrases import first_line, plain
 from callsheet.retrievers.documents.reading import put_document
 from callsheet.retrievers.documents.store import Change, Chunk, TextStore
 from callsheet.retrievers.documents.vectors import SentenceVectors, Similar
@@ -51,6 +51,21 @@ class Indexed:
     updated: int = 0
     removed: int = 0
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlainChunk:
+    """A chunk as words are compared (``plain``).
+
+    Attributes:
+        id: Its id.
+        title: Its first sentence, or the heading that it begins with.
+        text: All of it.
+    """
+
+    id: str
+    title: str
+    text: str
 
 
 class DocumentIndex:
@@ -90,7 +105,7 @@ class DocumentIndex:
         name = f"documents-{hashlib.sha256(f'{self.folder}|{chunk_tokens}'.encode()).hexdigest()[:16]}-{RECIPE}"
         self.place = self._place_of_texts(where)
         self._store = TextStore(self.place / f"{name}.sqlite")
-        self._plain: list[tuple[str, str]] | None = None
+        self._plain: list[PlainChunk] | None = None
         self._syncs = 0
         self._lock = self.place / f"{name}.lock"
         self._vectors = SentenceVectors(
@@ -147,16 +162,16 @@ class DocumentIndex:
         """All chunks, one at a time."""
         return self._store.chunks()
 
-    def plain_texts(self) -> Iterator[tuple[str, str]]:
-        """Id and text of every chunk as words are compared (``plain``); those of small folders are held in memory."""
+    def plain_texts(self) -> Iterator[PlainChunk]:
+        """Every chunk as words are compared; those of small folders are held in memory."""
         if self._plain is not None:
             yield from self._plain
             return
-        held: list[tuple[str, str]] | None = []
+        held: list[PlainChunk] | None = []
         size, sync = 0, self._syncs
         for chunk in self._store.chunks():
-            item = (chunk.id, plain(chunk.text))
-            size += len(item[1])
+            item = PlainChunk(chunk.id, plain(first_line(chunk.passage.sentences[0])), plain(chunk.text))
+            size += len(item.text)
             if held is not None:
                 held.append(item)
                 held = held if size <= _HELD else None

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 _LEAST_WORD, _LEAST_NAME, _LONGEST_NAME = 4, 2, 60
 _SPACE = re.compile(r"\s+")
-_JOINING = r"(?:of|the|and|de|la|von|van|der|du|for|in|on|&|a)"
-_CAPITAL = r"(?:[^\W\d_a-zß-ÿа-я][\w'’.&-]*|\d[\w.,'’-]*\w|\d)"
+_JOINING = r"(?:of|the|and|de|la|von|van|der|du|&)"
+_CAPITAL = r"(?:(?:[A-Z]\.)+|[^\W\d_a-zß-ÿа-я][\w'’&-]*(?:\.\w+)*|\d[\w.,'’-]*\w|\d)"
 _NAME = re.compile(rf"\"[^\"\n]{{2,60}}\"|“[^”\n]{{2,60}}”|{_CAPITAL}(?:[ \t]+(?:{_JOINING}[ \t]+){{0,2}}{_CAPITAL})*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
 _WORD = re.compile(r"[^\W_]+")
 _AND = re.compile(r"\s+and\s+")
+_QUOTES = '"“'
 _EDGE = " .,?!;:'\"“”‘’"
 STOP_WORDS = frozenset(
     """
@@ -43,10 +44,14 @@ def names(text: str) -> list[str]:
         if _CJK.match(match.group()):
             continue
         whole = _trimmed(match.group())
-        for name in (whole, *(_AND.split(whole) if " and " in whole else ())):
-            if _LEAST_NAME <= len(name := _trimmed(name)) <= _LONGEST_NAME:
-                found[name] = None
+        parts = map(_trimmed, _AND.split(whole)) if " and " in whole else ()
+        found |= dict.fromkeys(name for name in (whole, *parts) if _LEAST_NAME <= len(name) <= _LONGEST_NAME)
     return list(found)
+
+
+def first_line(text: str) -> str:
+    """The first line of a text without a heading's marks."""
+    return text.lstrip().split("\n", 1)[0].strip("#= \t")
 
 
 def content_words(text: str) -> list[str]:
@@ -65,6 +70,8 @@ def _content_words(text: str) -> Iterator[str]:
 def _trimmed(name: str) -> str:
     """A name without the quotation marks around it and the small words at its ends."""
     words = name.strip(_EDGE).split()
+    if name[:1] in _QUOTES:
+        return " ".join(words)
     while words and words[0].lower().strip(_EDGE) in STOP_WORDS:
         words = words[1:]
     while words and words[-1].lower().strip(_EDGE) in STOP_WORDS:

@@ -1,0 +1,91 @@
+"""What speaks for each chunk, by words and by meaning: the numbers that the rules decide on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.retrievers.documents.index import DocumentIndex
+from callsheet.retrievers.documents.phrases import plain
+
+Scores = NDArray[np.float32]
+_COUNTED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Where keywords stand.
+
+    Attributes:
+        keys: The keywords, plain.
+        rarity: ``(keys,)``, 1 for a keyword of one chunk alone, near 0 for one of nearly all, 0 for one of none.
+        held: ``(chunks, keys)``, how often each chunk holds each, up to 2, divided by 2.
+        title: ``(chunks, keys)``, the share of the chunk's title that the keyword is.
+    """
+
+    keys: tuple[str, ...]
+    rarity: Scores
+    held: Scores
+    title: Scores
+
+    def coverage(self, keys: Collection[str]) -> Scores:
+        """``(chunks,)``, the share of these keywords that a chunk holds, each weighed by its rarity, 0 to 1."""
+        weights = np.where([key in keys for key in self.keys], self.rarity, 0.0)
+        return ((self.held > 0) @ weights / max(float(weights.sum()), 1e-9)).astype(np.float32)
+
+    def titled(self, keys: Collection[str]) -> Scores:
+        """``(chunks,)``, how far a title is the rarest of these keywords, 0 to 1."""
+        weights = np.where([key in keys for key in self.keys], self.rarity, 0.0)
+        return _largest(self.title * weights)
+
+    def linked(self, keys: Collection[str], *, title: float, mention: float, power: float) -> Scores:
+        """``(chunks,)``, how far a chunk is about the rarest of these keywords: by its title, or by holding it."""
+        weights = np.where([key in keys for key in self.keys], self.rarity**power, 0.0)
+        return _largest((title * self.title + mention * self.held) * weights)
+
+
+def words_of(index: DocumentIndex, keywords: Sequence[str]) -> Words:
+    """Where these keywords stand, in one pass over all texts."""
+    keys = tuple(dict.fromkeys(filter(None, map(plain, keywords))))
+    held: list[list[int]] = []
+    title: list[list[float]] = []
+    for chunk in index.plain_texts():
+        held.append([min(chunk.text.count(key), _COUNTED) for key in keys])
+        length = max(len(chunk.title), 1)
+        title.append([len(key) / length if key in chunk.title else 0.0 for key in keys])
+    shape = (len(held), len(keys))
+    counts = np.array(held, np.float32).reshape(shape)
+    rarity = [_rarity(int(found), len(held)) for found in (counts > 0).sum(axis=0)]
+    return Words(keys, np.array(rarity, np.float32), counts / _COUNTED, np.array(title, np.float32).reshape(shape))
+
+
+def _rarity(found: int, chunks: int) -> float:
+    """Inverse document frequency, divided by that of a word of one chunk alone."""
+    if not found:
+        return 0.0
+    return math.log1p((chunks - found + 0.5) / (found + 0.5)) / math.log1p((chunks - 0.5) / 1.5)
+
+
+def meaning_of(index: DocumentIndex, query: str, ids: Sequence[str]) -> tuple[Scores, Scores]:
+    """``(chunks,)`` twice: the cosine of each chunk's best sentence with a query, and the mean over its sentences."""
+    found = index.similar(query)
+    place = {chunk: i for i, chunk in enumerate(found.chunks)}
+    best, mean = np.zeros(len(ids), np.float32), np.zeros(len(ids), np.float32)
+    if not found.chunks:
+        return best, mean
+    means = np.add.reduceat(found.sentences, found.starts[:-1]) / np.diff(found.starts)
+    for row, chunk in enumerate(ids):
+        if (i := place.get(chunk)) is not None:
+            best[row], mean[row] = found.scores[i], means[i]
+    return best, mean
+
+
+def _largest(values: Scores) -> Scores:
+    """The largest value of each row; 0 for rows without any."""
+    if not values.shape[1]:
+        return np.zeros(len(values), np.float32)
+    return values.max(axis=1).astype(np.float32)
