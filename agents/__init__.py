@@ -2,14 +2,15 @@
 
 from callsheet.agents.answer import synthesize
 from callsheet.agents.background import BackgroundLoop
+from callsheet.agents.bound import BoundTool
 from callsheet.agents.brief import Brief, Offer
-from callsheet.agents.calls import Limits
 from callsheet.agents.keyless import KeylessModel
+from callsheet.agents.limits import Limits
 from callsheet.agents.models import ModelError, chat_model
 from callsheet.agents.plan import Call, Plan, Step, StepResult
 from callsheet.agents.planner import decompose
 from callsheet.agents.prompts import Prompts
-from callsheet.agents.registry import BoundTool, ToolRegistry
+from callsheet.agents.registry import Guard, ToolRegistry
 from callsheet.agents.requests import ToolRequests
 from callsheet.agents.sessions import SessionPool
 from callsheet.agents.worker import Equipment, carry_out, worker
@@ -20,6 +21,7 @@ __all__ = [
     "Brief",
     "Call",
     "Equipment",
+    "Guard",
     "KeylessModel",
     "Limits",
     "ModelError",

@@ -1,12 +1,18 @@
-"""Whether arguments fit a tool's schema, said so that a model can mend them."""
+"""Whether arguments fit a tool's schema and stay where they may, said so that a model can mend them."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 _MOST_SAID, _LONGEST = 3, 300
+_PATHS = re.compile(
+    r"(?i)(^|[_\W])(paths?|files?|filenames?|dirs?|director(y|ies)|folders?|cwd|repo(sitory)?)($|[_\W])|path$"
+)
 
 
 def misfit(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
@@ -40,3 +46,75 @@ def _in_words(error: Any) -> str:
     where = ".".join(map(str, error.absolute_path))
     text = error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]}…"
     return f"{where}: {text}" if where else str(text)
+
+
+def outside(
+    roots: Sequence[str], schema: Mapping[str, Any], arguments: Mapping[str, Any], *, folder: str | None = None
+) -> str:
+    """Which argument points to a place outside of these folders, links followed; empty if none does.
+
+    Args:
+        roots: The folders; where there are none, every place is allowed.
+        schema: JSON Schema of the arguments, which may call one a path.
+        arguments: What is to be sent.
+        folder: What a relative path is relative to: where the server is started, by default where this process is.
+    """
+    if not roots:
+        return ""
+    allowed = [_real(root, folder) for root in roots]
+    formats = {name for name, spec in _properties(schema).items() if _PATHS.search(str(spec.get("format", "")))}
+    for name, value in _texts("", arguments):
+        top = name.split(".", 1)[0]
+        if (path := _path(name, value, named=top in formats)) is None:
+            continue
+        place = _real(path, folder)
+        if not any(place.is_relative_to(root) for root in allowed):
+            return (
+                f"{name}: {value!r} is outside of the folders that this server may use "
+                f"({', '.join(map(str, allowed))}). Nothing was sent: give a place in them"
+            )
+    return ""
+
+
+def _path(name: str, value: str, *, named: bool) -> str | None:
+    """The text as a path, if it is meant as one: by its argument's name, or because there is such a place."""
+    if value.lower().startswith("file:"):
+        return unquote(urlsplit(value).path)
+    if "\0" in value or "://" in value:
+        return None
+    if named or _PATHS.search(name.rsplit(".", 1)[-1]):
+        return value
+    looks = value.startswith(("/", "~", "..")) or "/../" in value or Path(value).is_absolute()
+    return value if looks and "\n" not in value and _exists(value) else None
+
+
+def _exists(value: str) -> bool:
+    try:
+        return Path(value).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def _real(path: str, folder: str | None) -> Path:
+    try:
+        expanded = Path(path).expanduser()
+    except RuntimeError:  # the home of an unknown user
+        expanded = Path(path)
+    return Path(os.path.realpath(Path(folder or Path.cwd()) / expanded))
+
+
+def _properties(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    found = schema.get("properties")
+    return {name: spec for name, spec in found.items() if isinstance(spec, dict)} if isinstance(found, dict) else {}
+
+
+def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    match value:
+        case str():
+            yield name, value
+        case dict():
+            for key, item in value.items():
+                yield from _texts(f"{name}.{key}" if name else str(key), item)
+        case list() | tuple():
+            for item in value:
+                yield from _texts(name, item)

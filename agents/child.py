@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -17,11 +16,14 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError
 from mcp_types import jsonrpc_message_adapter
 
-from callsheet.agents.calls import Fault, Limits
+from callsheet.agents.calls import Fault
+from callsheet.agents.limits import Limits
+from callsheet.agents.reaper import REAPER
+from callsheet.agents.reaper_process import end_groups, end_marked
 from callsheet.graphs.mcp import clean
 
 _TAIL_BYTES, _MOST_UNREAD = 8_192, 10_000
-_GRACE, _KILL_AFTER, _POLL = 1.0, 1.0, 0.01
+_GRACE, _KILL_AFTER, _POLL = 1.0, 1.0, 0.02
 
 
 class ChildProcess(asyncio.SubprocessProtocol):
@@ -32,17 +34,20 @@ class ChildProcess(asyncio.SubprocessProtocol):
         on_end: Called once if it ends by itself.
 
     Attributes:
+        limits: As given.
+        mark: What its environment and that of its children carries (``reaper_process``).
         ended: Whether it ended by itself.
         responsive: Whether it is given time to say goodbye when it is stopped.
         fault: What it did wrong, if that is why the conversation ended.
     """
 
     def __init__(self, limits: Limits, on_end: Callable[[], None]) -> None:
-        self._limits, self._on_end = limits, on_end
+        self.limits, self._on_end = limits, on_end
         self._partial: list[bytes] = []
         self._size = 0
         self._said = b""
         self.transport: asyncio.SubprocessTransport
+        self.mark = ""
         self.fault: Fault | None = None
         self.ended = self._stopping = False
         self.responsive = False
@@ -60,8 +65,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return self.transport.get_returncode()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keeps the transport."""
+        """Keeps the transport; from here on the process does not outlive this one."""
         self.transport = cast("asyncio.SubprocessTransport", transport)
+        REAPER.watch(self.transport.get_pid())
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Cuts standard output into messages and keeps the tail of standard error."""
@@ -76,8 +82,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
             self._partial, self._size = [], 0
         self._partial.append(rest)
         self._size += len(rest)
-        if self._size > self._limits.message:
-            self._end(Fault("too_large", f"it sent a message of more than {self._limits.message:,} bytes"))
+        if self._size > self.limits.message:
+            self._end(Fault("too_large", f"it sent a message of more than {self.limits.message:,} bytes"))
         elif self._send.statistics().current_buffer_used > _MOST_UNREAD:
             self._end(Fault("too_large", f"it sent more than {_MOST_UNREAD:,} messages at once"))
 
@@ -108,31 +114,30 @@ class ChildProcess(asyncio.SubprocessProtocol):
         await self._exited(0.3)
 
     async def stop(self) -> None:
-        """Ends the process and all of its group: stdin closed, then SIGTERM, then SIGKILL."""
+        """Ends the process, its group and whatever it started: stdin closed, then SIGTERM, then SIGKILL."""
         self._stopping = True
         if (stdin := self.transport.get_pipe_transport(0)) is not None:
             stdin.close()
         if self.responsive:
             await self._exited(_GRACE)
-        if self._signal(signal.SIGTERM):
+        for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+            if not self._signal(number):
+                break
             await self._gone(_KILL_AFTER)
-            self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
-            await self._exited(_KILL_AFTER)
+        await self._exited(_KILL_AFTER)
+        REAPER.forget(self.transport.get_pid())
         self.transport.close()
         self._send.close()
         self.messages.close()
 
     def _signal(self, number: int) -> bool:
-        """Signals the whole group, for a server's own children outlive it; says whether any was left."""
+        """Signals the group, and what the server started and let out of it; says whether any was left."""
         if sys.platform == "win32":
             with suppress(ProcessLookupError):
                 self.transport.kill()
             return self.status is None
-        try:
-            os.killpg(self.transport.get_pid(), number)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
+        in_group = end_groups({self.transport.get_pid()}, number)
+        return end_marked(self.mark, number) or in_group
 
     async def _exited(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):

@@ -16,7 +16,8 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
 from callsheet.agents.background import BackgroundLoop
-from callsheet.agents.calls import Limits, Outcome, capped, failed, text_of_block
+from callsheet.agents.calls import Keep, Outcome, capped, failed, text_of
+from callsheet.agents.limits import Limits
 from callsheet.graphs.mcp import clean
 
 _LOOP = BackgroundLoop("callsheet-tools")
@@ -34,7 +35,9 @@ class InProcess:
     tools: Mapping[str, BaseTool]
 
 
-async def call(agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits) -> Outcome:
+async def call(
+    agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits, keep: Keep | None = None
+) -> Outcome:
     """Calls a tool; whatever it raises is in the outcome.
 
     Raises:
@@ -49,23 +52,25 @@ async def call(agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: L
                 answer = await tool.ainvoke(request)
             else:
                 answer = await asyncio.wrap_future(_in_thread(lambda: tool.invoke(request)))
-            outcome = _outcome(agent_id, tool, answer, limits)
+            outcome = _outcome(agent_id, tool, answer, limits, keep)
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
     return replace(outcome, seconds=monotonic() - began)
 
 
-def call_blocking(agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits) -> Outcome:
+def call_blocking(
+    agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits, keep: Keep | None = None
+) -> Outcome:
     """As ``call``, for callers without an event loop; a tool that is only asynchronous works too."""
     if isinstance(tool, StructuredTool) and tool.func is None:
-        return _LOOP.blocking(call(agent_id, tool, args, limits))
+        return _LOOP.blocking(call(agent_id, tool, args, limits, keep))
     began = monotonic()
     future = _in_thread(lambda: tool.invoke(_request(tool, args)))
     try:
-        outcome = _outcome(agent_id, tool, future.result(limits.call), limits)
+        outcome = _outcome(agent_id, tool, future.result(limits.call), limits, keep)
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         if _only_async(tool, error):
-            return _LOOP.blocking(call(agent_id, tool, args, limits))
+            return _LOOP.blocking(call(agent_id, tool, args, limits, keep))
         outcome = _raised(agent_id, tool, error) if future.done() else _late(agent_id, tool, limits)
     return replace(outcome, seconds=monotonic() - began)
 
@@ -103,14 +108,14 @@ def _only_async(tool: BaseTool, error: Exception) -> bool:
     return isinstance(error, TypeError) and "No synchronous function" in str(error)
 
 
-def _outcome(agent_id: str, tool: BaseTool, answer: object, limits: Limits) -> Outcome:
+def _outcome(agent_id: str, tool: BaseTool, answer: object, limits: Limits, keep: Keep | None) -> Outcome:
     if not isinstance(answer, ToolMessage):
-        return capped(Outcome(text=clean(str(answer))), limits)
-    content = answer.content if isinstance(answer.content, list) else [answer.content]
-    text = clean("\n".join(map(text_of_block, content)))
+        return capped(Outcome(text=clean(str(answer))), limits, keep)
+    text, media = text_of(answer.content, keep)
+    text = clean(text)
     if answer.status == "error":
-        return capped(failed(agent_id, tool.name, "tool", text), limits)
-    return capped(Outcome(text=text, structured=_plain(answer.artifact)), limits)
+        return capped(replace(failed(agent_id, tool.name, "tool", text, "reported"), media=media), limits, keep)
+    return capped(Outcome(text=text, structured=_plain(answer.artifact), media=media), limits, keep)
 
 
 def _plain(artifact: object) -> Any | None:
@@ -123,7 +128,7 @@ def _plain(artifact: object) -> Any | None:
 
 def _late(agent_id: str, tool: BaseTool, limits: Limits) -> Outcome:
     message = f"no answer within {limits.call:g} s; whether the call took effect is unknown"
-    return failed(agent_id, tool.name, "timeout", message)
+    return failed(agent_id, tool.name, "timeout", message, "unknown")
 
 
 def _raised(agent_id: str, tool: BaseTool, error: Exception) -> Outcome:
@@ -131,4 +136,4 @@ def _raised(agent_id: str, tool: BaseTool, error: Exception) -> Outcome:
 
     if isinstance(error, GraphBubbleUp):
         raise error
-    return failed(agent_id, tool.name, "tool", clean(f"{type(error).__name__}: {error}"[:4_000]))
+    return failed(agent_id, tool.name, "tool", clean(f"{type(error).__name__}: {error}"[:4_000]), "reported")

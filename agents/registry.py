@@ -2,64 +2,31 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from hashlib import sha256
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
-from langchain_core.messages import ToolMessage
-from langchain_core.tools import StructuredTool, ToolException
-
 from callsheet.agents import local
-from callsheet.agents.arguments import misfit
-from callsheet.agents.calls import Limits, Outcome, failed
+from callsheet.agents.arguments import misfit, outside
+from callsheet.agents.bound import BoundTool, bound_tool
+from callsheet.agents.calls import Outcome, failed
+from callsheet.agents.guard import Unchanged, forbidden
+from callsheet.agents.limits import Limits
 from callsheet.agents.local import InProcess
+from callsheet.agents.names import model_names
 from callsheet.agents.sessions import SessionPool
 from callsheet.graphs.catalog import Catalog, Tool
+from callsheet.graphs.loaded import Loaded
 from callsheet.graphs.mcp import ServerConfig
-from callsheet.graphs.text import shown, shown_schema
+from callsheet.graphs.policy import Policy
+from callsheet.graphs.rules import User
 
-NEED_TOOL = "need_tool"
-"""The name by which a worker asks for a tool; no tool of the catalog is shown under it."""
-_LONGEST_NAME, _DIGEST = 64, 8
-_UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
-_FAILURES: ContextVar[list[dict[str, Any]] | None] = ContextVar("callsheet_failures", default=None)
-
-
-class BoundTool(StructuredTool):
-    """A tool of the catalog as a LangChain tool that calls its own agent.
-
-    A success is content with an artifact; a failure is a ``ToolMessage`` with ``status="error"``
-    whose text names agent and tool. The artifact of both is ``{"tool", "structured", "seconds",
-    "kind"}``, where kind says the sort of trouble.
-
-    Attributes:
-        id: The tool's id in the catalog.
-        agent: Id of its owner.
-    """
-
-    id: str
-    agent: str
-
-    # Positional-only and without named parameters, for a tool may have arguments named self or config.
-    def _run(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self.func(*args, **kwargs) if self.func else None
-
-    async def _arun(self, /, *args: Any, **kwargs: Any) -> Any:
-        return await self.coroutine(*args, **kwargs) if self.coroutine else None
-
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """As LangChain's own, but a failure keeps its artifact."""
-        with _failures() as failures:
-            return _with_artifact(super().run(*args, **kwargs), failures)
-
-    async def arun(self, *args: Any, **kwargs: Any) -> Any:
-        """As LangChain's own, but a failure keeps its artifact."""
-        with _failures() as failures:
-            return _with_artifact(await super().arun(*args, **kwargs), failures)
+Guard = Callable[[Tool, Mapping[str, Any]], str]
+"""Asked right before a call is sent, when its server has just been listed: why it must not be; empty if it may."""
+_UNCONNECTED = (
+    "agent {!r} is known from a manifest only, so its tools can be found but not called: "
+    "connect it by an mcp.json with a server of that name"
+)
 
 
 class ToolRegistry:
@@ -71,6 +38,10 @@ class ToolRegistry:
             from a manifest only, and its tools answer that they cannot be called.
         pool: The MCP sessions; one of its own by default.
         limits: Bounds of time and size of a call.
+        guards: Each has a veto on every call.
+        policy: Who may call what; everybody everything where there is none.
+        digests: Tool id -> SHA-256 of the definition that the catalog was read with; a tool of which its server says
+            something else by now is refused.
     """
 
     def __init__(
@@ -80,156 +51,145 @@ class ToolRegistry:
         *,
         pool: SessionPool | None = None,
         limits: Limits | None = None,
+        guards: Sequence[Guard] = (),
+        policy: Policy | None = None,
+        digests: Mapping[str, str] | None = None,
     ) -> None:
-        self._catalog, self._connections = catalog, connections
+        self._catalog, self._connections, self.policy = catalog, connections, policy
         self._limits = limits or (pool.limits if pool else Limits())
-        self._pool = pool or SessionPool(limits=self._limits)
+        self.pool = pool or SessionPool(limits=self._limits)
+        self._unchanged = Unchanged(digests)
+        self._guards: tuple[Guard, ...] = (self._unchanged, *guards)
+        self.pool.watch(self._unchanged.heard)
 
-    def bind(self, tool_ids: Sequence[str], run_id: str, *, beside: Collection[str] = ()) -> dict[str, BoundTool]:
+    @classmethod
+    def from_catalog(
+        cls, loaded: Loaded, *, pool: SessionPool | None = None, limits: Limits | None = None
+    ) -> ToolRegistry:
+        """A registry over a catalog as it was loaded, with its policy and its definitions."""
+        return cls(
+            loaded.catalog,
+            loaded.connections,
+            pool=pool,
+            limits=limits,
+            policy=loaded.policy,
+            digests=loaded.digests,
+        )
+
+    @property
+    def catalog(self) -> Catalog:
+        """What tools are bound from."""
+        return self._catalog
+
+    def follow(
+        self, catalog: Catalog, connections: Mapping[str, object], digests: Mapping[str, str] | None = None
+    ) -> None:
+        """Binds from another catalog from now on; a tool bound before that it does not hold is refused."""
+        self._catalog, self._connections = catalog, connections
+        if digests is not None:
+            self._unchanged.follow(digests)
+
+    def permitted(self, tool_ids: Iterable[str], user: User | None = None) -> list[str]:
+        """Those of these tools that the catalog holds and the user may call, as things are now."""
+        known = [tool for tool_id in tool_ids if (tool := self._catalog.tools.get(tool_id)) is not None]
+        return [tool.id for tool in known if not forbidden(self.policy, tool, user)]
+
+    def bind(
+        self, tool_ids: Sequence[str], run_id: str, *, beside: Collection[str] = (), user: User | None = None
+    ) -> dict[str, BoundTool]:
         """Tool objects for these tools and no others, by the unique name that a model sees.
 
         Args:
             tool_ids: Ids in the catalog; repeated ones count once.
             run_id: The run whose MCP sessions they share.
             beside: Names that other tools of the same worker have already.
+            user: Who calls; what that one may not call is refused.
 
         Raises:
             UnknownNameError: The catalog does not hold one of them.
         """
         tools = [self._catalog.tool(tool_id) for tool_id in dict.fromkeys(tool_ids)]
         names = model_names(tools, beside=beside)
-        return {name: self._bound(name, tool, run_id) for name, tool in zip(names, tools, strict=True)}
+        return {name: self._bound(name, tool, run_id, user) for name, tool in zip(names, tools, strict=True)}
+
+    def unavailable(self) -> Mapping[str, str]:
+        """Agents that are not called for the time being because they failed again and again, and why."""
+        return self.pool.circuits.open()
+
+    @asynccontextmanager
+    async def held(self, run_id: str) -> AsyncIterator[None]:
+        """While a part of a run is at work: its sessions live no longer than somebody holds it."""
+        async with self.pool.held(run_id):
+            yield
 
     async def close_run(self, run_id: str) -> None:
         """Ends the MCP sessions of one run."""
-        await self._pool.close_run(run_id)
+        await self.pool.close_run(run_id)
 
     def close(self, run_id: str | None = None) -> None:
         """As ``close_run`` for callers without an event loop; without a run, ends all MCP sessions."""
-        self._pool.close(run_id)
+        self.pool.close(run_id)
 
-    def _bound(self, name: str, tool: Tool, run_id: str) -> BoundTool:
+    def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
         connection = self._connections.get(tool.agent)
+        if isinstance(connection, ServerConfig):
+            return self._of_server(name, tool, run_id, connection, user)
+        keep = self.pool.results.of(run_id, tool.agent, tool.name)
 
-        def call(**arguments: Any) -> tuple[str, dict[str, Any]]:
-            if (outcome := self._refused(tool, connection, arguments)) is not None:
-                return _delivered(tool, outcome)
-            if isinstance(connection, ServerConfig):
-                return _delivered(tool, self._pool.call_blocking(run_id, tool.agent, connection, tool.name, arguments))
-            return _delivered(tool, local.call_blocking(tool.agent, _local(connection, tool), arguments, self._limits))
+        def call(args: dict[str, Any]) -> Outcome:
+            if why := self._objection(tool, args, user):
+                return failed(tool.agent, tool.name, "refused", why)
+            return local.call_blocking(tool.agent, _local(connection, tool), args, self._limits, keep)
 
-        async def acall(**arguments: Any) -> tuple[str, dict[str, Any]]:
-            if (outcome := self._refused(tool, connection, arguments)) is not None:
-                return _delivered(tool, outcome)
-            if isinstance(connection, ServerConfig):
-                return _delivered(tool, await self._pool.call(run_id, tool.agent, connection, tool.name, arguments))
-            return _delivered(tool, await local.call(tool.agent, _local(connection, tool), arguments, self._limits))
+        async def acall(args: dict[str, Any]) -> Outcome:
+            if why := self._objection(tool, args, user):
+                return failed(tool.agent, tool.name, "refused", why)
+            return await local.call(tool.agent, _local(connection, tool), args, self._limits, keep)
 
-        return _bound_tool(name, tool, call, acall)
+        return bound_tool(name, tool, call, acall)
 
-    def _refused(self, tool: Tool, connection: object, arguments: Mapping[str, Any]) -> Outcome | None:
-        """Why a call is not even sent; None if it is."""
-        if isinstance(connection, InProcess):
-            if tool.name in connection.tools:
-                return None  # LangChain checks, and converts, the arguments of its own tools
-            return failed(tool.agent, tool.name, "start", "the agent's connection does not hold this tool")
-        if not isinstance(connection, ServerConfig):
-            return failed(
-                tool.agent,
-                tool.name,
-                "start",
-                f"agent {tool.agent!r} is known from a manifest only, so its tools can be found but not called: "
-                "connect it by an mcp.json with a server of that name",
-            )
-        trouble = misfit(tool.input_schema, arguments)
-        return failed(tool.agent, tool.name, "tool", trouble) if trouble else None
+    def _of_server(self, name: str, tool: Tool, run_id: str, server: ServerConfig, user: User | None) -> BoundTool:
+        repeatable = server.callsheet.repeatable(tool)
 
+        def call(args: dict[str, Any]) -> Outcome:
+            # Before a server is started for it, and again when it has said what its tools are now.
+            if why := self._objection(tool, args, user):
+                return failed(tool.agent, tool.name, "refused", why)
+            return self.pool.call_blocking(
+                run_id, tool.agent, server, tool.name, args,
+                repeatable=repeatable, permit=lambda: self._objection(tool, args, user),
+            )  # fmt: skip
 
-def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[str]:
-    """A unique name for each tool that every model provider accepts: ``^[a-zA-Z0-9_-]{1,64}$``.
+        async def acall(args: dict[str, Any]) -> Outcome:
+            if why := self._objection(tool, args, user):
+                return failed(tool.agent, tool.name, "refused", why)
+            return await self.pool.call(
+                run_id, tool.agent, server, tool.name, args,
+                repeatable=repeatable, permit=lambda: self._objection(tool, args, user),
+            )  # fmt: skip
 
-    The tool's own name where it is unique among these and those beside them, else ``agent__tool``; a digest of
-    the id is added where that is still not unique, or too long.
-    """
-    bare = [_fit(tool.name, tool.id) for tool in tools]
-    taken = (*beside, NEED_TOOL)
-    seen = Counter((*bare, *taken))
-    names = [
-        name if seen[name] == 1 else _fit(f"{tool.agent}__{tool.name}", tool.id)
-        for name, tool in zip(bare, tools, strict=True)
-    ]
-    seen = Counter((*names, *taken))
-    return [name if seen[name] == 1 else _digested(name, tool.id) for name, tool in zip(names, tools, strict=True)]
+        return bound_tool(name, tool, call, acall, repeatable=repeatable)
 
-
-def _fit(name: str, tool_id: str) -> str:
-    fit = _UNFIT.sub("_", name)
-    return fit if len(fit) <= _LONGEST_NAME else _digested(fit, tool_id)
-
-
-def _digested(name: str, tool_id: str) -> str:
-    digest = sha256(tool_id.encode()).hexdigest()[:_DIGEST]
-    return f"{name[: _LONGEST_NAME - _DIGEST - 1]}_{digest}"
+    def _objection(self, tool: Tool, arguments: Mapping[str, Any], user: User | None) -> str:
+        """Why a call must not be sent; empty if it may."""
+        now = self._catalog.tools.get(tool.id)
+        if now is None:
+            return "the tool is no longer in the catalog"
+        if why := forbidden(self.policy, now, user):
+            return why
+        connection = self._connections.get(tool.agent)
+        match connection:
+            case ServerConfig():
+                trouble = misfit(now.input_schema, arguments) or outside(
+                    connection.callsheet.roots, now.input_schema, arguments, folder=connection.cwd
+                )
+            case InProcess():
+                # LangChain checks, and converts, the arguments of its own tools.
+                trouble = "" if tool.name in connection.tools else "the agent's connection does not hold this tool"
+            case _:
+                trouble = _UNCONNECTED.format(tool.agent)
+        return trouble or next(filter(None, (guard(now, arguments) for guard in self._guards)), "")
 
 
 def _local(connection: object, tool: Tool) -> Any:
     return connection.tools[tool.name] if isinstance(connection, InProcess) else None
-
-
-def _bound_tool(name: str, tool: Tool, call: Callable[..., Any], acall: Callable[..., Any]) -> BoundTool:
-    return BoundTool(
-        name=name,
-        description=_description(tool),
-        args_schema=_object_schema(shown_schema(tool.input_schema)),
-        func=call,
-        coroutine=acall,
-        response_format="content_and_artifact",
-        handle_tool_error=True,
-        id=tool.id,
-        agent=tool.agent,
-        metadata={"callsheet_tool": tool.id, "annotations": tool.annotations},
-    )
-
-
-def _description(tool: Tool) -> str:
-    said = (tool.description, tool.title, f"{tool.name} of {tool.agent}")
-    return next(filter(None, (shown(text.strip()).strip() for text in said)), "a tool")
-
-
-def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as model providers demand it: an object with properties."""
-    properties = schema.get("properties")
-    if schema.get("type", "object") != "object" or not isinstance(properties, dict | None):
-        return {"type": "object", "properties": {}}
-    return {**schema, "type": "object", "properties": properties or {}}
-
-
-def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
-    artifact = {
-        "tool": tool.id,
-        "structured": outcome.structured,
-        "seconds": outcome.seconds,
-        "kind": outcome.kind,
-    }
-    if not outcome.error:
-        return outcome.text or "(no output)", artifact
-    if (failures := _FAILURES.get()) is not None:
-        failures.append(artifact)
-    raise ToolException(outcome.error)
-
-
-@contextmanager
-def _failures() -> Iterator[list[dict[str, Any]]]:
-    """Collects what ``ToolException`` cannot carry; the call runs in a copy of this context."""
-    failures: list[dict[str, Any]] = []
-    token = _FAILURES.set(failures)
-    try:
-        yield failures
-    finally:
-        _FAILURES.reset(token)
-
-
-def _with_artifact(answer: Any, failures: list[dict[str, Any]]) -> Any:
-    if failures and isinstance(answer, ToolMessage) and answer.artifact is None:
-        answer.artifact = failures[0]
-    return answer

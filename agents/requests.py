@@ -8,7 +8,8 @@ from typing import Any, TypeGuard
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
-from callsheet.agents.registry import NEED_TOOL, BoundTool
+from callsheet.agents.bound import BoundTool
+from callsheet.agents.names import NEED_TOOL
 
 DEFINITION: Mapping[str, Any] = {
     "type": "function",

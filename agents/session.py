@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from callsheet.agents.calls import Fault, Limits
-from callsheet.graphs.mcp import ServerConfig
+from callsheet.agents.calls import Effect, Fault
+from callsheet.agents.limits import Limits
+from callsheet.agents.listings import Listing
+from callsheet.graphs.mcp import ServerConfig, clean
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
 _START = "initialize"
+# What the client library says in the place of an answer that did not come, or that nobody can read.
+_NO_ANSWER = ("SSE stream",)
+_UNREADABLE = (
+    *("its answer is not", "Failed to parse", "Server returned an error response", "Unexpected content type"),
+    "server answered a request with 202",
+)
+_NOT_SENT = ("ConnectError", "ConnectTimeout")
 _SHORTEST_SECRET, _LONGEST, _GOODBYE, _MOST_PAGES = 6, 4_000, 4.0, 200
 
 
@@ -30,20 +39,33 @@ class Session:
     Args:
         server: With its variables unexpanded.
         environ: Where they are looked up.
-        limits: Bounds of time and size.
-        idle: Seconds without a call after which the session retires; None for never.
+        limits: Bounds of time and size, unless the server has its own.
+        changed: Called when the server says that its tools have changed.
+
+    Attributes:
+        server: As given.
+        limits: Those that hold.
+        fresh: Whether nothing was asked yet.
+        retired: Whether it takes no new calls.
+        idle: Whether it retires when nothing was asked for ``limits.idle`` seconds.
 
     Raises:
         CatalogError: A variable of the server is not set.
+        SettingsError: A limit of its own cannot work.
     """
 
     def __init__(
-        self, server: ServerConfig, environ: Mapping[str, str], limits: Limits, idle: float | None = None
+        self,
+        server: ServerConfig,
+        environ: Mapping[str, str],
+        limits: Limits,
+        changed: Callable[[], object] = lambda: None,
     ) -> None:
-        self.server, self.fresh, self.retired = server, True, False
+        self.server, self.fresh, self.retired, self.idle = server, True, False, False
+        self.limits = limits.changed(server.callsheet.limits)
         self._expanded = server.expanded(environ)
         self._secrets = _secrets(server, self._expanded, environ)
-        self._limits, self._idle = limits, idle
+        self._changed = changed
         self._stop, self._users = asyncio.Event(), 0
         self._timer: asyncio.TimerHandle | None = None
         self._child: ChildProcess | None = None
@@ -81,15 +103,25 @@ class Session:
             except Exception as error:  # whatever the client library raises becomes a Fault
                 raise await self._fault_of(error, method) from error
 
-    async def listing(self) -> tuple[list[Any], Client]:
-        """All pages of the server's tools, as it sent them, and the client that greeted it.
+    async def listing(self) -> Listing:
+        """What the server says of itself, with all pages of its tools as it sent them.
 
         Raises:
             Fault: There was no answer, or it was an error.
         """
         client = await asyncio.shield(self._client)
+        about, tools = client.server_info, await self._tools()
+        return Listing(
+            tools=tuple(clean(tools)),
+            name=(about.title or about.name) if about else "",
+            version=about.version if about else "",
+            description=getattr(about, "description", None) or "",
+            instructions=client.session.instructions or "",
+        )
+
+    async def _tools(self) -> list[Any]:
         tools: list[Any] = []
-        deadline, cursor, seen = anyio.current_time() + self._limits.list, None, set[str]()
+        deadline, cursor, seen = anyio.current_time() + self.limits.list, None, set[str]()
         while True:
             params: dict[str, str] = {} if cursor is None else {"cursor": cursor}
             page = await self.ask("tools/list", params, max(0.01, deadline - anyio.current_time()))
@@ -98,7 +130,7 @@ class Session:
             tools.extend(found)
             cursor = page.get("nextCursor")
             if not isinstance(cursor, str) or cursor in seen or len(seen) >= _MOST_PAGES:
-                return tools, client
+                return tools
             seen.add(cursor)
 
     def hidden(self, text: str) -> str:
@@ -154,11 +186,11 @@ class Session:
             self.fresh = False
             if self.retired:
                 self.retire()
-            elif not self._users and self._idle is not None:
-                self._timer = asyncio.get_running_loop().call_later(self._idle, self.retire)
+            elif not self._users and self.idle:
+                self._timer = asyncio.get_running_loop().call_later(self.limits.idle, self.retire)
 
     async def _own(self) -> None:
-        fault = Fault("start", "the session was closed before the server had started")
+        fault = Fault("start", "the session was closed before the server had started", effect="none")
         try:
             with self._scope:
                 fault = await self._live() or fault
@@ -172,9 +204,9 @@ class Session:
     async def _live(self) -> Fault | None:
         # In a thread: the first import of the client library takes a second and reads files.
         child_module, transport = await asyncio.to_thread(_client_library)
-        self._child = child = child_module.ChildProcess(self._limits, self._over)
-        with anyio.move_on_after(self._limits.start) as scope:
-            async with transport.connected(self._expanded, child) as client:
+        self._child = child = child_module.ChildProcess(self.limits, self._over)
+        with anyio.move_on_after(self.limits.start) as scope:
+            async with transport.connected(self._expanded, child, self._changed) as client:
                 scope.deadline = math.inf
                 child.responsive = True
                 self._client.set_result(client)
@@ -185,14 +217,14 @@ class Session:
         return None
 
     def _started_late(self) -> Fault:
-        return Fault("timeout", self._said(f"it did not start within {self._limits.start:g} s"), unsent=True)
+        return Fault("timeout", self._said(f"it did not start within {self.limits.start:g} s"), effect="none")
 
     async def _fault_of(self, error: BaseException, doing: str) -> Fault:
         """What an exception of the client library means."""
         from mcp import MCPError
 
         if isinstance(error, Fault):
-            return Fault(error.kind, self.hidden(str(error)), unsent=error.unsent)
+            return Fault(error.kind, self.hidden(str(error)), effect=error.effect)
         leaf = _leaf(error)
         child = self._child
         if child is not None and child.fault is not None:
@@ -200,14 +232,18 @@ class Session:
             return Fault(child.fault.kind, str(child.fault))
         if not isinstance(leaf, MCPError):
             return await self._broken(f"{type(leaf).__name__}: {leaf}"[:_LONGEST], doing)
-        if (child is not None and child.ended) or leaf.message == "Connection closed":
+        said = leaf.message
+        if (child is not None and child.ended) or said == "Connection closed" or said.startswith(_NO_ANSWER):
             return await self._broken("the connection was closed", doing)
-        if leaf.message == "Session terminated":
+        if said == "Session terminated":
             self.retire()
-            return Fault("crash", "the server has forgotten this session", unsent=True)
-        return Fault(
-            "protocol", self.hidden(f"the server answered {doing} with error {leaf.code}: {leaf.message}"[:_LONGEST])
-        )
+            return Fault("crash", "the server has forgotten this session", effect="none")
+        told = self.hidden(f"the server answered {doing} with error {leaf.code}: {said}"[:_LONGEST])
+        if doing == _START:
+            return Fault("protocol", f"{told} (unsupported protocol)", effect="none")
+        if said.startswith(_UNREADABLE):
+            return Fault("protocol", told + _doubt(doing))
+        return Fault("protocol", told, effect="reported")
 
     async def _broken(self, what: str, doing: str) -> Fault:
         self.retire()
@@ -216,8 +252,10 @@ class Session:
             status = self._child.status
             what = "the server closed its output" if status is None else f"the server ended with status {status}"
         if doing == _START:
-            return Fault("start", self._said(f"it did not start: {what}"), unsent=True)
-        return Fault("crash", self._said(f"{what} during {doing}{_doubt(doing)}"))
+            return Fault("start", self._said(f"it did not start: {what}"), effect="none")
+        effect: Effect = "none" if what.startswith(_NOT_SENT) else "unknown"
+        doubt = "" if effect == "none" else _doubt(doing)
+        return Fault("crash", self._said(f"{what} during {doing}{doubt}"), effect=effect)
 
     def _said(self, what: str) -> str:
         words = self._child.last_words if self._child is not None else ""

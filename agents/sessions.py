@@ -1,4 +1,4 @@
-"""MCP behind one door: persistent sessions, one per run and server, on a loop of their own.
+"""MCP behind one door: persistent sessions, one a run and server, on a loop of their own.
 
 A session must be left by the task that entered it, and callers run on several loops; so all
 sessions live on one background loop, each owned by one task there.
@@ -9,110 +9,184 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import threading
 import time
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from callsheet.agents.background import BackgroundLoop
-from callsheet.agents.calls import Fault, Kind, Limits, Outcome, failed, outcome_of
-from callsheet.agents.session import Session
-from callsheet.graphs.errors import CatalogError
+from callsheet.agents.calls import Fault, Outcome, failed, outcome_of
+from callsheet.agents.circuits import Circuits
+from callsheet.agents.kept import KeptResults
+from callsheet.agents.limits import Limits
+from callsheet.agents.listings import Listing
+from callsheet.agents.open_sessions import Listed, OpenSessions, any_live, end_all
+from callsheet.agents.reaper import REAPER
+from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.mcp import ServerConfig, clean
 
-__all__ = ["Limits", "Listing", "Outcome", "SessionPool"]
+__all__ = ["Limits", "Listing", "Outcome", "Permit", "SessionPool"]
 
+Permit = Callable[[], str]
+"""Asked when the server was listed, right before a call is sent: why it must not be; empty if it may."""
 _LOOP = BackgroundLoop("callsheet-mcp")
 _LAST_GOODBYE = 8.0
-_LIVE: set[Session] = set()
+_BETWEEN_WAVES = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """What a server says of itself.
-
-    Attributes:
-        tools: Entries of ``tools/list`` as the server sent them.
-        name: Its name for people.
-        version: Its version.
-        description: What it says that it is for.
-        instructions: What it tells a model that uses it.
-        error: Why it could not be listed, last lines of its standard error included; empty when it was.
-        kind: The sort of trouble.
-        seconds: How long start and listing took.
-    """
-
-    tools: tuple[Any, ...] = ()
-    name: str = ""
-    version: str = ""
-    description: str = ""
-    instructions: str = ""
-    error: str = ""
-    kind: Kind = ""
-    seconds: float = 0.0
+class _Order:
+    run_id: str
+    agent_id: str
+    server: ServerConfig
+    tool: str
+    args: Mapping[str, Any]
+    repeatable: bool
+    permit: Permit
 
 
 class SessionPool:
     """The sessions of a program; safe from any thread and any event loop.
 
     Args:
-        limits: Bounds of time and size of every exchange.
-        idle: Seconds without a call after which a session is closed.
+        limits: Bounds of every exchange.
         environ: Where ``${VAR}`` of a server is looked up; the process's own environment by default.
+        results: Where media and what is too long are kept.
     """
 
     def __init__(
-        self, *, limits: Limits | None = None, idle: float = 300.0, environ: Mapping[str, str] | None = None
+        self,
+        *,
+        limits: Limits | None = None,
+        environ: Mapping[str, str] | None = None,
+        results: KeptResults | None = None,
     ) -> None:
         self.limits = limits or Limits()
-        self._idle = idle
-        self._environ = os.environ if environ is None else environ
-        self._sessions: dict[tuple[str, str], Session] = {}
-        self._ending: set[Session] = set()
+        self.circuits = Circuits(self.limits)
+        self.results = results or KeptResults()
+        self._open = OpenSessions(self.limits, os.environ if environ is None else environ, self._listed)
+        self._watchers: list[Listed] = []
+        self._turns = asyncio.Semaphore(self.limits.calls)
+        self._server_turns: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(self.limits.server_calls)
+        )
+        self._held: Counter[str] = Counter()
+        self._paused: set[str] = set()
+        self._lock = threading.Lock()
+
+    def watch(self, watcher: Listed) -> None:
+        """Calls back with every answer that a server gives to ``tools/list`` in a run; it must return soon."""
+        self._watchers.append(watcher)
 
     async def list_tools(self, server: ServerConfig) -> Listing:
         """Starts a server, lists its tools and stops it; a failure is in the listing, not raised."""
         return await _LOOP.awaited(self._list(server))
 
-    def list_all(self, servers: Mapping[str, ServerConfig], *, at_once: int = 8) -> dict[str, Listing]:
-        """Lists several servers side by side and blocks until all have answered or failed.
-
-        Args:
-            servers: By agent id.
-            at_once: How many start at the same time; each has its own time limit.
-        """
-        return _LOOP.blocking(self._list_all(servers, at_once))
+    def list_all(self, servers: Mapping[str, ServerConfig]) -> dict[str, Listing]:
+        """Lists several servers side by side and blocks until all have answered or failed; each has its own limits."""
+        return _LOOP.blocking(self._list_all(servers))
 
     async def call(
-        self, run_id: str, agent_id: str, server: ServerConfig, tool: str, args: Mapping[str, Any]
+        self,
+        run_id: str,
+        agent_id: str,
+        server: ServerConfig,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        repeatable: bool = False,
+        permit: Permit = lambda: "",
     ) -> Outcome:
         """Calls a tool in the run's session with its server, which is started or replaced as needed.
+
+        Args:
+            run_id: Whose session it is.
+            agent_id: Name of the server.
+            server: How it is reached.
+            tool: The server's own name of the tool.
+            args: What it is called with.
+            repeatable: Whether calling it twice does no more than calling it once. Only then, or if it surely did not
+                run, a call whose connection broke is sent a second time, in a new session.
+            permit: Has the last word.
 
         Raises:
             CancelledError: The caller was cancelled; the session is closed then.
         """
-        return await _LOOP.awaited(self._call(run_id, agent_id, server, tool, args))
+        return await _LOOP.awaited(self._call(_Order(run_id, agent_id, server, tool, args, repeatable, permit)))
 
     def call_blocking(
-        self, run_id: str, agent_id: str, server: ServerConfig, tool: str, args: Mapping[str, Any]
+        self,
+        run_id: str,
+        agent_id: str,
+        server: ServerConfig,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        repeatable: bool = False,
+        permit: Permit = lambda: "",
     ) -> Outcome:
         """As ``call``, for callers without an event loop."""
-        return _LOOP.blocking(self._call(run_id, agent_id, server, tool, args))
+        return _LOOP.blocking(self._call(_Order(run_id, agent_id, server, tool, args, repeatable, permit)))
+
+    @asynccontextmanager
+    async def held(self, run_id: str) -> AsyncIterator[None]:
+        """While a part of a run is at work; a run that nobody holds any more for three seconds is closed.
+
+        A run ends by its own word (``close_run``), but one that is cancelled, or dies between two steps, gives none.
+        One that is interrupted to ask a person keeps its sessions until they have been idle for too long.
+        """
+        from langgraph.errors import GraphBubbleUp
+
+        with self._lock:
+            self._held[run_id] += 1
+            self._paused.discard(run_id)
+        wait: float | None = 0.0
+        try:
+            yield
+            wait = _BETWEEN_WAVES
+        except GraphBubbleUp:
+            wait = None
+            raise
+        finally:
+            self._let_go(run_id, wait)
 
     async def close_run(self, run_id: str) -> None:
         """Ends the sessions of one run and waits until their processes are gone."""
-        if self._sessions or self._ending:
-            await _LOOP.awaited(self._close(run_id))
+        if self._open.any:
+            await _LOOP.awaited(self._open.close(run_id))
 
     def close(self, run_id: str | None = None) -> None:
         """As ``close_run`` for callers without an event loop; without a run, ends all sessions."""
-        if self._sessions or self._ending:
-            _LOOP.blocking(self._close(run_id), _LAST_GOODBYE)
+        if self._open.any:
+            _LOOP.blocking(self._open.close(run_id), _LAST_GOODBYE)
 
-    async def _list_all(self, servers: Mapping[str, ServerConfig], at_once: int) -> dict[str, Listing]:
-        gate = asyncio.Semaphore(at_once)
+    def _listed(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
+        for watcher in self._watchers:
+            watcher(agent_id, server, listing)
+
+    def _let_go(self, run_id: str, wait: float | None) -> None:
+        with self._lock:
+            self._held[run_id] -= 1
+            if not self._held[run_id]:
+                del self._held[run_id]
+            if wait is None:
+                self._paused.add(run_id)
+        if wait is not None and self._open.any:
+            _LOOP.submit(self._close_unheld(run_id, wait))
+
+    async def _close_unheld(self, run_id: str, wait: float) -> None:
+        await asyncio.sleep(wait)
+        with self._lock:
+            in_use = wait and (run_id in self._held or run_id in self._paused)
+        if not in_use:
+            await self._open.close(run_id)
+
+    async def _list_all(self, servers: Mapping[str, ServerConfig]) -> dict[str, Listing]:
+        gate = asyncio.Semaphore(self.limits.starts)
 
         async def one(server: ServerConfig) -> Listing:
             async with gate:
@@ -121,103 +195,69 @@ class SessionPool:
         try:
             listings = await asyncio.gather(*map(one, servers.values()))
         finally:
-            await self._gone()
+            await self._open.gone()
         return dict(zip(servers, listings, strict=True))
 
     async def _list(self, server: ServerConfig) -> Listing:
         began = time.monotonic()
         try:
-            session = self._opened(server)
-        except CatalogError as error:
+            session = self._open.alone(server)
+        except CallsheetError as error:
             return Listing(error=str(error), kind="start")
         try:
-            tools, client = await session.listing()
-            about = client.server_info
-            listing = Listing(
-                tools=tuple(clean(tools)),
-                name=(about.title or about.name) if about else "",
-                version=about.version if about else "",
-                description=getattr(about, "description", None) or "",
-                instructions=client.session.instructions or "",
-            )
+            listing = await session.listing()
         except Fault as fault:
             listing = Listing(error=str(fault), kind=fault.kind)
         finally:
-            self._end(session)
+            self._open.end(session)
         return replace(listing, seconds=time.monotonic() - began)
 
-    async def _call(
-        self, run_id: str, agent_id: str, server: ServerConfig, tool: str, args: Mapping[str, Any]
-    ) -> Outcome:
-        began = time.monotonic()
+    async def _call(self, order: _Order) -> Outcome:
+        began, agent_id = time.monotonic(), order.agent_id
         try:
-            params = {"name": tool, "arguments": clean(dict(args))}
-            session, result = await self._ask((run_id, agent_id), server, params)
-            outcome = outcome_of(agent_id, tool, result, self.limits)
-            outcome = replace(outcome, error=session.hidden(outcome.error))
-        except Fault as fault:
-            outcome = failed(agent_id, tool, fault.kind, str(fault))
-        except CatalogError as error:
-            outcome = failed(agent_id, tool, "start", str(error))
+            order = replace(order, args=clean(dict(order.args)))
+        except CallsheetError as error:
+            return failed(agent_id, order.tool, "refused", f"the arguments are {error}")
+        async with self._server_turns[agent_id], self._turns:
+            if why := self.circuits.barred(agent_id):
+                return failed(agent_id, order.tool, "refused", why)
+            try:
+                outcome, again = await self._asked(order)
+                if again:
+                    outcome, _ = await self._asked(order)
+            except BaseException:
+                self.circuits.given_up(agent_id)
+                raise
+            self.circuits.told(agent_id, outcome)
         return replace(outcome, seconds=time.monotonic() - began)
 
-    async def _ask(
-        self, key: tuple[str, str], server: ServerConfig, params: Mapping[str, Any]
-    ) -> tuple[Session, dict[str, Any]]:
-        session = self._session(key, server)
-        fresh = session.fresh
+    async def _asked(self, order: _Order) -> tuple[Outcome, bool]:
+        """What became of a call, and whether it may be sent once more."""
+        sent = False
         try:
-            return session, await session.ask("tools/call", params, self.limits.call)
+            session = await self._open.ready((order.run_id, order.agent_id), order.server)
+            if why := order.permit():
+                return failed(order.agent_id, order.tool, "refused", why), False
+            limits = session.limits.changed(order.server.callsheet.tools.get(order.tool, {}))
+            sent = True
+            params = {"name": order.tool, "arguments": order.args}
+            result = await session.ask("tools/call", params, limits.call)
         except Fault as fault:
-            if fresh or not fault.unsent:
-                raise
-        # A restarted HTTP server refuses a session of its former life before it runs anything.
-        session = self._session(key, server)
-        return session, await session.ask("tools/call", params, self.limits.call)
-
-    def _session(self, key: tuple[str, str], server: ServerConfig) -> Session:
-        found = self._sessions.get(key)
-        if found is not None and not found.retired and found.server == server:
-            return found
-        if found is not None:
-            found.retire()
-            self._ending.add(found)
-        self._ending = {session for session in self._ending if not session.gone}
-        self._sessions = {known: session for known, session in self._sessions.items() if not session.gone}
-        self._sessions[key] = self._opened(server, self._idle)
-        return self._sessions[key]
-
-    def _opened(self, server: ServerConfig, idle: float | None = None) -> Session:
-        session = Session(server, self._environ, self.limits, idle)
-        _LIVE.add(session)
-        session.when_gone(_LIVE.discard)
-        return session
-
-    def _end(self, session: Session) -> None:
-        self._ending.add(session)
-        session.end()
-
-    async def _close(self, run_id: str | None) -> None:
-        for key in [key for key in self._sessions if run_id in (None, key[0])]:
-            self._end(self._sessions.pop(key))
-        await self._gone()
-
-    async def _gone(self) -> None:
-        ending = list(self._ending)
-        await asyncio.gather(*(session.ended() for session in ending))
-        self._ending.difference_update(ending)
+            effect = fault.effect if sent else "none"
+            outcome = failed(order.agent_id, order.tool, fault.kind, str(fault), effect)
+            # A server that crashed, or a restarted one that has forgotten the session.
+            return outcome, fault.kind == "crash" and (effect == "none" or order.repeatable)
+        except CallsheetError as error:
+            return failed(order.agent_id, order.tool, "start", str(error)), False
+        keep = self.results.of(order.run_id, order.agent_id, order.tool)
+        outcome = outcome_of(order.agent_id, order.tool, result, limits, keep)
+        return replace(outcome, error=session.hidden(outcome.error)), False
 
 
 @atexit.register
 def _close_all() -> None:
     """No server outlives this process; those that will not go are killed by their sessions."""
-    if _LOOP.started and _LIVE:
+    if _LOOP.started and any_live():
         with suppress(TimeoutError, CancelledError):
-            _LOOP.blocking(_end_all(), _LAST_GOODBYE)
-
-
-async def _end_all() -> None:
-    live = list(_LIVE)
-    for session in live:
-        session.end()
-    await asyncio.gather(*(session.ended() for session in live))
+            _LOOP.blocking(end_all(), _LAST_GOODBYE)
+    REAPER.close()

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
-from collections.abc import AsyncIterator, Mapping
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, cast
 
 import anyio
+import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream
-from mcp import Client
+from mcp import Client, MCPError
+from mcp.client.session import IncomingMessage
 from mcp.client.sse import sse_client
 from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.message import SessionMessage
-from mcp.types import Implementation, JSONRPCRequest, JSONRPCResponse
+from mcp.types import Implementation, JSONRPCRequest, JSONRPCResponse, ToolListChangedNotification
 
 from callsheet.agents.calls import Fault
 from callsheet.agents.child import ChildProcess
+from callsheet.agents.reaper import MARK, REAPER
+from callsheet.agents.reaper_process import end_marked
 from callsheet.graphs.mcp import ServerConfig
 
 # Faults of a server become outcomes; without a handler their tracebacks would also reach the terminal.
@@ -37,13 +44,21 @@ _MENDED: Mapping[str, dict[str, Any]] = {
 
 
 @asynccontextmanager
-async def connected(server: ServerConfig, child: ChildProcess) -> AsyncIterator[Client]:
+async def connected(
+    server: ServerConfig, child: ChildProcess, changed: Callable[[], object] = lambda: None
+) -> AsyncIterator[Client]:
     """A client that has greeted the server; leaving it ends the connection and any process.
 
     Args:
         server: With its variables filled in.
-        child: Takes the process of a stdio server; unused for the others.
+        child: Takes the process of a stdio server; for the others it knows the limits, and notes what went beyond.
+        changed: Called when the server says that its tools have changed.
     """
+
+    async def heard(message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            changed()
+
     wire: AbstractAsyncContextManager[Any]
     match server.transport:
         case "stdio":
@@ -51,21 +66,62 @@ async def connected(server: ServerConfig, child: ChildProcess) -> AsyncIterator[
         case "sse":
             wire = sse_client(server.url or "", headers=dict(server.headers))
         case "http":
-            wire = _http(server)
+            wire = _http(server, child)
     info = Implementation(name="callsheet", version="0.1.0")
     mode = "legacy" if server.transport == "sse" else "auto"
-    async with Client(_keeping_raw(wire), mode=mode, cache=None, client_info=info) as client:
+    async with (
+        Client(_keeping_raw(wire), mode=mode, cache=None, client_info=info, message_handler=heard) as client,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(_listen, client)
         yield client
+        group.cancel_scope.cancel()
+
+
+async def _listen(client: Client) -> None:
+    """Asks a server of the newer protocol to say when its tools change; an older one says so unasked."""
+    try:
+        async with client.listen(tools_list_changed=True) as changes:
+            async for _ in changes:
+                pass  # ``heard`` has it already
+    except (ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
+        return
 
 
 @asynccontextmanager
-async def _http(server: ServerConfig) -> AsyncIterator[Any]:
-    url = server.url or ""
-    async with (
-        create_mcp_http_client(headers=dict(server.headers)) as http,
-        streamable_http_client(url, http_client=http) as streams,
-    ):
-        yield streams
+async def _http(server: ServerConfig, child: ChildProcess) -> AsyncIterator[Any]:
+    most = child.limits.message
+
+    async def capped_body(response: httpx2.Response) -> None:
+        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            response.stream = _CappedBody(response, child)
+
+    # A compressed body could grow without bound after it was counted.
+    async with create_mcp_http_client(headers={**server.headers, "accept-encoding": "identity"}) as http:
+        http.event_hooks = {"response": [capped_body]}
+        async with streamable_http_client(server.url or "", http_client=http, max_sse_event_size=most) as streams:
+            yield streams
+
+
+class _CappedBody(httpx2.AsyncByteStream):
+    """A response's body that ends the session when it is longer than a message may be."""
+
+    def __init__(self, response: httpx2.Response, child: ChildProcess) -> None:
+        self._inner, self._child = cast("httpx2.AsyncByteStream", response.stream), child
+        self._compressed = response.headers.get("content-encoding", "identity") != "identity"
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size, most = 0, self._child.limits.message
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > most or self._compressed:
+                what = "a compressed message unasked" if self._compressed else f"a message of more than {most:,} bytes"
+                self._child.fault = Fault("too_large", f"it sent {what}")
+                raise self._child.fault
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 @asynccontextmanager
@@ -83,9 +139,10 @@ async def _process(server: ServerConfig, child: ChildProcess) -> AsyncIterator[A
 
 
 async def _spawned(server: ServerConfig, child: ChildProcess) -> None:
-    environment = get_default_environment() | server.env
+    # In a thread: this, the look-up and the spawn touch the disk.
+    child.mark = "" if os.name == "nt" else await asyncio.to_thread(REAPER.mark)
+    environment = get_default_environment() | server.env | {MARK: child.mark}
     command = server.command or ""
-    # In a thread: the look-up and the spawn touch the disk.
     program = await asyncio.to_thread(shutil.which, command, path=environment.get("PATH"))
     if program is None:
         raise Fault("start", f"the command {command!r} was not found: install it or correct the path")
@@ -101,6 +158,9 @@ async def _spawned(server: ServerConfig, child: ChildProcess) -> None:
         )
     except (OSError, ValueError) as error:
         raise Fault("start", f"the command {command!r} cannot be run: {error}") from error
+    except asyncio.CancelledError:
+        end_marked(child.mark, signal.SIGKILL)
+        raise
 
 
 async def _write(outgoing: MemoryObjectReceiveStream[SessionMessage], child: ChildProcess) -> None:

@@ -24,12 +24,13 @@ from langchain_core.runnables import Runnable
 from langgraph.types import Command
 
 from callsheet.agents.answer import report
+from callsheet.agents.bound import BoundTool
 from callsheet.agents.brief import Brief
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models import ModelError, answered
+from callsheet.agents.names import NEED_TOOL
 from callsheet.agents.plan import Call, Status, StepResult
 from callsheet.agents.prompts import REMINDER, WORKER
-from callsheet.agents.registry import NEED_TOOL, BoundTool
 from callsheet.agents.requests import DEFINITION, ToolRequests, answer_request, equipped
 
 _JSON = re.compile(r"\{.*\}", re.DOTALL)

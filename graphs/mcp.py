@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog import Agent, Dependency, Tool
 from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.terms import Terms
 
 DEEPEST = 100
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -54,6 +55,7 @@ class ServerConfig(BaseModel):
         url: Address of an HTTP server.
         headers: HTTP headers that are sent to it.
         transport: How it is spoken to.
+        callsheet: What the user says of it: trust, limits, roots.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -65,6 +67,7 @@ class ServerConfig(BaseModel):
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     transport: Literal["stdio", "http", "sse"] = "stdio"
+    callsheet: Terms = Field(default_factory=Terms)
 
     def expanded(self, environ: Mapping[str, str]) -> ServerConfig:
         """The same with every variable replaced.
@@ -127,10 +130,14 @@ def _server(name: str, entry: object, where: str) -> ServerConfig:
     if declared is not None and (not isinstance(declared, str) or declared not in _TRANSPORTS):
         raise CatalogError(f"{where}: server {name!r} has the unknown transport {declared!r}: use stdio, http or sse")
     transport = _TRANSPORTS[declared] if declared else ("http" if url else "stdio")
+    if not isinstance(terms := fields.get("callsheet", {}), dict):
+        raise CatalogError(f"{where}: server {name!r}: 'callsheet' must be an object, such as {{'trusted': true}}")
     if (transport == "stdio") == bool(url):
         raise CatalogError(f"{where}: server {name!r} says {declared!r} but gives {'a url' if url else 'a command'}")
     try:
-        return ServerConfig(**{**fields, "url": url, "transport": transport})
+        return ServerConfig(**{**fields, "url": url, "transport": transport, "callsheet": Terms(**terms)})
+    except CatalogError as error:
+        raise CatalogError(f"{where}: server {name!r}, callsheet: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))

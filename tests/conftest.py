@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,6 +67,13 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("no ../shared beside this checkout: the public data sets are not here")
     return SHARED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where tests keep indexes, pins and results: nothing of the user's is read or touched."""
+    os.environ["CALLSHEET_HOME"] = str(folder := tmp_path_factory.mktemp("home"))
+    return folder
 
 
 @pytest.fixture(scope="session")

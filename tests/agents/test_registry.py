@@ -13,9 +13,11 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from callsheet.agents.bound import BoundTool
 from callsheet.agents.calls import Limits
 from callsheet.agents.local import InProcess
-from callsheet.agents.registry import BoundTool, ToolRegistry, model_names
+from callsheet.agents.names import model_names
+from callsheet.agents.registry import ToolRegistry
 from callsheet.agents.sources import load_servers
 from callsheet.graphs.catalog import Agent, Catalog, Tool
 from callsheet.graphs.errors import UnknownNameError

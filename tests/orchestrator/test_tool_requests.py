@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from callsheet import Settings, create_supervisor
-from callsheet.agents.registry import model_names
+from callsheet.agents.names import model_names
 from callsheet.graphs import Tool
 
 RATE = "look up the rate of USD"

@@ -1,0 +1,138 @@
+"""A tool of the catalog as an object that a model can be given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import StructuredTool, ToolException
+
+from callsheet.agents.calls import Outcome
+from callsheet.graphs.catalog import Tool
+from callsheet.graphs.text import shown, shown_schema
+
+_FAILURES: ContextVar[list[dict[str, Any]] | None] = ContextVar("callsheet_failures", default=None)
+
+
+class BoundTool(StructuredTool):
+    """A tool of the catalog as a LangChain tool that calls its own agent.
+
+    A success is content with an artifact; a failure is a ``ToolMessage`` with ``status="error"``
+    whose text names agent and tool. The artifact of both is ``{"tool", "structured", "media", "seconds",
+    "kind", "effect"}``: the last two say the sort of trouble, and whether the tool ran (``Outcome``).
+
+    Attributes:
+        id: The tool's id in the catalog.
+        agent: Id of its owner.
+        repeatable: Whether calling it twice does no more than calling it once, by a word that the user trusts.
+    """
+
+    id: str
+    agent: str
+    repeatable: bool = False
+
+    # Positional-only and without named parameters, for a tool may have arguments named self or config.
+    def _run(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.func(*args, **kwargs) if self.func else None
+
+    async def _arun(self, /, *args: Any, **kwargs: Any) -> Any:
+        return await self.coroutine(*args, **kwargs) if self.coroutine else None
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """As LangChain's own, but a failure keeps its artifact."""
+        with _failures() as failures:
+            return _with_artifact(super().run(*args, **kwargs), failures)
+
+    async def arun(self, *args: Any, **kwargs: Any) -> Any:
+        """As LangChain's own, but a failure keeps its artifact."""
+        with _failures() as failures:
+            return _with_artifact(await super().arun(*args, **kwargs), failures)
+
+
+def bound_tool(
+    name: str,
+    tool: Tool,
+    call: Callable[[dict[str, Any]], Outcome],
+    acall: Callable[[dict[str, Any]], Awaitable[Outcome]],
+    *,
+    repeatable: bool = False,
+) -> BoundTool:
+    """A tool under the name that a model sees.
+
+    Args:
+        name: That name.
+        tool: The tool.
+        call: Calls it with these arguments.
+        acall: The same, asynchronously.
+        repeatable: As in ``BoundTool``.
+    """
+
+    def run(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return _delivered(tool, call(arguments))
+
+    async def arun(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return _delivered(tool, await acall(arguments))
+
+    return BoundTool(
+        name=name,
+        description=_description(tool),
+        args_schema=_object_schema(shown_schema(tool.input_schema)),
+        func=run,
+        coroutine=arun,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+        id=tool.id,
+        agent=tool.agent,
+        repeatable=repeatable,
+        metadata={"callsheet_tool": tool.id, "annotations": tool.annotations},
+    )
+
+
+def _description(tool: Tool) -> str:
+    said = (tool.description, tool.title, f"{tool.name} of {tool.agent}")
+    return next(filter(None, (shown(text.strip()).strip() for text in said)), "a tool")
+
+
+def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema as model providers demand it: an object with properties."""
+    properties = schema.get("properties")
+    if schema.get("type", "object") != "object" or not isinstance(properties, dict | None):
+        return {"type": "object", "properties": {}}
+    return {**schema, "type": "object", "properties": properties or {}}
+
+
+def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
+    artifact = {
+        "tool": tool.id,
+        "structured": outcome.structured,
+        "media": [asdict(kept) for kept in outcome.media],
+        "seconds": outcome.seconds,
+        "kind": outcome.kind,
+        "effect": outcome.effect,
+    }
+    if not outcome.error:
+        return outcome.text or "(no output)", artifact
+    if (failures := _FAILURES.get()) is not None:
+        failures.append(artifact)
+    raise ToolException(outcome.error)
+
+
+@contextmanager
+def _failures() -> Iterator[list[dict[str, Any]]]:
+    """Collects what ``ToolException`` cannot carry; the call runs in a copy of this context."""
+    failures: list[dict[str, Any]] = []
+    token = _FAILURES.set(failures)
+    try:
+        yield failures
+    finally:
+        _FAILURES.reset(token)
+
+
+def _with_artifact(answer: Any, failures: list[dict[str, Any]]) -> Any:
+    if failures and isinstance(answer, ToolMessage) and answer.artifact is None:
+        answer.artifact = failures[0]
+    return answer

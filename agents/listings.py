@@ -1,0 +1,134 @@
+"""What servers say of themselves, and what they said last, for when they are down."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from callsheet.agents.calls import Kind
+from callsheet.graphs.mcp import ServerConfig, clean
+from callsheet.graphs.storage import replace_text
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a server says of itself.
+
+    Attributes:
+        tools: Entries of ``tools/list`` as the server sent them.
+        name: Its name for people.
+        version: Its version.
+        description: What it says that it is for.
+        instructions: What it tells a model that uses it.
+        error: Why it could not be listed, last lines of its standard error included; empty when it was.
+        kind: The sort of trouble.
+        seconds: How long start and listing took.
+    """
+
+    tools: tuple[Any, ...] = ()
+    name: str = ""
+    version: str = ""
+    description: str = ""
+    instructions: str = ""
+    error: str = ""
+    kind: Kind = ""
+    seconds: float = 0.0
+
+
+_KEPT = tuple(field.name for field in fields(Listing) if field.name not in ("error", "kind", "seconds"))
+
+
+@dataclass(frozen=True, slots=True)
+class LastKnown:
+    """What a server said when it last answered.
+
+    Attributes:
+        listing: That.
+        when: When it was, in UTC, ISO 8601 to the second.
+    """
+
+    listing: Listing
+    when: str
+
+
+class LastListings:
+    """The last answer of every server, one file each, which only a newer answer replaces.
+
+    Args:
+        folder: ``listings`` in ``CALLSHEET_HOME``, else in the user's cache, by default.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or cache_folder() / "listings"
+
+    def keep(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
+        """Keeps an answer; a reader meets the old one or the new one, whole.
+
+        Raises:
+            OSError: The folder cannot be written to.
+        """
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        said = {name: value for name, value in asdict(listing).items() if name in _KEPT}
+        self._folder.mkdir(parents=True, exist_ok=True)
+        replace_text(self._file(agent_id, server), json.dumps({"when": now, "agent": agent_id, **said}))
+
+    def last(self, agent_id: str, server: ServerConfig) -> LastKnown | None:
+        """The last answer of a server, if it is known and can be read."""
+        try:
+            kept = json.loads(self._file(agent_id, server).read_text(encoding="utf-8"))
+            found = clean({name: kept[name] for name in _KEPT})
+            return LastKnown(Listing(**{**found, "tools": tuple(found["tools"])}), str(kept["when"]))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def _file(self, agent_id: str, server: ServerConfig) -> Path:
+        """One for each server as it is reached, so that a new command does not inherit what another one said."""
+        reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url]
+        return self._folder / f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What is new between two answers, by names of tools."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self.added or self.changed or self.removed)
+
+
+def difference(before: Listing | None, after: Listing) -> Difference:
+    """What a server changed since its last answer."""
+    old, new = by_name(before.tools if before else ()), by_name(after.tools)
+    return Difference(
+        tuple(name for name in new if name not in old),
+        tuple(name for name, entry in new.items() if name in old and old[name] != entry),
+        tuple(name for name in old if name not in new),
+    )
+
+
+def by_name(tools: tuple[Any, ...]) -> Mapping[str, Any]:
+    """The entries that have a name, of two with the same one the first."""
+    found: dict[str, Any] = {}
+    for entry in tools:
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            found.setdefault(entry["name"], entry)
+    return found
+
+
+def cache_folder() -> Path:
+    """Where what can be had again is kept: ``CALLSHEET_HOME``, else the user's cache."""
+    if home := os.environ.get("CALLSHEET_HOME"):
+        return Path(home).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("callsheet")

@@ -1,0 +1,28 @@
+"""What a user says of one MCP server, beside how it is reached."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from callsheet.graphs.catalog import Record, Tool
+
+
+class Terms(Record):
+    """The object under ``callsheet`` of a server's entry in an ``mcp.json``; other programs pass it over.
+
+    Attributes:
+        trusted: Whether the server's hints about its tools (``readOnlyHint``, ``idempotentHint``) are believed.
+        limits: Limits of its own, by their names (``call``, ``output`` ...).
+        tools: The same for single tools, by the tools' names.
+        roots: Folders that its path-like arguments must stay in; anywhere where there are none.
+    """
+
+    trusted: bool = False
+    limits: dict[str, float] = Field(default_factory=dict)
+    tools: dict[str, dict[str, float]] = Field(default_factory=dict)
+    roots: tuple[str, ...] = ()
+
+    def repeatable(self, tool: Tool) -> bool:
+        """Whether calling the tool twice does no more than calling it once, by a word that the user trusts."""
+        hints = tool.annotations
+        return self.trusted and (hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True)
