@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
@@ -14,7 +15,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from callsheet.agents import BoundTool, ToolRegistry
-from callsheet.graphs import CatalogSource, SettingsError, load
+from callsheet.graphs import CatalogSource, Policy, SettingsError, load
+from callsheet.orchestrator.caller import caller
 from callsheet.retrievers import AgentGraphRetriever
 
 
@@ -46,9 +48,12 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         most: How many tools are kept in all; once they are reached, no more are added.
         retriever: What picks; by default one over the same catalog.
         registry: What makes tools callable; by default one over the same catalog.
+        yes: Agrees to start the commands that an ``mcp.json`` names; see ``callsheet.graphs.load``.
+        policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
 
     Raises:
         CatalogError: The catalog cannot be read.
+        TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
         SettingsError: ``most`` is less than ``tools``.
     """
 
@@ -63,13 +68,15 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         most: int = 60,
         retriever: AgentGraphRetriever | None = None,
         registry: ToolRegistry | None = None,
+        yes: bool = False,
+        policy: Policy | str | Path | None = None,
     ) -> None:
         super().__init__()
         if most < tools:
             raise SettingsError(f"most ({most}) must be at least tools ({tools})")
-        loaded = load(*([source] if isinstance(source, CatalogSource) else source))
+        loaded = load(*([source] if isinstance(source, CatalogSource) else source), yes=yes, policy=policy)
         self._retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
-        self._registry = registry or ToolRegistry(loaded.catalog, loaded.connections)
+        self._registry = registry or ToolRegistry.from_catalog(loaded)
         self._reach = {"agents": agents, "tools": tools}
         self._most = most
         self._own: set[str] = set()
@@ -84,7 +91,7 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         if request is None or request.id == state.get("callsheet_asked"):
             return None
         held = state.get("callsheet_tools", [])
-        selection = self._retriever.select(request.text, **self._reach)
+        selection = self._retriever.within(caller()).select(request.text, **self._reach)
         fitting = selection.tools if selection.verdict == "found" else ()
         new = [tool.id for tool in fitting if tool.id not in held]
         return {"callsheet_tools": [*held, *new][: self._most], "callsheet_asked": request.id}
@@ -136,8 +143,9 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
     def _held(self, state: Any) -> dict[str, BoundTool]:
         """One by one, so that a tool that comes later never changes the name of one that is there."""
         held: dict[str, BoundTool] = {}
-        for tool in state.get("callsheet_tools", []):
-            held |= self._registry.bind([tool], state.get("callsheet_run", ""), beside=[*self._own, *held])
+        run, user = state.get("callsheet_run", ""), caller()
+        for tool in self._registry.permitted(state.get("callsheet_tools", []), user):
+            held |= self._registry.bind([tool], run, beside=[*self._own, *held], user=user)
         return held
 
 

@@ -35,6 +35,7 @@ from callsheet.agents import (
     synthesize,
 )
 from callsheet.graphs import CallsheetError
+from callsheet.orchestrator.caller import caller
 from callsheet.orchestrator.settings import Settings
 from callsheet.orchestrator.state import ChatInput, State, StepState
 from callsheet.retrievers import AgentGraphRetriever, explain_tool
@@ -85,6 +86,10 @@ class Nodes:
     defaults: Settings
     models: Mapping[str, BaseChatModel]
     prompts: Prompts
+
+    def seen(self) -> AgentGraphRetriever:
+        """The retriever over what the user of the current run may see."""
+        return self.retriever.within(caller())
 
     def settings(self) -> Settings:
         """What holds in the current run."""
@@ -168,7 +173,7 @@ class Nodes:
         """Picks agents and tools for the step; those that failed at it before are left out."""
         settings, step = self.settings(), Step(**state["step"])
         try:
-            selection = self.retriever.select(
+            selection = self.seen().select(
                 step.text, agents=settings.agents, tools=settings.tools, without=tuple(state["tried"])
             )
         except Exception as error:  # noqa: BLE001 an embedder raises errors of its own; the step's result names them
@@ -201,16 +206,18 @@ class Nodes:
             return {**before, "exhausted": True}
         agents = tuple(agent["id"] for agent in picked["agents"])
         tools = tuple(dict.fromkeys(tool["id"] for agent in picked["agents"] for tool in agent["tools"]))
-        done = await self._carried_out(step, state, tools, worker)
+        permitted = self.registry.permitted(tools, caller())
+        if tools and not permitted:
+            why = f"none of the tools that were picked for it may be called any more: {', '.join(tools)}"
+            return _result(step, status="failed", error=why, agents=agents, attempts=state["attempts"])
+        done = await self._carried_out(step, state, permitted, worker)
         known = {"agents": agents, "attempts": state["attempts"]}
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
 
-    async def _carried_out(
-        self, step: Step, state: StepState, tools: tuple[str, ...], worker: Worker
-    ) -> StepResult:
+    async def _carried_out(self, step: Step, state: StepState, tools: Sequence[str], worker: Worker) -> StepResult:
         scores = {tool["id"]: tool["score"] for agent in state["selection"]["agents"] for tool in agent["tools"]}
         ranked = sorted(tools, key=lambda tool: -scores[tool])
-        bound = self.registry.bind(ranked, state["run"])
+        bound = self.registry.bind(ranked, state["run"], user=caller())
         names = {bound_tool.id: name for name, bound_tool in bound.items()}
         offers = tuple(
             Offer(name=name, tool=tool.id, score=scores[tool.id], sources=self._sources(tool.id, names))
@@ -234,23 +241,23 @@ class Nodes:
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """How the worker of a step gets tools that it lacks: by another selection, with what it has left out."""
-        settings, write = self.settings(), get_stream_writer()
+        settings, write, user, seen = self.settings(), get_stream_writer(), caller(), self.seen()
 
         async def find(what: str, has: Collection[str]) -> Sequence[str]:
             reach: dict[str, Any] = {"agents": settings.agents, "without": tuple(state["tried"])}
-            added = await asyncio.to_thread(self.retriever.more, what, has, **reach)
+            added = await asyncio.to_thread(seen.more, what, has, **reach)
             write({"event": "added", "step_id": step.id, "what": what, "tools": list(added)})
             return added
 
         def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
-            return self.registry.bind(ids, state["run"], beside=taken)
+            return self.registry.bind(ids, state["run"], beside=taken, user=user)
 
         return ToolRequests(find=find, bind=bind, most=settings.tool_requests)
 
     def _sources(self, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         """Which offered tools give a value for which parameter, by the catalog's dependencies."""
         sources: dict[str, tuple[str, ...]] = {}
-        for edge in self.retriever.catalog.tool(tool).depends_on:
+        for edge in self.registry.catalog.tool(tool).depends_on:
             if edge.tool in names:
                 key = edge.parameter or ""
                 sources[key] = (*sources.get(key, ()), names[edge.tool])

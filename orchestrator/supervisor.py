@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 
 from callsheet.agents import Prompts, ToolRegistry, worker
-from callsheet.graphs import CatalogSource, load
+from callsheet.graphs import CatalogSource, Policy, SettingsError, load
+from callsheet.orchestrator.caller import caller
 from callsheet.orchestrator.nodes import Nodes, both_ways
 from callsheet.orchestrator.settings import Settings
 from callsheet.orchestrator.state import (
@@ -37,6 +39,8 @@ def create_supervisor(
     registry: ToolRegistry | None = None,
     settings: Settings | None = None,
     prompts: Prompts | None = None,
+    yes: bool = False,
+    policy: Policy | str | Path | None = None,
 ) -> StateGraph[State, Settings, ChatInput, ChatOutput]:
     """A workflow that plans a request, finds agents and tools for each step, and lets workers do the steps.
 
@@ -50,6 +54,8 @@ def create_supervisor(
         registry: What makes tools callable; by default one over the same catalog.
         settings: What holds unless a run's ``context`` says otherwise.
         prompts: System prompts in place of ours.
+        yes: Agrees to start the commands that an ``mcp.json`` names; see ``callsheet.graphs.load``.
+        policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
 
     Returns:
         An uncompiled ``StateGraph``: ``compile(checkpointer=...)`` is the caller's. It takes ``messages`` and gives
@@ -57,12 +63,17 @@ def create_supervisor(
 
     Raises:
         CatalogError: The catalog cannot be read.
+        TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
+        SettingsError: The policy cannot be read, or retriever or registry have another one.
     """
-    loaded = load(*([source] if isinstance(source, CatalogSource) else source))
+    loaded = load(*([source] if isinstance(source, CatalogSource) else source), yes=yes, policy=policy)
     given = {"model": model, "planner_model": planner_model, "worker_model": worker_model, "answer_model": answer_model}
+    for part in (retriever, registry):
+        if part is not None and part.policy != loaded.policy:
+            raise SettingsError(f"the {type(part).__name__} has another policy than the supervisor: give it the same")
     nodes = Nodes(
         retriever=retriever or AgentGraphRetriever.from_catalog(loaded),
-        registry=registry or ToolRegistry(loaded.catalog, loaded.connections),
+        registry=registry or ToolRegistry.from_catalog(loaded),
         defaults=(settings or Settings()).model_copy(
             update={role: name for role, name in given.items() if isinstance(name, str)}
         ),
@@ -94,7 +105,7 @@ def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[Retriever
     """The retriever alone as a workflow: ``query`` in, ``selection`` with its trace out."""
 
     def retrieve(state: Query) -> Picked:
-        return {"selection": retriever.select(state["query"]).to_dict(trace=True)}
+        return {"selection": retriever.within(caller()).select(state["query"]).to_dict(trace=True)}
 
     app = StateGraph(RetrieverState, context_schema=Settings, input_schema=Query, output_schema=Picked)
     app.add_node("retrieve", retrieve)

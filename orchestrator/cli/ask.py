@@ -62,7 +62,7 @@ def ask(
     if model:
         chat_model(model)
     settings = Settings(model=model, agents=agents, tools=tools)
-    registry = ToolRegistry(loaded.catalog, loaded.connections)
+    registry = ToolRegistry.from_catalog(loaded)
     workflow = create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings)
     app = workflow.compile(name="supervisor")
     if as_json:

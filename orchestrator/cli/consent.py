@@ -2,63 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
-from platformdirs import user_data_path
 
-from callsheet.graphs.errors import SettingsError
+from callsheet.graphs.consent import Agreements, starts_of
+from callsheet.graphs.errors import TrustError
 from callsheet.graphs.loading import servers_in
-from callsheet.graphs.text import escaped
+from callsheet.graphs.storage import said_yes
 
 
-def agreed(sources: Sequence[str], *, yes: bool) -> None:
-    """Returns once every command that these catalogs would start is agreed to; an agreement is remembered.
+def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
+    """Asks the person at the terminal for what these catalogs would start and was not agreed to; remembers a yes.
+
+    Where nobody can be asked, loading the catalog refuses and says what to do.
 
     Raises:
-        SettingsError: It was refused, or there is nobody to ask.
+        TrustError: The person does not agree.
     """
-    commands = {
-        hashlib.sha256(line.encode()).hexdigest(): line
-        for source in sources
-        for server in servers_in(source).values()
-        if server.command
-        for line in [shlex.join((server.command, *server.args))]
-    }
-    known = _remembered()
-    new = {digest: line for digest, line in commands.items() if digest not in known}
-    if not new or yes:
+    if yes or said_yes() or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    shown = "\n".join(f"  {escaped(line)}" for line in new.values())
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise SettingsError(f"the catalog would start these commands:\n{shown}\nagree to them with --yes")
-    click.echo(f"The catalog starts these commands:\n{shown}", err=True)
+    agreements = Agreements()
+    known = agreements.known()
+    starts = {start.digest: start for source in sources for start in starts_of(servers_in(source))}
+    new = [start for digest, start in starts.items() if digest not in known]
+    if not new:
+        return
+    click.echo("The catalog starts these commands:\n" + "\n".join(f"  {start}" for start in new), err=True)
     if not click.confirm("Start them, now and in future?", err=True):
-        raise SettingsError("the commands were not agreed to, so nothing was started")
-    _remember(known | set(new))
-
-
-def _file() -> Path:
-    return Path(os.environ.get("CALLSHEET_HOME") or user_data_path("callsheet")) / "agreed.json"
-
-
-def _remembered() -> set[str]:
-    try:
-        content = json.loads(_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return set()
-    return set(content) if isinstance(content, list) else set()
-
-
-def _remember(digests: set[str]) -> None:
-    file = _file()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_suffix(".new")
-    new.write_text(json.dumps(sorted(digests), indent=1), encoding="utf-8")
-    new.replace(file)
+        raise TrustError("the commands were not agreed to, so nothing was started")
+    agreements.add(new)

@@ -15,14 +15,35 @@ if TYPE_CHECKING:
     from callsheet.graphs import Loaded
     from callsheet.retrievers import AgentGraphRetriever
 
+_META = "callsheet"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def _kept(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """Keeps an option for ``open_catalog``, so that no command has to hand it on."""
+    if value:
+        context.meta[f"{_META}.{parameter.name}"] = value
+
+
 def catalog_options(command: Command) -> Command:
-    """``--catalog``, ``--yes`` and ``--json``: all that a command needs that only reads the catalog."""
+    """``--catalog``, ``--policy``, ``--pins``, ``--yes`` and ``--json``: all that reading the catalog needs."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output and nothing else."),
         click.option("--yes", is_flag=True, help="Agree to start the commands that a catalog names."),
+        click.option(
+            "--pins",
+            metavar="FILE",
+            expose_value=False,
+            callback=_kept,
+            help="Where the tools of servers are pinned.  [default: CALLSHEET_PINS, else the user's data folder]",
+        ),
+        click.option(
+            "--policy",
+            metavar="FILE",
+            expose_value=False,
+            callback=_kept,
+            help="Which agents and tools may be seen and called.  [default: CALLSHEET_POLICY; else all]",
+        ),
         click.option(
             "--catalog",
             "catalogs",
@@ -69,17 +90,20 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True) -> 
         tell: Say on standard error what was left out.
 
     Raises:
-        SettingsError: No catalog was named, or its commands were not agreed to.
+        SettingsError: No catalog was named, or the policy cannot be read.
+        TrustError: Its commands were not agreed to, or its pins cannot be relied on.
     """
-    from callsheet.graphs import load, shown
-    from callsheet.orchestrator.cli.consent import agreed
+    from callsheet.graphs import load, policy_of, shown
+    from callsheet.orchestrator.cli.consent import ask_consent
 
     named = catalogs or Environment().catalogs()
     if not named:
         raise SettingsError("no catalog: give --catalog PATH, or set CALLSHEET_CATALOG")
-    agreed(named, yes=yes)
+    given = click.get_current_context().meta
+    policy = policy_of(given.get(f"{_META}.policy"))
+    ask_consent(named, yes=yes)
     with status("Reading the catalog"):
-        loaded = load(*named)
+        loaded = load(*named, yes=yes, pins=given.get(f"{_META}.pins"), policy=policy)
     for problem in loaded.problems if tell else ():
         click.echo(f"left out: {shown(str(problem))}", err=True)
     return loaded

@@ -1,0 +1,50 @@
+"""Vetoes on calls: what the last thing says that looks at one before it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from callsheet.agents.listings import Listing
+from callsheet.graphs.catalog import Tool
+from callsheet.graphs.mcp import ServerConfig
+from callsheet.graphs.pins import digests
+from callsheet.graphs.policy import Policy
+from callsheet.graphs.rules import User
+
+
+class Unchanged:
+    """Refuses a tool whose server says something else of it now than when the catalog was read.
+
+    A server says what its tools are whenever a session with it opens, and again when it announces a change.
+
+    Args:
+        accepted: Tool id -> SHA-256 of the definition that the catalog was read with (``Loaded.digests``).
+    """
+
+    def __init__(self, accepted: Mapping[str, str] | None = None) -> None:
+        self._accepted = accepted or {}
+        self._said: dict[str, Mapping[str, str]] = {}
+
+    def follow(self, accepted: Mapping[str, str]) -> None:
+        """Takes these for accepted from now on."""
+        self._accepted = accepted
+
+    def heard(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
+        """Takes note of what a server says of its tools."""
+        self._said[agent_id] = digests(listing.tools)
+
+    def __call__(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """Why a call must not be sent; empty if it may."""
+        accepted, said = self._accepted.get(tool.id), self._said.get(tool.agent)
+        if accepted is None or said is None or said.get(tool.name) == accepted:
+            return ""
+        what = "its definition has changed" if tool.name in said else "its server does not offer it any more"
+        return f"{what} since the catalog was read: look at it with `callsheet approve {tool.id}`"
+
+
+def forbidden(policy: Policy | None, tool: Tool, user: User | None) -> str:
+    """Why a policy does not allow a call; empty if it does, or there is none."""
+    if policy is None or policy.allows(tool, user):
+        return ""
+    return f"the policy does not allow {f'{user.id!r} to call it' if user and user.id else 'that it is called'}"
