@@ -10,6 +10,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from callsheet.graphs import Catalog, Tool, UnknownNameError, shown, shown_schema
+from callsheet.retrievers.lexical import keyword_score
 from callsheet.retrievers.retriever import AgentGraphRetriever
 from callsheet.retrievers.texts import first_sentence
 
@@ -126,21 +127,14 @@ class CatalogTools:
 
 
 def keyword_scores(keywords: Sequence[str], texts: Mapping[str, str]) -> dict[str, int]:
-    """The score of each text that holds a keyword.
-
-    ::
-
-        s(T) = sum over keywords k of count(k, T) * |k|
-
-    Source: A-RAG, Eq. 1; a longer keyword says more.
+    """The score (``keyword_score``) of each text that holds a keyword.
 
     Args:
         keywords: In lower case, each counted once.
         texts: Id -> text in lower case.
     """
-    scores = {
-        name: sum(text.count(word) * len(word) for word in dict.fromkeys(keywords)) for name, text in texts.items()
-    }
+    words = list(dict.fromkeys(keywords))
+    scores = {name: keyword_score(words, text) for name, text in texts.items()}
     return {name: score for name, score in scores.items() if score}
 
 

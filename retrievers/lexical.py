@@ -6,7 +6,7 @@ import copy
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -97,3 +97,19 @@ def tokens(text: str) -> list[str]:
 def _stem(word: str) -> str:
     stem: str = Stemmer.Stemmer("english").stemWord(word)
     return stem
+
+
+def keyword_score(keywords: Iterable[str], text: str) -> int:
+    """How much a text is about keywords, by exact match.
+
+    ::
+
+        s(T) = sum over keywords k of count(k, T) * |k|
+
+    Source: A-RAG (arXiv 2602.03442), Eq. 1; a longer keyword says more.
+
+    Args:
+        keywords: Each counted once, in the text's own case.
+        text: The text.
+    """
+    return sum(text.count(word) * len(word) for word in keywords)

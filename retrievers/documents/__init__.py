@@ -1,1 +1,56 @@
-"""A-RAG."""
+"""A-RAG over documents: a folder as an index, three interfaces to it, and a loop by rules."""
+
+from callsheet.retrievers.documents.answering import Quote, answer_of, quotes_of
+from callsheet.retrievers.documents.arag import chunk_read, keyword_search, search_and_read, semantic_search
+from callsheet.retrievers.documents.evidence import Words, words_of
+from callsheet.retrievers.documents.folder import Found, Listing, documents_in
+from callsheet.retrievers.documents.index import DocumentIndex, Indexed, PlainChunk
+from callsheet.retrievers.documents.loaders import LOADERS, DocumentError, Loader
+from callsheet.retrievers.documents.passages import Block, Passage, estimated_tokens, passages_of, sentences_of
+from callsheet.retrievers.documents.phrases import content_words, names
+from callsheet.retrievers.documents.results import Hit, Hits, Part, Reading
+from callsheet.retrievers.documents.rules import Call, Rules, moves, next_call
+from callsheet.retrievers.documents.store import Chunk, TextStore
+from callsheet.retrievers.documents.tools import DocumentTools
+from callsheet.retrievers.documents.vectors import SentenceVectors, Similar
+
+__all__ = [
+    "LOADERS",
+    "Block",
+    "Call",
+    "Chunk",
+    "DocumentError",
+    "DocumentIndex",
+    "DocumentTools",
+    "Found",
+    "Hit",
+    "Hits",
+    "Indexed",
+    "Listing",
+    "Loader",
+    "Part",
+    "Passage",
+    "PlainChunk",
+    "Quote",
+    "Reading",
+    "Rules",
+    "SentenceVectors",
+    "Similar",
+    "TextStore",
+    "Words",
+    "answer_of",
+    "chunk_read",
+    "content_words",
+    "documents_in",
+    "estimated_tokens",
+    "keyword_search",
+    "moves",
+    "names",
+    "next_call",
+    "passages_of",
+    "quotes_of",
+    "search_and_read",
+    "semantic_search",
+    "sentences_of",
+    "words_of",
+]

@@ -17,6 +17,7 @@ from callsheet.retrievers.documents.index import DocumentIndex
 from callsheet.retrievers.documents.phrases import plain
 from callsheet.retrievers.documents.results import Hit, Hits, Part, Reading
 from callsheet.retrievers.documents.store import Chunk, split_id
+from callsheet.retrievers.lexical import keyword_score
 
 TOP_K, MOST_HITS = 5, 20
 MOST_KEYWORDS, MOST_READ, MOST_NEIGHBOURS = 50, 10, 2
@@ -51,8 +52,7 @@ def keyword_search(
 
     def scored() -> Iterator[tuple[int, int, str]]:
         for order, chunk in enumerate(index.plain_texts()):
-            score = sum(chunk.text.count(key) * len(key) for key in kept)
-            if score:
+            if score := keyword_score(kept, chunk.text):
                 yield -score, order, chunk.id
 
     best = nsmallest(limit, scored())
@@ -128,6 +128,28 @@ def chunk_read(
     if len(asked) > MOST_READ:
         note = f"{MOST_READ} chunks at once are the most; not read: {', '.join(asked[MOST_READ : 2 * MOST_READ])}"
     return Reading(tuple(_part(index, chunk_id, read or {}) for chunk_id in asked[:MOST_READ]), note)
+
+
+def search_and_read(
+    index: DocumentIndex, query: str, *, top_k: int = TOP_K, read: Mapping[str, str] | None = None
+) -> Reading:
+    """The whole text of the chunks nearest in meaning: the one tool of Naive A-RAG, and naive RAG when called once.
+
+    Args:
+        index: The documents.
+        query: What is looked for.
+        top_k: How many chunks, 1 to 10.
+        read: As in ``chunk_read``.
+
+    Source: A-RAG (arXiv 2602.03442), section 4.1, A-RAG (Naive).
+
+    Raises:
+        SettingsError: As ``semantic_search``.
+    """
+    found = semantic_search(index, query, top_k=top_k)
+    if not found.hits:
+        return Reading((), found.note)
+    return chunk_read(index, [hit.chunk for hit in found.hits], read=read)
 
 
 def bare_id(chunk_id: str) -> str:

@@ -35,7 +35,8 @@ class Words:
     def coverage(self, keys: Collection[str]) -> Scores:
         """``(chunks,)``, the share of these keywords that a chunk holds, each weighed by its rarity, 0 to 1."""
         weights = np.where([key in keys for key in self.keys], self.rarity, 0.0)
-        return ((self.held > 0) @ weights / max(float(weights.sum()), 1e-9)).astype(np.float32)
+        share: Scores = ((self.held > 0) @ weights / max(float(weights.sum()), 1e-9)).astype(np.float32)
+        return share
 
     def titled(self, keys: Collection[str]) -> Scores:
         """``(chunks,)``, how far a title is the rarest of these keywords, 0 to 1."""
@@ -88,4 +89,5 @@ def _largest(values: Scores) -> Scores:
     """The largest value of each row; 0 for rows without any."""
     if not values.shape[1]:
         return np.zeros(len(values), np.float32)
-    return values.max(axis=1).astype(np.float32)
+    largest: Scores = values.max(axis=1).astype(np.float32)
+    return largest

@@ -14,7 +14,6 @@ import numpy as np
 from callsheet.retrievers.documents.evidence import Scores, Words, meaning_of, words_of
 from callsheet.retrievers.documents.index import DocumentIndex
 from callsheet.retrievers.documents.phrases import content_words, first_line, names, plain
-from callsheet.retrievers.documents.results import Hits, Reading
 
 Interface = Literal["keyword_search", "semantic_search", "chunk_read"]
 ALL: tuple[Interface, ...] = ("keyword_search", "semantic_search", "chunk_read")
@@ -74,38 +73,36 @@ def moves(
     index: DocumentIndex,
     rules: Rules,
     *,
-    known: Mapping[str, str] | None = None,
     interfaces: Collection[Interface] = ALL,
-) -> Generator[Call, Hits | Reading, None]:
-    """The calls for one question: each is yielded, and its result is to be sent in.
+) -> Generator[Call, int, None]:
+    """The calls for one question: each is yielded, and the retrieved tokens of its result are to be sent in.
 
-    The rules see the scores of all chunks of a search, not of the first ``top_k`` alone; of their texts they see what
-    the interfaces give.
+    The rules see the scores of all chunks of a search, not of the first ``top_k`` alone; of texts they see those that
+    were read.
 
     Args:
         question: What is asked.
         index: The documents.
         rules: Weights and bounds.
-        known: Texts by id that were read for an earlier question, which reading would not give again.
         interfaces: Those that may be called; reading is always one of them.
 
     Source: A-RAG (arXiv 2602.03442), Algorithm 1, with rules in the place of the language model.
     """
-    board = _Board(question, index, rules, {**(known or {})})
+    board = _Board(question, index, rules)
     if "keyword_search" in interfaces and board.asked:
-        board.spend((yield Call("keyword_search", {"keywords": board.asked, "top_k": 1})))
+        board.spent += yield Call("keyword_search", {"keywords": board.asked, "top_k": 1})
         board.see_words()
     if "semantic_search" in interfaces:
-        board.spend((yield Call("semantic_search", {"query": question, "top_k": 1})))
+        board.spent += yield Call("semantic_search", {"query": question, "top_k": 1})
         board.see_meaning()
     following = False
     while (chunk := board.best(following=following)) is not None:
-        reading = yield Call("chunk_read", {"chunk_ids": [chunk]})
-        news = board.take(chunk, reading)
+        board.spent += yield Call("chunk_read", {"chunk_ids": [chunk]})
+        news = board.take(chunk)
         if board.done:
             return
         if news and "keyword_search" in interfaces:
-            board.spend((yield Call("keyword_search", {"keywords": news, "top_k": 1})))
+            board.spent += yield Call("keyword_search", {"keywords": news, "top_k": 1})
             board.follow(news)
         following = not following and "keyword_search" in interfaces
 
@@ -117,10 +114,9 @@ class _Board:
     question: str
     index: DocumentIndex
     rules: Rules
-    known: dict[str, str]
     ids: list[str] = field(init=False)
     asked: list[str] = field(init=False)
-    read: list[str] = field(default_factory=list)
+    read: dict[str, str] = field(default_factory=dict)
     spent: int = 0
     _names: list[str] = field(init=False)
     _words: list[str] = field(init=False)
@@ -142,9 +138,6 @@ class _Board:
         return len(self.read) >= self.rules.most or (
             len(self.read) >= self.rules.least and self.spent >= self.rules.tokens
         )
-
-    def spend(self, result: Hits | Reading) -> None:
-        self.spent += result.tokens
 
     def see_words(self) -> None:
         self._found = found = words_of(self.index, self.asked)
@@ -173,17 +166,33 @@ class _Board:
         found = self._found
         if found is None:
             return np.zeros(len(self.ids), np.float32)
-        texts = [plain(self.known[chunk]) for chunk in self.read]
-        titles = [plain(first_line(self.known[chunk])) for chunk in self.read]
+        texts = list(map(plain, self.read.values()))
+        titles = [plain(first_line(text)) for text in self.read.values()]
         names = [name for name in self._names if not any(name in title for title in titles)]
         words = [word for word in self._words if not any(word in text for text in texts)] if self.read else []
         return self.rules.title * found.titled(names) + self.rules.missing * found.coverage(words)
 
-    def take(self, chunk: str, reading: Hits | Reading) -> list[str]:
+    def take(self, chunk_id: str) -> list[str]:
         """Notes what was read; gives the names in it that are news."""
-        self.spend(reading)
-        self.read.append(chunk)
-        if isinstance(reading, Reading):
-            self.known.update({part.chunk: part.text for part in reading.parts if part.text})
-        text = self.known.setdefault(chunk, "")
+        chunk = self.index.chunk(chunk_id)
+        text = self.read[chunk_id] = chunk.text if chunk else ""
         return [name for name in names(text) if len(name) >= _LEAST_NAME and plain(name) not in self._names]
+
+
+def next_call(question: str, index: DocumentIndex, tokens: Sequence[int], rules: Rules | None = None) -> Call | None:
+    """The call that comes after so many results of earlier ones; None when it is time to answer.
+
+    Args:
+        question: What is asked.
+        index: The documents.
+        tokens: The retrieved tokens of each result so far, in order.
+        rules: Weights and bounds.
+    """
+    playing = moves(question, index, rules or Rules())
+    try:
+        call = next(playing)
+        for spent in tokens:
+            call = playing.send(spent)
+    except StopIteration:
+        return None
+    return call
