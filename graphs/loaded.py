@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from callsheet.graphs.catalog import Agent, Catalog
+from callsheet.graphs.inference.proposals import DependencyFile
 from callsheet.graphs.mcp import Problem
 from callsheet.graphs.pins import Change
 from callsheet.graphs.policy import Policy
@@ -21,6 +22,7 @@ class Part:
         problems: What was left out, and why.
         digests: Id of a tool of a live server -> SHA-256 of its definition as the server sent it.
         changes: What servers say otherwise than was accepted; tools that are changed or new are left out.
+        dependencies: Files of dependencies that belong beside the agents, each with its name.
     """
 
     agents: tuple[Agent, ...] = ()
@@ -28,6 +30,7 @@ class Part:
     problems: tuple[Problem, ...] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
+    dependencies: tuple[tuple[str, DependencyFile], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +69,5 @@ def joined(parts: list[Part]) -> Part:
         problems=tuple(problem for part in parts for problem in part.problems),
         digests={tool: digest for part in parts for tool, digest in part.digests.items()},
         changes=tuple(change for part in parts for change in part.changes),
+        dependencies=tuple(file for part in parts for file in part.dependencies),
     )

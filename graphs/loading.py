@@ -13,6 +13,7 @@ from typing import Any
 from callsheet.graphs.catalog import Catalog
 from callsheet.graphs.consent import check_agreed
 from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.inference import attach, parse_dependencies
 from callsheet.graphs.loaded import Loaded, Part, joined
 from callsheet.graphs.mcp import DEEPEST, Problem, ServerConfig, agent_from_listing, clean, read_servers
 from callsheet.graphs.pin_book import PinBook
@@ -52,7 +53,8 @@ def load(
     Args:
         sources: Any of: an ``mcp.json`` (its servers are started and listed), a folder of manifests or
             one manifest, a ``callsheet.json``, an RDF export (``.ttl``, ``.jsonld``, ``.nt``), ``module:object``,
-            the published files of LiveMCPBench and ToolLinkOS, or objects that are loaded already.
+            the published files of LiveMCPBench and ToolLinkOS, objects that are loaded already, or a file of
+            dependencies (``callsheet_dependencies``) that belongs beside the others.
         yes: Agrees to start the commands that an ``mcp.json`` names; ``CALLSHEET_YES`` does so too, and a command
             that a person agreed to on the command line needs neither.
         pins: The file that the tools of servers are pinned in; ``CALLSHEET_PINS`` by default, else one for each
@@ -78,11 +80,13 @@ def load(
     )
     whole = joined(parts)
     agents, dangling = resolve(whole.agents, lenient=set(whole.connections))
+    agents, without = attach(agents, whole.dependencies, lenient=set(whole.connections))
+    named = [_label(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
     return Loaded(
         catalog=Catalog(agents=agents),
         connections=whole.connections,
-        problems=(*whole.problems, *dangling),
-        label="\n".join(filter(None, map(_label, sources))),
+        problems=(*whole.problems, *dangling, *without),
+        label="\n".join(filter(None, named)),
         digests=whole.digests,
         changes=whole.changes,
         policy=rules,
@@ -214,6 +218,8 @@ def _document(document: Any, path: Path, opening: _Opening) -> Part:
     match document:
         case {"mcpServers": _} | {"servers": _}:
             return _opened(read_servers(document, str(path)), path, opening)
+        case {"callsheet_dependencies": _}:
+            return Part(dependencies=((str(path), parse_dependencies(document, str(path))),))
         case {"callsheet": version, "agents": list()}:
             if version != FORMAT:
                 raise CatalogError(f"{path}: format {version!r} is not known here; this program reads {FORMAT}")

@@ -1,0 +1,172 @@
+"""Dependencies beside a catalog: what a program proposed and a person decides, and rules for many tools at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from callsheet.graphs.catalog import Dependency, DependencyKind, Name, Provenance, Record
+from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.inference.rules import Rule
+from callsheet.graphs.mcp import clean
+
+KEY, FORMAT = "callsheet_dependencies", 1
+
+
+class Proposal(Record):
+    """An edge that a program proposes, with what a person says to it.
+
+    Attributes:
+        source: Id of the tool that needs the other.
+        target: Id of the tool that is needed.
+        kind: One of the four kinds.
+        parameter: The argument that the target gives a value for, if the edge is about one; names of a nested one
+            are joined by dots.
+        confidence: How sure the program is, 0 to 1.
+        evidence: Why it thinks so.
+        count: How often a call of the source was seen to use a result of the target.
+        accept: ``True`` or ``False`` once a person has decided; ``None`` before that.
+    """
+
+    source: Name
+    target: Name
+    kind: DependencyKind
+    parameter: str | None = None
+    confidence: Annotated[float, Field(ge=0, le=1)] = 1.0
+    evidence: str = ""
+    count: Annotated[int, Field(ge=0)] = 0
+    accept: bool | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str | None]:
+        """What makes it the same proposal as another: source, target and parameter."""
+        return self.source, self.target, self.parameter
+
+    @property
+    def dependency(self) -> Dependency:
+        """The edge as a tool holds it; its provenance says whether a person has accepted it."""
+        unseen = Provenance.OBSERVED if self.count else Provenance.PROPOSED
+        return Dependency(
+            tool=self.target,
+            kind=self.kind,
+            parameter=self.parameter,
+            reason=self.evidence,
+            provenance=Provenance.REVIEWED if self.accept else unseen,
+            confidence=self.confidence,
+            count=self.count,
+        )
+
+
+class DependencyFile(Record):
+    """The content of a file of dependencies, which is loaded beside a catalog.
+
+    Attributes:
+        rules: What holds for many tools at once, as a person declares it.
+        edges: Proposals, reviewed or not.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    edges: tuple[Proposal, ...] = ()
+
+
+def parse_dependencies(document: Mapping[str, Any], where: str) -> DependencyFile:
+    """The content of a parsed file.
+
+    Args:
+        document: An object with ``callsheet_dependencies``.
+        where: The file's name, for messages.
+
+    Raises:
+        CatalogError: Its format or a field is unknown, a field is missing or of the wrong type, or two edges are the
+            same.
+    """
+    if document.get(KEY) != FORMAT:
+        raise CatalogError(
+            f"{where}: format {document.get(KEY)!r} of {KEY} is not known here; this program reads {FORMAT}"
+        )
+    try:
+        found = DependencyFile(**{name: value for name, value in clean(dict(document)).items() if name != KEY})
+    except CatalogError as error:
+        raise CatalogError(f"{where}: {error}") from error
+    seen: set[tuple[str, str, str | None]] = set()
+    for number, edge in enumerate(found.edges):
+        if edge.key in seen:
+            raise CatalogError(f"{where}: edges.{number}: {edge.source} -> {edge.target} is there twice: remove one")
+        seen.add(edge.key)
+    return found
+
+
+def read_dependencies(path: str | Path) -> DependencyFile:
+    """The content of a file of dependencies.
+
+    Raises:
+        CatalogError: It cannot be read, is not JSON, or not of the form.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise CatalogError(f"{path}: not valid JSON: {error}") from error
+    if not isinstance(document, dict) or KEY not in document:
+        raise CatalogError(f"{path}: not a file of dependencies: it should be an object with {KEY!r}: {FORMAT}")
+    return parse_dependencies(document, str(path))
+
+
+def write_dependencies(content: DependencyFile, path: str | Path) -> None:
+    """Writes a file of dependencies, one edge a line so that a review reads well; all of it or nothing.
+
+    Raises:
+        CatalogError: It cannot be written.
+    """
+    lines = [f'{{\n "{KEY}": {FORMAT},\n "rules": {_listed(content.rules)},\n "edges": {_listed(content.edges)}\n}}\n']
+    try:
+        write_whole(Path(path), "".join(lines))
+    except OSError as error:
+        raise CatalogError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file so that a reader sees what was there before, or all of this, and never a part.
+
+    Raises:
+        OSError: It cannot be written; what was there before stays.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(path.stat().st_mode if path.exists() else 0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def merge_proposals(before: DependencyFile, found: Iterable[Proposal]) -> DependencyFile:
+    """A file with what was found now, in which nothing is lost that a person wrote.
+
+    Rules stay. An edge that was accepted or refused keeps that, and stays even if it is not found any more; one that
+    nobody looked at stays only if it is found again.
+
+    Args:
+        before: The file as it is.
+        found: The proposals of now, in the order that they are to have.
+    """
+    decided = {edge.key: edge for edge in before.edges if edge.accept is not None}
+    edges = [
+        edge.model_copy(update={"accept": decided.pop(edge.key).accept}) if edge.key in decided else edge
+        for edge in found
+    ]
+    return DependencyFile(rules=before.rules, edges=(*edges, *decided.values()))
+
+
+def _listed(records: Iterable[Record]) -> str:
+    lines = [json.dumps(record.model_dump(mode="json"), ensure_ascii=False) for record in records]
+    return "[\n  " + ",\n  ".join(lines) + "\n ]" if lines else "[]"
