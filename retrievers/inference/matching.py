@@ -164,7 +164,7 @@ class _Match:
         return factor
 
     def _near_by(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
-        """Less for a tool of another agent, above all where one word is shared; an agent of one tool has nothing own."""
+        """Less for a tool of another agent, above all where one word is shared; an agent of one tool has no own."""
         if self.alone[ask.tool]:
             return np.ones(len(near), np.float32)
         elsewhere = self.agent[self.columns.tool[near]] != self.agent[ask.tool]
