@@ -8,9 +8,10 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from callsheet.agents.calls import Effect, Kind
 from callsheet.graphs.errors import PlanError
 
-Status = Literal["done", "failed", "needs_input", "skipped"]
+Status = Literal["done", "failed", "needs_input", "outcome_unknown", "skipped"]
 
 
 class Step(BaseModel):
@@ -84,6 +85,9 @@ class Call(BaseModel):
         args: What it was called with.
         output: What it answered, as text; empty when it failed.
         error: What went wrong, naming agent and tool; empty when nothing did.
+        kind: The sort of trouble.
+        effect: Whether the tool ran, see ``Outcome``.
+        files: Media of the result, and the whole of what was cut.
         seconds: How long the call took.
     """
 
@@ -94,6 +98,9 @@ class Call(BaseModel):
     args: Mapping[str, Any] = Field(default_factory=dict)
     output: str = ""
     error: str = ""
+    kind: Kind = ""
+    effect: Effect = "reported"
+    files: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
@@ -104,8 +111,9 @@ class StepResult(BaseModel):
         id: The step's id.
         text: The step's text.
         depends_on: The steps whose results it used.
-        status: ``done``, ``failed``, ``needs_input`` (a required argument has no evidence) or
-            ``skipped`` (a step that it waits for was not done).
+        status: ``done``, ``failed``, ``needs_input`` (a required argument has no evidence), ``outcome_unknown`` (a
+            call may or may not have taken effect, so a person has to look) or ``skipped`` (a step that it waits for
+            was not done).
         agents: Ids of the agents that were picked, best first.
         tools: Ids of the tools that the worker was given, best first.
         calls: What the worker called, in order.

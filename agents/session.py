@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from callsheet.agents.calls import Effect, Fault
+from callsheet.agents.calls import Fault
+from callsheet.agents.faults import START, Faults, secrets_of
 from callsheet.agents.limits import Limits
 from callsheet.agents.listings import Listing
 from callsheet.graphs.mcp import ServerConfig, clean
@@ -21,16 +21,7 @@ if TYPE_CHECKING:
 
     from callsheet.agents.child import ChildProcess
 
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
-_START = "initialize"
-# What the client library says in the place of an answer that did not come, or that nobody can read.
-_NO_ANSWER = ("SSE stream",)
-_UNREADABLE = (
-    *("its answer is not", "Failed to parse", "Server returned an error response", "Unexpected content type"),
-    "server answered a request with 202",
-)
-_NOT_SENT = ("ConnectError", "ConnectTimeout")
-_SHORTEST_SECRET, _LONGEST, _GOODBYE, _MOST_PAGES = 6, 4_000, 4.0, 200
+_GOODBYE, _MOST_PAGES = 4.0, 200
 
 
 class Session:
@@ -45,7 +36,6 @@ class Session:
     Attributes:
         server: As given.
         limits: Those that hold.
-        fresh: Whether nothing was asked yet.
         retired: Whether it takes no new calls.
         idle: Whether it retires when nothing was asked for ``limits.idle`` seconds.
 
@@ -61,10 +51,10 @@ class Session:
         limits: Limits,
         changed: Callable[[], object] = lambda: None,
     ) -> None:
-        self.server, self.fresh, self.retired, self.idle = server, True, False, False
+        self.server, self.retired, self.idle = server, False, False
         self.limits = limits.changed(server.callsheet.limits)
         self._expanded = server.expanded(environ)
-        self._secrets = _secrets(server, self._expanded, environ)
+        self._faults = Faults(secrets_of(server, self._expanded, environ))
         self._changed = changed
         self._stop, self._users = asyncio.Event(), 0
         self._timer: asyncio.TimerHandle | None = None
@@ -92,16 +82,19 @@ class Session:
                     return await _exchange(client, method, params)
             except TimeoutError:
                 self.hang_up()
-                raise Fault("timeout", f"no answer to {method} within {seconds:.3g} s{_doubt(method)}") from None
+                raise self._faults.late(method, seconds) from None
             except asyncio.CancelledError:
                 self.hang_up()
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     raise
-                raise await self._broken("the connection broke", method) from None
+                raise await self._faults.broken("the connection broke", method) from None
             except Fault:
                 raise
             except Exception as error:  # whatever the client library raises becomes a Fault
-                raise await self._fault_of(error, method) from error
+                fault = await self._faults.of(error, method)
+                if fault.kind != "protocol":
+                    self.retire()
+                raise fault from error
 
     async def listing(self) -> Listing:
         """What the server says of itself, with all pages of its tools as it sent them.
@@ -135,9 +128,7 @@ class Session:
 
     def hidden(self, text: str) -> str:
         """The text without the secrets that the server was given."""
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
+        return self._faults.hidden(text)
 
     def retire(self) -> None:
         """Takes no new calls and ends with the last one under way."""
@@ -183,7 +174,6 @@ class Session:
             yield
         finally:
             self._users -= 1
-            self.fresh = False
             if self.retired:
                 self.retire()
             elif not self._users and self.idle:
@@ -195,7 +185,7 @@ class Session:
             with self._scope:
                 fault = await self._live() or fault
         except Exception as error:  # noqa: BLE001 (whatever a server or the client library raises becomes a Fault)
-            fault = await self._fault_of(error, _START)
+            fault = await self._faults.of(error, START)
         finally:
             self.retired = True
             if not self._client.done():
@@ -204,7 +194,7 @@ class Session:
     async def _live(self) -> Fault | None:
         # In a thread: the first import of the client library takes a second and reads files.
         child_module, transport = await asyncio.to_thread(_client_library)
-        self._child = child = child_module.ChildProcess(self.limits, self._over)
+        self._child = self._faults.child = child = child_module.ChildProcess(self.limits, self._over)
         with anyio.move_on_after(self.limits.start) as scope:
             async with transport.connected(self._expanded, child, self._changed) as client:
                 scope.deadline = math.inf
@@ -213,57 +203,8 @@ class Session:
                 await self._stop.wait()
                 scope.deadline = anyio.current_time() + _GOODBYE
         if scope.cancelled_caught and not self._client.done():
-            return self._started_late()
+            return self._faults.late(START, self.limits.start)
         return None
-
-    def _started_late(self) -> Fault:
-        return Fault("timeout", self._said(f"it did not start within {self.limits.start:g} s"), effect="none")
-
-    async def _fault_of(self, error: BaseException, doing: str) -> Fault:
-        """What an exception of the client library means."""
-        from mcp import MCPError
-
-        if isinstance(error, Fault):
-            return Fault(error.kind, self.hidden(str(error)), effect=error.effect)
-        leaf = _leaf(error)
-        child = self._child
-        if child is not None and child.fault is not None:
-            self.retire()
-            return Fault(child.fault.kind, str(child.fault))
-        if not isinstance(leaf, MCPError):
-            return await self._broken(f"{type(leaf).__name__}: {leaf}"[:_LONGEST], doing)
-        said = leaf.message
-        if (child is not None and child.ended) or said == "Connection closed" or said.startswith(_NO_ANSWER):
-            return await self._broken("the connection was closed", doing)
-        if said == "Session terminated":
-            self.retire()
-            return Fault("crash", "the server has forgotten this session", effect="none")
-        told = self.hidden(f"the server answered {doing} with error {leaf.code}: {said}"[:_LONGEST])
-        if doing == _START:
-            return Fault("protocol", f"{told} (unsupported protocol)", effect="none")
-        if said.startswith(_UNREADABLE):
-            return Fault("protocol", told + _doubt(doing))
-        return Fault("protocol", told, effect="reported")
-
-    async def _broken(self, what: str, doing: str) -> Fault:
-        self.retire()
-        if self._child is not None and self._child.ended:
-            await self._child.settled()
-            status = self._child.status
-            what = "the server closed its output" if status is None else f"the server ended with status {status}"
-        if doing == _START:
-            return Fault("start", self._said(f"it did not start: {what}"), effect="none")
-        effect: Effect = "none" if what.startswith(_NOT_SENT) else "unknown"
-        doubt = "" if effect == "none" else _doubt(doing)
-        return Fault("crash", self._said(f"{what} during {doing}{doubt}"), effect=effect)
-
-    def _said(self, what: str) -> str:
-        words = self._child.last_words if self._child is not None else ""
-        return self.hidden(f"{what}\nIts last words: {words}" if words else what)
-
-
-def _doubt(method: str) -> str:
-    return "; whether the call took effect is unknown" if method == "tools/call" else ""
 
 
 def _client_library() -> tuple[Any, Any]:
@@ -284,20 +225,6 @@ async def _exchange(client: Client, method: str, params: Mapping[str, Any]) -> d
     if not isinstance(raw, dict):
         raise Fault("protocol", "the server asks for more input in the middle of the call, which is not supported")
     return raw
-
-
-def _secrets(raw: ServerConfig, full: ServerConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Values that no message may show, longest first."""
-    named = _VARIABLE.findall(raw.model_dump_json())
-    values = {*full.env.values(), *full.headers.values(), *(environ.get(name, "") for name in named)}
-    values |= {value.split(" ", 1)[1] for value in full.headers.values() if " " in value}
-    return tuple(sorted((v for v in values if len(v) >= _SHORTEST_SECRET), key=len, reverse=True))
-
-
-def _leaf(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _looked_at(future: asyncio.Future[Any]) -> None:

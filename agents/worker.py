@@ -26,6 +26,7 @@ from langgraph.types import Command
 from callsheet.agents.answer import report
 from callsheet.agents.bound import BoundTool
 from callsheet.agents.brief import Brief
+from callsheet.agents.doubt import in_doubt
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models import ModelError, answered
 from callsheet.agents.names import NEED_TOOL
@@ -72,9 +73,11 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
     ) -> ModelResponse[Any] | AIMessage:
         """Asks the step's model, showing it just the step's tools."""
         equipment = request.runtime.context
+        held = equipment.held(request.messages)
+        if doubt := in_doubt(request.messages, held):
+            return _stopped(doubt, "outcome_unknown")
         if sum(isinstance(message, AIMessage) for message in request.messages) >= equipment.max_turns:
             return _stopped(f"stopped after {equipment.max_turns} turns without a result")
-        held = equipment.held(request.messages)
         first, added = list(equipment.tools.values()), list(held.values())[len(equipment.tools) :]
         asking = request.override(
             model=equipment.model,
@@ -161,7 +164,8 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
             answer, bound = answers.get(call["id"] or ""), tools.get(call["name"])
             text = answer.text if answer else "no answer"
             failed = answer is None or answer.status == "error"
-            artifact = answer.artifact if answer and isinstance(answer.artifact, dict) else {}
+            kept = answer.artifact if answer is not None else None
+            artifact: dict[str, Any] = kept if isinstance(kept, dict) else {"effect": "none"}
             calls.append(
                 Call(
                     agent=bound.agent if bound else "",
@@ -169,6 +173,9 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
                     args=call["args"],
                     output="" if failed else text,
                     error=text if failed else "",
+                    kind=artifact.get("kind", ""),
+                    effect=artifact.get("effect", "reported"),
+                    files=tuple(file["path"] for file in artifact.get("media", ())),
                     seconds=round(float(artifact.get("seconds") or 0.0), 3),
                 )
             )
@@ -185,7 +192,8 @@ def _outcome(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
     """Whether the step was done: by the worker's own word, else by whether any call of it succeeded."""
     declared = last.additional_kwargs.get("outcome")
     if isinstance(declared, dict):
-        return ("needs_input" if declared.get("status") == "needs_input" else "failed"), last.text.strip()
+        status = declared.get("status")
+        return (status if status in ("needs_input", "outcome_unknown") else "failed"), last.text.strip()
     if calls and all(call.error for call in calls):
         return "failed", calls[-1].error
     if not last.text.strip() and not calls:
@@ -193,8 +201,8 @@ def _outcome(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
     return "done", ""
 
 
-def _stopped(why: str) -> AIMessage:
-    return AIMessage(why, additional_kwargs={"outcome": {"status": "failed", "reason": why}})
+def _stopped(why: str, status: Status = "failed") -> AIMessage:
+    return AIMessage(why, additional_kwargs={"outcome": {"status": status, "reason": why}})
 
 
 def _done_before(message: BaseMessage, before: Sequence[AnyMessage]) -> AIMessage | None:

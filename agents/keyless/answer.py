@@ -8,7 +8,12 @@ from callsheet.agents.keyless.readings import line
 from callsheet.agents.plan import StepResult
 
 _LONGEST = 2_000
-_HEADINGS = {"failed": "Failed", "needs_input": "Needs your input", "skipped": "Skipped"}
+_HEADINGS = {
+    "failed": "Failed",
+    "outcome_unknown": "Outcome unknown",
+    "needs_input": "Needs your input",
+    "skipped": "Skipped",
+}
 
 
 def compose(request: str, results: Sequence[StepResult]) -> str:

@@ -16,7 +16,13 @@ from callsheet.orchestrator.cli.console import console
 from callsheet.retrievers import Selection, explain_tool
 
 _LONGEST = 180
-_COLOURS = {"done": "green", "failed": "red", "needs_input": "yellow", "skipped": "bright_black"}
+_COLOURS = {
+    "done": "green",
+    "failed": "red",
+    "needs_input": "yellow",
+    "outcome_unknown": "magenta",
+    "skipped": "bright_black",
+}
 
 
 class Show:

@@ -1,0 +1,111 @@
+"""What the exceptions of the client library mean: each becomes a ``Fault`` in words for people and models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from callsheet.agents.calls import Effect, Fault
+from callsheet.graphs.mcp import ServerConfig
+
+if TYPE_CHECKING:
+    from callsheet.agents.child import ChildProcess
+
+START = "initialize"
+"""The exchange with which a session begins."""
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
+# What the client library says in the place of an answer that did not come, or that nobody can read.
+_NO_ANSWER = ("SSE stream",)
+_UNREADABLE = (
+    *("its answer is not", "Failed to parse", "Server returned an error response", "Unexpected content type"),
+    "server answered a request with 202",
+)
+_NOT_SENT = ("ConnectError", "ConnectTimeout")
+_SHORTEST_SECRET, _LONGEST = 6, 4_000
+
+
+class Faults:
+    """Knows what has happened to one server.
+
+    Args:
+        secrets: What no message may show.
+
+    Attributes:
+        child: The process of the server.
+    """
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self._secrets = secrets
+        self.child: ChildProcess | None = None
+
+    def hidden(self, text: str) -> str:
+        """The text without the secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+    def late(self, doing: str, seconds: float) -> Fault:
+        """There was no answer within the limit."""
+        if doing == START:
+            return Fault("timeout", self._said(f"it did not start within {seconds:.3g} s"), effect="none")
+        return Fault("timeout", f"no answer to {doing} within {seconds:.3g} s{_doubt(doing)}")
+
+    async def broken(self, what: str, doing: str) -> Fault:
+        """There is no connection any more."""
+        if self.child is not None and self.child.ended:
+            await self.child.settled()
+            status = self.child.status
+            what = "the server closed its output" if status is None else f"the server ended with status {status}"
+        if doing == START:
+            return Fault("start", self._said(f"it did not start: {what}"), effect="none")
+        effect: Effect = "none" if what.startswith(_NOT_SENT) else "unknown"
+        doubt = "" if effect == "none" else _doubt(doing)
+        return Fault("crash", self._said(f"{what} during {doing}{doubt}"), effect=effect)
+
+    async def of(self, error: BaseException, doing: str) -> Fault:
+        """What an exception means that came up in an exchange."""
+        from mcp import MCPError
+
+        if isinstance(error, Fault):
+            return Fault(error.kind, self.hidden(str(error)), effect=error.effect)
+        if self.child is not None and self.child.fault is not None:
+            return Fault(self.child.fault.kind, f"{self.child.fault}{_doubt(doing)}")
+        leaf = _leaf(error)
+        if not isinstance(leaf, MCPError):
+            return await self.broken(f"{type(leaf).__name__}: {leaf}"[:_LONGEST], doing)
+        said = leaf.message
+        if "exceeded the" in said and said.startswith(_NO_ANSWER):
+            return Fault("too_large", f"{said}{_doubt(doing)}")
+        if (self.child is not None and self.child.ended) or said == "Connection closed" or said.startswith(_NO_ANSWER):
+            return await self.broken("the connection was closed", doing)
+        if said == "Session terminated":
+            return Fault("crash", "the server has forgotten this session", effect="none")
+        told = self.hidden(f"the server answered {doing} with error {leaf.code}: {said}"[:_LONGEST])
+        if doing == START:
+            return Fault("protocol", f"{told} (unsupported protocol)", effect="none")
+        if said.startswith(_UNREADABLE):
+            return Fault("protocol", told + _doubt(doing))
+        return Fault("protocol", told, effect="reported")
+
+    def _said(self, what: str) -> str:
+        words = self.child.last_words if self.child is not None else ""
+        return self.hidden(f"{what}\nIts last words: {words}" if words else what)
+
+
+def _doubt(method: str) -> str:
+    return "; whether the call took effect is unknown" if method == "tools/call" else ""
+
+
+def secrets_of(raw: ServerConfig, full: ServerConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Values that no message may show, longest first."""
+    named = _VARIABLE.findall(raw.model_dump_json())
+    values = {*full.env.values(), *full.headers.values(), *(environ.get(name, "") for name in named)}
+    values |= {value.split(" ", 1)[1] for value in full.headers.values() if " " in value}
+    return tuple(sorted((v for v in values if len(v) >= _SHORTEST_SECRET), key=len, reverse=True))
+
+
+def _leaf(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
