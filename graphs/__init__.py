@@ -2,7 +2,7 @@
 
 from callsheet.graphs.capabilities import Capability, Taxonomy, default_taxonomy, read_taxonomy
 from callsheet.graphs.catalog import Agent, Catalog, Dependency, DependencyKind, Parameter, Provenance, Tool
-from callsheet.graphs.changes import diff_of, findings_of, problems_of, reordered
+from callsheet.graphs.changes import diff_of, findings_of, problems_of, reordered, told
 from callsheet.graphs.consent import Agreements, Start, check_agreed, starts_of
 from callsheet.graphs.dependencies import Reached, dependency_graph, required, strongest, walk
 from callsheet.graphs.errors import (
@@ -91,6 +91,7 @@ __all__ = [
     "shown_schema",
     "split_name",
     "starts_of",
+    "told",
     "strings_in",
     "strongest",
     "walk",

@@ -18,6 +18,7 @@ _MOST_LINES, _MOST_NAMES = 2_000, 8
 _FIRST = ("name", "title", "description")
 _SAID = {
     "new": "is new since its server was accepted",
+    "suspect": "is new, and a text of it gives a model orders or hides something",
     "changed": "is not what was accepted",
     "removed": "is gone from its server",
     "command": "is reached by another command or address than was accepted",
@@ -26,12 +27,17 @@ _SAID = {
 _SEVERITY = {"removed": Severity.INFO, "about": Severity.WARNING, "new": Severity.WARNING}
 
 
+def told(change: Change) -> str:
+    """One line for a person."""
+    return f"{escaped(change.id)} {_SAID[change.kind]}"
+
+
 def diff_of(change: Change) -> str:
     """A unified diff of what was accepted and what there is now, hidden characters written out."""
     before, after = list(_lines(change.before)), list(_lines(change.after))
     if max(len(before), len(after)) > _MOST_LINES:
         return f"(too long to be compared: {len(before):,} lines were accepted, now there are {len(after):,})"
-    if change.before is None and change.kind != "new":
+    if change.before is None and change.kind not in ("new", "suspect"):
         before = ["(the accepted definition was too long to be kept)"]
     return "\n".join(difflib.unified_diff(before, after, "accepted", "now", lineterm=""))
 
@@ -63,7 +69,7 @@ def findings_of(changes: Sequence[Change]) -> tuple[Finding, ...]:
         Finding(
             _SEVERITY.get(change.kind, Severity.ERROR),
             f"pin-{change.kind}",
-            f"{escaped(change.id)} {_SAID[change.kind]}: {_cure(change.agent)}",
+            f"{_SAID[change.kind]}: {_cure(change.agent)}",
             change.agent,
             change.id if change.tool else "",
         )

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from callsheet.graphs.catalog import Record
@@ -60,7 +61,7 @@ class PinBook:
             with locked(self.file):
                 pins = {**{name: pinned(listings[name]) for name in new}, **self.servers()}
                 self._write(pins)
-        return {name: compare(name, pins[name], listed, agreed=agreed) for name, listed in listings.items()}
+        return {name: self._compared(name, pins[name], listed, agreed) for name, listed in listings.items()}
 
     def accept(self, changes: Sequence[Change]) -> None:
         """Keeps what a person has seen and accepted as the new pins.
@@ -95,6 +96,10 @@ class PinBook:
             raise self._damaged(str(error)) from error
         self._check(servers)
         return servers
+
+    def _compared(self, name: str, pin: ServerPin, listed: Listed, agreed: Collection[str]) -> Admitted:
+        admitted = compare(name, pin, listed, agreed=agreed)
+        return replace(admitted, changes=tuple(replace(change, book=str(self.file)) for change in admitted.changes))
 
     def _check(self, servers: Mapping[str, ServerPin]) -> None:
         for name, server in servers.items():

@@ -16,8 +16,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 from callsheet.graphs.catalog import Record
 from callsheet.graphs.mcp import ServerConfig
+from callsheet.graphs.text import Hidden, hidden_in, strings_in
 
-ChangeKind = Literal["new", "changed", "removed", "command", "about"]
+ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]
 _LONGEST_KEPT = 65_536
 _SECRET = re.compile(r"(?i)(key|token|secret|passw|credential|auth)")
 
@@ -71,11 +72,13 @@ class Change:
 
     Attributes:
         agent: The server.
-        kind: ``new``, ``changed`` or ``removed`` tool; ``command`` of the server; ``about``: what it says of itself.
+        kind: ``new``, ``changed`` or ``removed`` tool; ``suspect``: a new one whose texts give a model orders or hide
+            something; ``command`` of the server; ``about``: what it says of itself.
         tool: Name of the tool; empty where it is about the server.
         before: What was accepted; None if nothing was, or it was too long to be kept.
         after: What there is now; None if there is nothing any more.
         sha256: Of what there is now; empty if there is nothing.
+        book: The file that its pin is in.
     """
 
     agent: str
@@ -84,6 +87,7 @@ class Change:
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
     sha256: str = ""
+    book: str = ""
 
     @property
     def id(self) -> str:
@@ -93,7 +97,7 @@ class Change:
     @property
     def quarantines(self) -> bool:
         """Whether something may not be used until it is accepted."""
-        return self.kind in ("new", "changed", "command")
+        return self.kind in ("new", "suspect", "changed", "command")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +138,25 @@ def digests(entries: Sequence[Any]) -> dict[str, str]:
 
 
 def pinned(listed: Listed) -> ServerPin:
-    """Everything that a server says, accepted."""
+    """What a server says when it is met for the first time, accepted, but for what is suspect."""
     return ServerPin(
         sha256=_identity(listed.server),
         command=_shown_command(listed.server),
-        about=dict(listed.about),
-        tools={name: pin_of(definition) for name, definition in definitions(listed.entries).items()},
+        about={key: "" if suspect(text) else text for key, text in listed.about.items()},
+        tools={
+            name: pin_of(definition)
+            for name, definition in definitions(listed.entries).items()
+            if not suspect(definition)
+        },
     )
+
+
+def suspect(value: Any) -> bool:
+    """Whether any text of a JSON value gives a model orders, or hides something from a person."""
+    from callsheet.graphs.lint.orders import orders_in  # the rules of lint load catalogs themselves
+
+    hidden = {Hidden.TAG, Hidden.BIDI, Hidden.CONTROL}
+    return any(hidden & hidden_in(text).keys() or any(orders_in(text)) for text in strings_in(value))
 
 
 def pin_of(definition: Mapping[str, Any]) -> Pin:
@@ -171,7 +187,8 @@ def compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[st
         changes.append(Change(agent, "about", "", pin.about, dict(listed.about), digest(dict(listed.about))))
     for name, definition in now.items():
         if name not in pin.tools:
-            changes.append(Change(agent, "new", name, None, definition, found[name]))
+            kind: ChangeKind = "suspect" if suspect(definition) else "new"
+            changes.append(Change(agent, kind, name, None, definition, found[name]))
         elif found[name] != pin.tools[name].sha256:
             changes.append(Change(agent, "changed", name, pin.tools[name].definition, definition, found[name]))
     changes += [Change(agent, "removed", name, old.definition) for name, old in pin.tools.items() if name not in now]

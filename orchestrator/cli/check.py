@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from callsheet.graphs.changes import findings_of
 from callsheet.graphs.findings import Finding, Severity
 from callsheet.orchestrator.cli.options import catalog_options, open_catalog, status
 
@@ -59,7 +61,11 @@ def check(
     taxonomy = read_taxonomy(taxonomy_file) if taxonomy_file else None
     loaded = open_catalog(catalogs, yes=yes, tell=False)
     with status("Checking"):
-        findings = list(lint(loaded, rules=[rule for rule in RULES if rule.name not in ignored], taxonomy=taxonomy))
+        known = replace(loaded, problems=tuple(p for p in loaded.problems if p.kind != "quarantined"))
+        findings = list(lint(known, rules=[rule for rule in RULES if rule.name not in ignored], taxonomy=taxonomy))
+        findings.extend(findings_of(loaded.changes))
+        if loaded.policy:
+            findings.extend(loaded.policy.findings(loaded.catalog))
         if rdf:
             from callsheet.graphs.rdf import rdf_findings
 
