@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("callsheet", "graphs", "retrievers", "agents", "orchestrator")
+PACKAGED = frozenset({".py", ".json", ".ttl", ".rq", ".css", ".html", ".js"})
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
 
 
@@ -57,7 +58,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     expected = {
         str(Path(folder_of[name.parts[0]], *name.parts[1:]))
         for name in working_files()
-        if name.parts[0] in FOLDERS and (name.suffix in {".py", ".json", ".ttl", ".rq"} or name.name == "py.typed")
+        if name.parts[0] in FOLDERS and (name.suffix in PACKAGED or name.name == "py.typed")
     }
     with zipfile.ZipFile(wheel) as archive:
         entries = archive.infolist()
