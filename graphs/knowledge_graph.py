@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic_core import to_jsonable_python
 
-from callsheet.graphs.capabilities import Capability
+from callsheet.graphs.capabilities import Capability, default_taxonomy
 from callsheet.graphs.catalog import Catalog, Parameter, Tool
 from callsheet.graphs.keys import FieldRole, agent_key, capability_key, field_key, tool_key
 
@@ -20,7 +20,7 @@ Property = str | int | float | bool
 EntityKind = Literal["agent", "tool", "parameter", "output", "capability"]
 
 
-def knowledge_graph(catalog: Catalog, taxonomy: Sequence[Capability] = ()) -> KnowledgeGraph:
+def knowledge_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> KnowledgeGraph:
     """Agents, tools, parameters, output fields and capabilities, and what links them.
 
     Source: Representing Agentic Tools in Knowledge Graphs; outputs, dependencies and the hierarchy of
@@ -28,7 +28,8 @@ def knowledge_graph(catalog: Catalog, taxonomy: Sequence[Capability] = ()) -> Kn
 
     Args:
         catalog: Where agents and tools come from.
-        taxonomy: What the ids of capabilities mean; of it, what tools have and what is broader is taken.
+        taxonomy: What the ids of capabilities mean; the default taxonomy if None. Of it, what tools have and what is
+            broader is taken.
 
     Returns:
         A graph whose nodes are keys (``tool/weather.forecast``) with the attribute ``kind`` and further texts,
@@ -54,8 +55,9 @@ def knowledge_graph(catalog: Catalog, taxonomy: Sequence[Capability] = ()) -> Kn
     return graph
 
 
-def capabilities_of(catalog: Catalog, taxonomy: Sequence[Capability]) -> tuple[Capability, ...]:
-    """Of a taxonomy, what the tools of a catalog have and what is broader, in the taxonomy's order."""
+def capabilities_of(catalog: Catalog, taxonomy: Sequence[Capability] | None) -> tuple[Capability, ...]:
+    """Of a taxonomy (None: the default one), what the tools of a catalog have and what is broader, in its order."""
+    taxonomy = default_taxonomy().capabilities if taxonomy is None else taxonomy
     known = {capability.id: capability for capability in taxonomy}
     todo = {name for tool in catalog.tools.values() for name in tool.capabilities}
     found: set[str] = set()
@@ -78,7 +80,7 @@ def _add_tool(graph: KnowledgeGraph, tool: Tool) -> None:
         _edge(graph, _key(tool), _field(graph, tool.agent, output, "output"), "has_output")
 
 
-def _add_capabilities(graph: KnowledgeGraph, catalog: Catalog, taxonomy: Sequence[Capability]) -> None:
+def _add_capabilities(graph: KnowledgeGraph, catalog: Catalog, taxonomy: Sequence[Capability] | None) -> None:
     taken = capabilities_of(catalog, taxonomy)
     named = [name for tool in catalog.tools.values() for name in tool.capabilities]
     for name in [*named, *(capability.broader for capability in taken if capability.broader is not None)]:

@@ -9,6 +9,7 @@ from callsheet.graphs.catalog import Catalog, DependencyKind
 from callsheet.graphs.knowledge_graph import Property, knowledge_graph
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
+_LARGEST = 2**63 - 1  # of Cypher's integers
 _FIELD = "name STRING, type STRING, description STRING, format STRING, enum STRING, default_value STRING"
 _NODES: Mapping[str, str] = {
     "Agent": "id STRING, name STRING, description STRING, instructions STRING, category STRING",
@@ -29,7 +30,7 @@ _EDGES: Mapping[str, tuple[str, str]] = {
 _DEPENDENCY = "position INT64, parameter STRING, reason STRING, provenance STRING, confidence DOUBLE, count INT64"
 
 
-def to_cypher(catalog: Catalog, taxonomy: Sequence[Capability] = ()) -> str:
+def to_cypher(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> str:
     """The knowledge graph as a Cypher script of one statement a line; run twice, it changes nothing more.
 
     Nodes are labelled ``Agent``, ``Tool``, ``Parameter``, ``Output`` and ``Capability`` and have a unique ``key``;
@@ -37,7 +38,7 @@ def to_cypher(catalog: Catalog, taxonomy: Sequence[Capability] = ()) -> str:
 
     Args:
         catalog: What is written.
-        taxonomy: What the ids of capabilities mean.
+        taxonomy: What the ids of capabilities mean; the default taxonomy if None.
     """
     return "".join(f"{statement};\n" for statement in _statements(catalog, taxonomy))
 
@@ -50,7 +51,7 @@ def cypher_schema() -> str:
     return "".join(f"{statement};\n" for statement in (*nodes, *edges, *needs))
 
 
-def _statements(catalog: Catalog, taxonomy: Sequence[Capability]) -> Iterator[str]:
+def _statements(catalog: Catalog, taxonomy: Sequence[Capability] | None) -> Iterator[str]:
     graph = knowledge_graph(catalog, taxonomy)
     labels = {key: str(kind).capitalize() for key, kind in graph.nodes(data="kind")}
     for key, properties in graph.nodes(data=True):
@@ -78,5 +79,7 @@ def _literal(value: Property) -> str:
             return str(value).lower()
         case str():
             return f"'{value.translate(_ESCAPES)}'"
+        case int():
+            return str(min(value, _LARGEST))
         case _:
             return repr(value)

@@ -13,7 +13,7 @@ from callsheet.graphs.knowledge_graph import knowledge_graph
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def to_graphml(catalog: Catalog, taxonomy: Sequence[Capability] = ()) -> str:
+def to_graphml(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> str:
     """The knowledge graph as GraphML.
 
     Characters that XML cannot hold, such as NUL, become U+FFFD in texts; the keys of nodes are percent-encoded and so
@@ -21,7 +21,7 @@ def to_graphml(catalog: Catalog, taxonomy: Sequence[Capability] = ()) -> str:
 
     Args:
         catalog: What is written.
-        taxonomy: What the ids of capabilities mean.
+        taxonomy: What the ids of capabilities mean; the default taxonomy if None.
     """
     import networkx as nx
 

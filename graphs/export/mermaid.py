@@ -44,7 +44,7 @@ def to_mermaid(catalog: Catalog, *, around: str | None = None, depth: int = 2) -
     """
     found = list(catalog.tools) if around is None else _around(catalog, around, depth)
     if around is None and len(found) > MOST_TOOLS:
-        raise SettingsError(f"{len(found)} tools are more than a Mermaid chart can show: give a tool to draw around")
+        raise SettingsError(f"{len(found)} tools are more than a Mermaid chart can show: name one to draw around")
     near = set(found[:MOST_TOOLS])
     names = {tool: f"t{number}" for number, tool in enumerate(tool for tool in catalog.tools if tool in near)}
     edges = [(tool, edge) for tool in names for edge in catalog.tools[tool].depends_on if edge.tool in names]

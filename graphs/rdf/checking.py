@@ -26,12 +26,12 @@ from callsheet.graphs.rdf.writing import to_graph
 _SEVERITIES = {SH.Violation: Severity.ERROR, SH.Warning: Severity.WARNING, SH.Info: Severity.INFO}
 
 
-def rdf_findings(catalog: Catalog, taxonomy: Sequence[Capability] = ()) -> tuple[Finding, ...]:
+def rdf_findings(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> tuple[Finding, ...]:
     """What the SHACL shapes and the SPARQL checks find in a catalog's RDF.
 
     Args:
         catalog: What is checked.
-        taxonomy: The capabilities that there are.
+        taxonomy: The capabilities that there are; those of the default taxonomy if None.
     """
     return graph_findings(to_graph(catalog, taxonomy))
 

@@ -42,7 +42,7 @@ _WORDS = {RdfFormat.TURTLE: "Turtle", RdfFormat.JSON_LD: "JSON-LD", RdfFormat.N_
 
 def to_rdf(
     catalog: Catalog,
-    taxonomy: Sequence[Capability] = (),
+    taxonomy: Sequence[Capability] | None = None,
     *,
     form: RdfFormat = RdfFormat.TURTLE,
     base: str = BASE,
@@ -51,7 +51,9 @@ def to_rdf(
     graph = to_graph(catalog, taxonomy, base=base)
     if form is RdfFormat.JSON_LD:
         return json_ld(graph, prefixes(base))
-    return graph.serialize(format="nt" if form is RdfFormat.N_TRIPLES else "turtle")
+    if form is RdfFormat.N_TRIPLES:
+        return "\n".join(sorted(graph.serialize(format="nt").strip().split("\n"))) + "\n"
+    return graph.serialize(format="turtle")
 
 
 def from_rdf(text: str, *, form: RdfFormat = RdfFormat.TURTLE) -> Catalog:

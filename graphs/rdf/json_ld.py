@@ -42,7 +42,7 @@ def json_ld(graph: Graph, prefixes: Mapping[str, str]) -> str:
         name = "@type" if term == RDF.type else short(term)
         node.setdefault(name, []).append(_value(value, short, types.get(term, "")))
     document = {"@context": context, "@graph": [_single(node) for node in nodes.values()]}
-    return json.dumps(document, ensure_ascii=False, indent=1)
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
 class _Names:

@@ -16,7 +16,7 @@ from callsheet.graphs.knowledge_graph import capabilities_of, json_text, writabl
 from callsheet.graphs.rdf.terms import BASE, CS, EDGES, HINTS, prefixes
 
 
-def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] = (), *, base: str = BASE) -> Graph:
+def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, base: str = BASE) -> Graph:
     """The catalog as RDF in Callsheet's vocabulary; ``docs/ontology.md`` shows the form.
 
     Source: Representing Agentic Tools in Knowledge Graphs, the ontology of servers, tools, capabilities and
@@ -24,7 +24,8 @@ def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] = (), *, base: str
 
     Args:
         catalog: What is written. Lone surrogates, which no file can hold, become question marks.
-        taxonomy: What the ids of capabilities mean; of it, what tools have and what is broader is written.
+        taxonomy: What the ids of capabilities mean; the default taxonomy if None. Of it, what tools have and what is
+            broader is written.
         base: What the IRIs of agents, tools and all else of the catalog begin with.
 
     Raises:

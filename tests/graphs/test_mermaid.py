@@ -1,0 +1,146 @@
+"""A Mermaid chart of a neighbourhood: what is drawn, and that no name can break out of its label."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, SettingsError, Tool, UnknownNameError
+from callsheet.graphs.export import to_mermaid
+
+LABEL = r'"(?:[^"#`<>&|\\\n]|#\d+;)+"'
+LINES = re.compile(
+    rf"flowchart LR|  (?:subgraph a\d+\[{LABEL}\]|  direction LR|  t\d+\[{LABEL}\]:::(?:tool|core|start)|end"
+    rf"|class a\d+ (?:owner|start)|t\d+ (?:-->|-\.->|==>|--o)(?:\|{LABEL}\|)? t\d+"
+    rf'|more\["and \d+ more tools"\]:::key|subgraph legend\["legend"\]|class legend key'
+    rf"|  k\d\[tool\]:::key (?:-->|-\.->|==>|--o)\|needs, [a-z ]+\| n\d\[needed\]:::key"
+    rf"|classDef [a-z]+ [a-z0-9:#,-]+)"
+)
+
+
+def chain(count: int, *, back: bool = False) -> Catalog:
+    """One agent a tool; each tool needs the next one, and the last the first if ``back``."""
+
+    def needs(number: int) -> tuple[Dependency, ...]:
+        after = (number + 1) % count if back else number + 1
+        return (Dependency(tool=f"a{after}/t", kind=DependencyKind.TOOL_DIRECTLY),) if after < count else ()
+
+    tools = [Tool(agent=f"a{number}", name="t", depends_on=needs(number)) for number in range(count)]
+    return Catalog(agents=tuple(Agent(id=tool.agent, tools=(tool,)) for tool in tools))
+
+
+def owners(chart: str) -> list[str]:
+    return re.findall(r'subgraph a\d+\["(.*)"\]', chart)
+
+
+def test_the_whole_of_a_small_catalog(catalog: Catalog) -> None:
+    assert to_mermaid(catalog).splitlines() == [
+        "flowchart LR",
+        '  subgraph a0["weather"]',
+        "    direction LR",
+        '    t0["forecast"]:::tool',
+        "  end",
+        "  class a0 owner",
+        '  subgraph a1["units"]',
+        "    direction LR",
+        '    t1["convert_length"]:::tool',
+        '    t2["convert_mass"]:::tool',
+        "  end",
+        "  class a1 owner",
+        '  subgraph a2["maps"]',
+        "    direction LR",
+        '    t3["find_place"]:::tool',
+        "  end",
+        "  class a2 owner",
+        '  subgraph a3["travel"]',
+        "    direction LR",
+        '    t4["plan_trip"]:::tool',
+        '    t5["book_hotel"]:::tool',
+        "  end",
+        "  class a3 owner",
+        "  t0 --> t3",
+        "  t4 -.-> t1",
+        "  t4 --> t0",
+        '  subgraph legend["legend"]',
+        "    direction LR",
+        "    k0[tool]:::key -->|needs, tool directly| n0[needed]:::key",
+        "    k1[tool]:::key -.->|needs, tool indirectly| n1[needed]:::key",
+        "  end",
+        "  class legend key",
+        "  classDef tool fill:#ffffff,stroke:#4a6fa5,color:#1b2a41",
+        "  classDef core fill:#fdf1d0,stroke:#b8860b,color:#1b2a41",
+        "  classDef start fill:#d5e8d4,stroke:#2d7d46,stroke-width:3px,color:#1b2a41",
+        "  classDef owner fill:#f3f6fa,stroke:#9db2cf,color:#1b2a41",
+        "  classDef key fill:none,stroke:none,color:#777777",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("around", "depth", "drawn"),
+    [
+        ("a3/t", 1, ["a2", "a3", "a4"]),
+        ("a3/t", 2, ["a1", "a2", "a3", "a4", "a5"]),
+        ("a3", 1, ["a3"]),
+        ("a3", 2, ["a2", "a3", "a4"]),
+        ("a0/t", 9, [f"a{number}" for number in range(8)]),
+    ],
+)
+def test_depth_counts_dependencies_in_either_direction(around: str, depth: int, drawn: list[str]) -> None:
+    assert owners(to_mermaid(chain(8), around=around, depth=depth)) == drawn
+
+
+def test_a_cycle_is_drawn_once() -> None:
+    chart = to_mermaid(chain(5, back=True), around="a0/t", depth=9)
+    assert len(owners(chart)) == chart.count(" --> t") == 5
+
+
+def test_what_else_needs_the_same_is_not_a_neighbour() -> None:
+    hub = Tool(agent="a", name="hub", core=True)
+    needs = (Dependency(tool="a/hub", kind=DependencyKind.TOOL_INDIRECTLY),)
+    users = [Tool(agent="a", name=f"t{number}", depends_on=needs) for number in range(90)]
+    catalog = Catalog(agents=(Agent(id="a", tools=(hub, *users)),))
+    assert to_mermaid(catalog, around="a/t5", depth=4).count(":::") == 2 + 2
+    crowd = to_mermaid(catalog, around="a/hub", depth=1)
+    assert 'more["and 31 more tools"]' in crowd
+    assert crowd.count(" -.-> t") == 59
+    assert 'hub"]:::start' in crowd
+
+
+def test_styles_of_line_tell_the_kind() -> None:
+    edges = tuple(
+        Dependency(tool="a/b", kind=kind, parameter=f"p_{number}") for number, kind in enumerate(DependencyKind)
+    )
+    tools = (Tool(agent="a", name="t", depends_on=edges), Tool(agent="a", name="b"))
+    chart = to_mermaid(Catalog(agents=(Agent(id="a", tools=tools),)))
+    lines = ['t0 -->|"p_0"| t1', 't0 -.->|"p_1"| t1', 't0 ==>|"p_2"| t1', 't0 --o|"p_3"| t1']
+    assert [line.strip() for line in chart.splitlines() if line.startswith("  t0 ")] == lines
+    assert chart.count("needs, ") == 4
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_no_name_breaks_out_of_its_label(data: st.DataObject, strategies: Any) -> None:
+    catalog = data.draw(strategies.catalogs())
+    chart = to_mermaid(catalog)
+    assert [line for line in chart.removesuffix("\n").split("\n") if not LINES.fullmatch(line)] == []
+    assert chart.count("subgraph a") == sum(bool(agent.tools) for agent in catalog.agents)
+
+
+def test_long_names_are_cut_and_hidden_characters_shown() -> None:
+    tools = (Tool(agent="a", name="x" * 5_000_000), Tool(agent="a", name="a\u202eb\x00"))
+    chart = to_mermaid(Catalog(agents=(Agent(id="a", tools=tools),)))
+    assert f'"{"x" * 59}…"' in chart
+    assert '"a#92;u202eb#92;x00"' in chart
+
+
+def test_mistakes_are_said() -> None:
+    with pytest.raises(UnknownNameError, match=r"no tool or agent 'a3/x' .*did you mean"):
+        to_mermaid(chain(5), around="a3/x")
+    with pytest.raises(SettingsError, match="the depth must be 1 or more, not 0"):
+        to_mermaid(chain(5), around="a3", depth=0)
+    with pytest.raises(SettingsError, match="61 tools are more than a Mermaid chart can show"):
+        to_mermaid(chain(61))

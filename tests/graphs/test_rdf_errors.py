@@ -1,0 +1,163 @@
+"""RDF that is not a catalog: one clear line for each mistake, and nothing is fetched."""
+
+from __future__ import annotations
+
+import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from callsheet.graphs import CatalogError, SettingsError, load
+from callsheet.graphs.rdf import RdfFormat, from_rdf, rdf_file_findings, to_rdf
+
+PREFIXES = """
+@prefix cs: <https://w3id.org/callsheet/ns#> . @prefix dcterms: <http://purl.org/dc/terms/> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+"""
+AGENT = "<a> a cs:Agent ; dcterms:identifier 'a' ."
+TOOL = f"{AGENT} <t> a cs:Tool ; cs:name 'x' ; dcterms:identifier 'a/x' ; cs:hostedOn <a> "
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "said"),
+    [
+        ("turtle", "<a> <b> .\n\n<c", "not valid Turtle: objectList expected, line 1"),
+        ("turtle", "<a> <b> 'never closed", "not valid Turtle"),
+        ("turtle", "(" * 5_000, "nested too deeply"),
+        ("turtle", "", "holds no catalog"),
+        ("ntriples", "<a:a> <a:b> <a:c> .\n\n<a:a> <a:b> c .\n", "not valid N-Triples: line 3 is not a triple"),
+        ("ntriples", '<a:a> <a:b> "\\q" .', "holds no catalog|line 1 is not a triple"),
+        ("jsonld", "{", "not valid JSON: .*line 1 column 2"),
+        ("jsonld", '"a text"', "neither an object nor a list"),
+        ("jsonld", "[" * 100_000, "nested too deeply"),
+        ("jsonld", '{"@context": {"a": {"@id": {"x": 1}}}, "a": 1}', "not valid JSON-LD"),
+        (
+            "jsonld",
+            '{"@context": "https://127.0.0.1:1/c"}',
+            "@context is at 'https://127.0.0.1:1/c', which is not fetched",
+        ),
+        ("jsonld", '[{"x": {"@context": ["file:///etc/hosts"]}}]', "which is not fetched"),
+        ("jsonld", '{"@context": {"@import": "context.json"}}', "which is not fetched"),
+        ("jsonld", '{"@context": {"x": {"@id": "a:x", "@context": "b"}}}', "which is not fetched"),
+    ],
+)
+def test_what_is_not_rdf_is_said_in_one_line(form: str, text: str, said: str) -> None:
+    with pytest.raises(CatalogError, match=said) as raised:
+        from_rdf(text, form=RdfFormat(form))
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<t> a cs:Tool ; cs:name 'x' . <c> a cs:Catalog .", "<.*/t> is hosted on 0 agents"),
+        (f"{TOOL}, <b> .", "is hosted on 2 agents"),
+        (f"{AGENT} <t> a cs:Tool ; cs:name 'x' ; cs:hostedOn <b> .", "hosted on <.*/b>, which is not a cs:Agent"),
+        (f"{AGENT} <t> a cs:Tool ; cs:hostedOn <a> .", "<.*/t> has no cs:name"),
+        ("<a> a cs:Agent .", "<.*/a> has no dcterms:identifier"),
+        (f"{AGENT} <b> a cs:Agent ; dcterms:identifier 'a' .", "two nodes of the catalog have the id 'a'"),
+        (f"{TOOL}. <u> a cs:Tool ; cs:name 'x' ; cs:hostedOn <a> .", "agent 'a' has two tools named 'x'"),
+        (f"{TOOL}; cs:position 'first' .", "cs:position is 'first', which is not a number"),
+        (f"{TOOL}; cs:position 'x'^^xsd:integer .", "cs:position is 'x', which is not a number"),
+        (f"{TOOL}; cs:core 'maybe'^^xsd:boolean .", "cs:core is not a boolean"),
+        (f"{TOOL}; cs:inputSchema '{{' .", "tool 'a/x': '{' is not valid JSON"),
+        (f"{TOOL}; cs:inputSchema '[]' .", "tool 'a/x': cs:inputSchema is not an object"),
+        (f"{TOOL}; cs:inputSchema '{'[' * 100_000}' .", "nested too deeply"),
+        (f"{TOOL}; dcterms:description 'a', 'b' .", "has 2 values of dcterms:description: keep one"),
+        (f"{TOOL}; cs:toolDirectlyDependsOn <u> .", "tool 'a/x': depends on <.*/u>, which is not a cs:Tool here"),
+        (f"{TOOL}; cs:hasDependency [ cs:needs <u> ; cs:kind 'tool_directly' ] .", "tool 'a/x': depends on <.*/u>"),
+        (f"{TOOL}; cs:hasDependency [ cs:kind 'tool_directly' ] .", "has no cs:needs"),
+        (f"{TOOL}; cs:hasDependency [ cs:needs <t> ] .", "has no cs:kind"),
+        (f"{TOOL}; cs:hasDependency [ cs:needs <t> ; cs:kind 'loosely' ] .", "kind: Input should be 'tool_directly'"),
+        (
+            f"{TOOL}; cs:hasDependency [ cs:needs <t> ; cs:kind 'tool_directly' ; cs:confidence 7 ] .",
+            "confidence: Input should be less than or equal to 1",
+        ),
+        (
+            f"{TOOL}; cs:hasDependency [ cs:needs <t> ; cs:kind 'tool_directly' ; cs:count 1e999 ] .",
+            "cs:count is '.*', which is not a number",
+        ),
+    ],
+)
+def test_what_is_not_a_catalog_is_said_in_one_line(text: str, said: str, tmp_path: Path) -> None:
+    place = tmp_path / "catalog.ttl"
+    place.write_text(PREFIXES + text, encoding="utf-8")
+    with pytest.raises(CatalogError, match=said) as raised:
+        load(place)
+    assert str(raised.value).startswith(f"{place}: ")
+    assert "\n" not in str(raised.value)
+    assert "rdf-catalog" in {finding.rule for finding in rdf_file_findings(place)}
+
+
+def test_turtle_by_hand_needs_little(tmp_path: Path) -> None:
+    place = tmp_path / "by_hand.ttl"
+    place.write_text(
+        PREFIXES
+        + """
+        <w> a cs:Agent ; dcterms:identifier "weather" ; cs:hosts <w/f>, <w/p> .
+        <w/p> a cs:Tool ; cs:name "place" .
+        <w/f> a cs:Tool ; cs:name "forecast" ; cs:toolDirectlyDependsOn <w/p> ; cs:readOnly true ;
+            cs:hasCapability [ skos:notation "read" ] ;
+            cs:hasRequiredInput [ cs:name "place" ; cs:valueType "string" ; dcterms:description "Where" ] ;
+            cs:hasOptionalInput [ cs:name "unit" ; cs:enumValue "C", "F" ; cs:defaultValue "C" ],
+                                [ cs:name "days" ; cs:valueType "integer", "null" ; cs:defaultValue "3"^^cs:json ] ;
+            cs:hasOutput [ cs:name "sky" ; cs:valueFormat "text" ] .
+        """,
+        encoding="utf-8",
+    )
+    tools = load(place).catalog.tools
+    assert list(tools) == ["weather/forecast", "weather/place"]
+    forecast = tools["weather/forecast"]
+    assert forecast.input_schema == {
+        "type": "object",
+        "properties": {
+            "days": {"type": ["integer", "null"], "default": 3},
+            "place": {"type": "string", "description": "Where"},
+            "unit": {"enum": ["C", "F"], "default": "C"},
+        },
+        "required": ["place"],
+    }
+    assert forecast.output_schema == {"type": "object", "properties": {"sky": {"format": "text"}}}
+    assert forecast.annotations == {"readOnlyHint": True}
+    assert [(edge.tool, edge.kind) for edge in forecast.depends_on] == [("weather/place", "tool_directly")]
+    assert forecast.capabilities == ("read",)
+
+
+def test_a_cycle_of_dependencies_is_read_like_any_other() -> None:
+    other = "<u> a cs:Tool ; cs:name 'y' ; dcterms:identifier 'a/y' ; cs:hostedOn <a> ; cs:toolDirectlyDependsOn <t> ."
+    catalog = from_rdf(f"{PREFIXES}{TOOL}; cs:toolDirectlyDependsOn <u> . {other}")
+    assert [tool.depends_on[0].tool for tool in catalog.tools.values()] == ["a/y", "a/x"]
+    assert from_rdf(to_rdf(catalog)) == catalog
+
+
+@pytest.mark.parametrize(("name", "content", "said"), [("x.ttl", b"\xff", "not UTF-8"), ("x.nt", b"?", "line 1")])
+def test_a_broken_file_is_one_finding(name: str, content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    (finding,) = rdf_file_findings(tmp_path / name)
+    assert finding.rule == "rdf-syntax"
+    assert said in finding.message
+
+
+def test_nothing_is_logged_on_odd_literals(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+    assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("rdflib").handlers)
+    with pytest.raises(CatalogError):
+        from_rdf(f"{PREFIXES}{TOOL}; cs:core 'maybe'^^xsd:boolean ; cs:position 'x'^^xsd:integer .")
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("base", ["", "relative/", "https://example.org/no-end", "https://exa mple.org/", "urn:x"])
+def test_a_base_is_an_absolute_iri_with_an_end(base: str, catalog: object) -> None:
+    from callsheet.graphs import Catalog
+
+    with pytest.raises(SettingsError, match="not an absolute IRI"):
+        to_rdf(Catalog(), base=base)
+
+
+def test_without_the_extra_the_error_names_it() -> None:
+    program = "import sys; sys.modules['rdflib'] = None\nimport callsheet.graphs.rdf"
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert re.search(r"ImportError: .*pip install 'callsheet\[rdf\]'", done.stderr)
