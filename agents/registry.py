@@ -19,7 +19,7 @@ from callsheet.graphs.catalog import Catalog, Tool
 from callsheet.graphs.loaded import Loaded
 from callsheet.graphs.mcp import ServerConfig
 from callsheet.graphs.policy import Policy
-from callsheet.graphs.rules import User
+from callsheet.graphs.rules import User, hints
 
 Guard = Callable[[Tool, Mapping[str, Any]], str]
 """Asked right before a call is sent, when its server has just been listed: why it must not be; empty if it may."""
@@ -112,6 +112,12 @@ class ToolRegistry:
         names = model_names(tools, beside=beside)
         return {name: self._bound(name, tool, run_id, user) for name, tool in zip(names, tools, strict=True)}
 
+    def trusts(self, agent_id: str) -> bool:
+        """Whether what an agent says of its tools is believed: by its entry in the ``mcp.json``, or by the policy."""
+        connection = self._connections.get(agent_id)
+        told = isinstance(connection, ServerConfig) and connection.callsheet.trusted
+        return told or (self.policy is not None and self.policy.trusts(agent_id))
+
     def unavailable(self) -> Mapping[str, str]:
         """Agents that are not called for the time being because they failed again and again, and why."""
         return self.pool.circuits.open()
@@ -149,7 +155,7 @@ class ToolRegistry:
         return bound_tool(name, tool, call, acall)
 
     def _of_server(self, name: str, tool: Tool, run_id: str, server: ServerConfig, user: User | None) -> BoundTool:
-        repeatable = server.callsheet.repeatable(tool)
+        repeatable = hints(tool, trusted=self.trusts(tool.agent))["idempotentHint"]
 
         def call(args: dict[str, Any]) -> Outcome:
             # Before a server is started for it, and again when it has said what its tools are now.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from callsheet.graphs.catalog import Record, Tool
+from callsheet.graphs.catalog import Record
 
 
 class Terms(Record):
@@ -21,8 +21,3 @@ class Terms(Record):
     limits: dict[str, float] = Field(default_factory=dict)
     tools: dict[str, dict[str, float]] = Field(default_factory=dict)
     roots: tuple[str, ...] = ()
-
-    def repeatable(self, tool: Tool) -> bool:
-        """Whether calling the tool twice does no more than calling it once, by a word that the user trusts."""
-        hints = tool.annotations
-        return self.trusted and (hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True)
