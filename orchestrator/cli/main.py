@@ -9,9 +9,11 @@ import click
 
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.text import shown
+from callsheet.orchestrator.cli.approve import approve
 from callsheet.orchestrator.cli.ask import ask
 from callsheet.orchestrator.cli.check import check
 from callsheet.orchestrator.cli.eval import evaluate_command
+from callsheet.orchestrator.cli.export import export
 from callsheet.orchestrator.cli.index import index
 from callsheet.orchestrator.cli.mcp import mcp
 from callsheet.orchestrator.cli.retrieve import retrieve
@@ -30,7 +32,7 @@ def callsheet() -> None:
     """
 
 
-for command in (ask, check, evaluate_command, index, mcp, retrieve):
+for command in (approve, ask, check, evaluate_command, export, index, mcp, retrieve):
     callsheet.add_command(command)
 
 
