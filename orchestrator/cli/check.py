@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +14,11 @@ from callsheet.graphs.changes import findings_of
 from callsheet.graphs.findings import Finding, Severity
 from callsheet.orchestrator.cli.options import catalog_options, open_catalog, status
 
+if TYPE_CHECKING:
+    from callsheet.graphs import Loaded, Taxonomy
+
 _ORDER = tuple(Severity)
+_RDF = frozenset({".ttl", ".jsonld", ".nt"})
 
 
 @click.command()
@@ -67,9 +72,7 @@ def check(
         if loaded.policy:
             findings.extend(loaded.policy.findings(loaded.catalog))
         if rdf:
-            from callsheet.graphs.rdf import rdf_findings
-
-            findings.extend(rdf_findings(loaded.catalog))
+            findings.extend(_rdf_findings(loaded, taxonomy))
     failed = any(_ORDER.index(finding.severity) <= _ORDER.index(Severity(fail_on)) for finding in findings)
     if as_json:
         click.echo(json.dumps(_report(findings, failed=failed), ensure_ascii=False))
@@ -78,6 +81,16 @@ def check(
 
         show_findings(findings, loaded.catalog, everything=everything)
     return 1 if failed else 0
+
+
+def _rdf_findings(loaded: Loaded, taxonomy: Taxonomy | None) -> Sequence[Finding]:
+    """What is wrong with the catalog as RDF, and with each RDF file as it was written."""
+    from callsheet.graphs.rdf import rdf_file_findings, rdf_findings
+
+    sources = [Path(line) for line in loaded.label.splitlines()]
+    written = [finding for file in sources if file.suffix.lower() in _RDF for finding in rdf_file_findings(file)]
+    whole = rdf_findings(loaded.catalog, taxonomy.capabilities if taxonomy else None)
+    return list(dict.fromkeys((*written, *whole)))
 
 
 def _report(findings: Sequence[Finding], *, failed: bool) -> dict[str, object]:

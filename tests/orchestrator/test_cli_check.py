@@ -125,6 +125,37 @@ def test_a_taxonomy_of_ones_own_is_known(check: Any, tmp_path: Path) -> None:
     assert check({"name": "a", "tools": [tool]}, arguments=("--taxonomy", str(tmp_path / "own.json")))[0] == 0
 
 
+def test_rdf_is_checked_where_it_is_wanted(check: Any) -> None:
+    tool = {"name": "x", "description": "Adds.", "inputSchema": {}, "_meta": {"callsheet/capabilities": ["sums"]}}
+    ignored = ("--ignore", "unknown-capability")
+    assert check({"name": "a", "tools": [tool]}, arguments=ignored)[0] == 0
+    _, out, _ = check({"name": "a", "tools": [tool]}, arguments=(*ignored, "--rdf", "--json"))
+    found = {finding["rule"]: finding for finding in json.loads(out)["findings"]}
+    assert found["integrity-defined"]["tool"] == "a/x"
+    assert "'sums'" in found["integrity-defined"]["message"]
+
+
+@pytest.mark.parametrize(("text", "status"), [("<http://x.test/a> <http://x.test/b", 2), ("", 0)])
+def test_an_rdf_file_is_checked_as_it_was_written(
+    text: str, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = '<a> a cs:Agent ; dcterms:identifier "a" ; dcterms:description "Adds." ; cs:hosts <t> .'
+    tool = '<t> a cs:Tool ; dcterms:identifier "a/t" ; cs:name "t" ; dcterms:description "Adds" ; cs:hostedOn <a> .'
+    prefixes = "@base <http://x.test/> . @prefix cs: <https://w3id.org/callsheet/ns#> . @prefix dcterms: <http://purl.org/dc/terms/> ."
+    lone = "<t> cs:hasDependency <d> . <d> a cs:Dependency ; cs:needs <t> ; cs:kind 'tool_indirectly' ."
+    file = tmp_path / "own.ttl"
+    file.write_text(f"{prefixes} <c> a cs:Catalog ; cs:lists <a> . {agent} {tool} {lone} {text}")
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "--rdf", "--json", "--catalog", str(file)])
+    out, err = capsys.readouterr()
+    assert ended.value.code == status
+    if status:
+        assert err.count("\n") == 1
+        assert "not valid Turtle" in err
+    else:
+        assert "integrity-dependencies" in {finding["rule"] for finding in json.loads(out)["findings"]}
+
+
 def test_rdf_without_its_extra_says_which(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("callsheet.graphs.rdf")]:
         monkeypatch.delitem(sys.modules, name)
