@@ -54,6 +54,12 @@ class OpenSessions:
         await asyncio.shield(self._tellings[session])
         return session
 
+    async def relist(self, run_id: str) -> None:
+        """Has the servers of a run say again what their tools are, before anything else is asked of them."""
+        for (run, agent_id), session in self._sessions.items():
+            if run == run_id and not session.retired and self._tellings[session].done():
+                self._tell(agent_id, session)
+
     def alone(self, server: ServerConfig) -> Session:
         """A session that belongs to no run."""
         return self._opened(server, lambda: None)

@@ -81,13 +81,10 @@ class ToolRegistry:
         """What tools are bound from."""
         return self._catalog
 
-    def follow(
-        self, catalog: Catalog, connections: Mapping[str, object], digests: Mapping[str, str] | None = None
-    ) -> None:
+    def follow(self, loaded: Loaded) -> None:
         """Binds from another catalog from now on; a tool bound before that it does not hold is refused."""
-        self._catalog, self._connections = catalog, connections
-        if digests is not None:
-            self._unchanged.follow(digests)
+        self._catalog, self._connections, self.policy = loaded.catalog, loaded.connections, loaded.policy
+        self._unchanged.follow(loaded.digests)
 
     def permitted(self, tool_ids: Iterable[str], user: User | None = None) -> list[str]:
         """Those of these tools that the catalog holds and the user may call, as things are now."""

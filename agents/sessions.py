@@ -137,15 +137,19 @@ class SessionPool:
         """While a part of a run is at work; a run that nobody holds any more for three seconds is closed.
 
         A run ends by its own word (``close_run``), but one that is cancelled, or dies between two steps, gives none.
-        One that is interrupted to ask a person keeps its sessions until they have been idle for too long.
+        One that is interrupted to ask a person keeps its sessions until they have been idle for too long; when it is
+        resumed, its servers are listed again before anything is called.
         """
         from langgraph.errors import GraphBubbleUp
 
         with self._lock:
             self._held[run_id] += 1
+            resumed = run_id in self._paused
             self._paused.discard(run_id)
         wait: float | None = 0.0
         try:
+            if resumed:
+                await _LOOP.awaited(self._open.relist(run_id))
             yield
             wait = _BETWEEN_WAVES
         except GraphBubbleUp:
