@@ -61,8 +61,8 @@ def check(
     from callsheet.graphs.lint import RULES, lint
 
     if unknown := sorted(set(ignored) - {rule.name for rule in RULES}):
-        known = ", ".join(rule.name for rule in RULES)
-        raise click.BadParameter(f"there is no rule {unknown[0]!r}; there are {known}", param_hint="--ignore")
+        names = ", ".join(rule.name for rule in RULES)
+        raise click.BadParameter(f"there is no rule {unknown[0]!r}; there are {names}", param_hint="--ignore")
     taxonomy = read_taxonomy(taxonomy_file) if taxonomy_file else None
     loaded = open_catalog(catalogs, yes=yes, tell=False)
     with status("Checking"):

@@ -141,7 +141,8 @@ def test_an_rdf_file_is_checked_as_it_was_written(
 ) -> None:
     agent = '<a> a cs:Agent ; dcterms:identifier "a" ; dcterms:description "Adds." ; cs:hosts <t> .'
     tool = '<t> a cs:Tool ; dcterms:identifier "a/t" ; cs:name "t" ; dcterms:description "Adds" ; cs:hostedOn <a> .'
-    prefixes = "@base <http://x.test/> . @prefix cs: <https://w3id.org/callsheet/ns#> . @prefix dcterms: <http://purl.org/dc/terms/> ."
+    base = "@base <http://x.test/> . @prefix dcterms: <http://purl.org/dc/terms/> ."
+    prefixes = f"{base} @prefix cs: <https://w3id.org/callsheet/ns#> ."
     lone = "<t> cs:hasDependency <d> . <d> a cs:Dependency ; cs:needs <t> ; cs:kind 'tool_indirectly' ."
     file = tmp_path / "own.ttl"
     file.write_text(f"{prefixes} <c> a cs:Catalog ; cs:lists <a> . {agent} {tool} {lone} {text}")
