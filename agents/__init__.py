@@ -4,6 +4,7 @@ from callsheet.agents.answer import synthesize
 from callsheet.agents.background import BackgroundLoop
 from callsheet.agents.bound import BoundTool
 from callsheet.agents.brief import Brief, Offer
+from callsheet.agents.judge import Judged, judge_proposals
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.limits import Limits
 from callsheet.agents.models import ModelError, chat_model
@@ -22,6 +23,7 @@ __all__ = [
     "Call",
     "Equipment",
     "Guard",
+    "Judged",
     "KeylessModel",
     "Limits",
     "ModelError",
@@ -36,6 +38,7 @@ __all__ = [
     "carry_out",
     "chat_model",
     "decompose",
+    "judge_proposals",
     "synthesize",
     "worker",
 ]

@@ -6,6 +6,7 @@ The catalog is read once, from ``CALLSHEET_CATALOG``; a server without one does 
 from __future__ import annotations
 
 from callsheet.graphs import load
+from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.settings import Environment, Settings
 from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
@@ -14,7 +15,7 @@ _environment = Environment()
 _loaded = load(*_environment.catalogs())
 _retriever = AgentGraphRetriever.from_catalog(_loaded, embeddings=_environment.embeddings, index=_environment.index)
 
-supervisor = create_supervisor(_loaded, retriever=_retriever, settings=Settings(model=_environment.model)).compile(
-    name="supervisor"
-)
+supervisor = create_supervisor(
+    _loaded, retriever=_retriever, settings=Settings(model=_environment.model), observed=ObservationLog()
+).compile(name="supervisor")
 retriever = create_retriever_app(_retriever).compile(name="retriever")

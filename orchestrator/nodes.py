@@ -35,7 +35,9 @@ from callsheet.agents import (
     synthesize,
 )
 from callsheet.graphs import CallsheetError
+from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.caller import caller
+from callsheet.orchestrator.observing import keep_observed
 from callsheet.orchestrator.settings import Settings
 from callsheet.orchestrator.state import ChatInput, State, StepState
 from callsheet.retrievers import AgentGraphRetriever, explain_tool
@@ -79,6 +81,7 @@ class Nodes:
         defaults: What holds unless the run's context says otherwise.
         models: Chat models given as objects, by role (``planner``, ``worker``, ``answer``).
         prompts: The system prompts.
+        observed: Where it is counted which tools take arguments from which; nowhere where None.
     """
 
     retriever: AgentGraphRetriever
@@ -86,6 +89,7 @@ class Nodes:
     defaults: Settings
     models: Mapping[str, BaseChatModel]
     prompts: Prompts
+    observed: ObservationLog | None = None
 
     def seen(self) -> AgentGraphRetriever:
         """The retriever over what the user of the current run may see."""
@@ -258,7 +262,7 @@ class Nodes:
         """Which offered tools give a value for which parameter, by the catalog's dependencies."""
         sources: dict[str, tuple[str, ...]] = {}
         for edge in self.registry.catalog.tool(tool).depends_on:
-            if edge.tool in names:
+            if edge.holds and edge.tool in names:
                 key = edge.parameter or ""
                 sources[key] = (*sources.get(key, ()), names[edge.tool])
         return sources
@@ -274,6 +278,8 @@ class Nodes:
             model, note = self.model("answer"), ""
         except (CallsheetError, ImportError) as error:
             model, note = None, f"\n\n(Put together without a model: {error})"
+        said = "\n".join(message.text for message in state["messages"])
+        await asyncio.to_thread(keep_observed, self.observed, plan, results, said)
         text = await synthesize(state["request"], ordered, model, prompt=self.prompts.answer)
         return {"messages": [AIMessage(text + note, name="supervisor")]}
 

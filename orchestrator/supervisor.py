@@ -10,6 +10,7 @@ from langgraph.graph import END, START, StateGraph
 
 from callsheet.agents import Prompts, ToolRegistry, worker
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
+from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.caller import caller
 from callsheet.orchestrator.nodes import Nodes, both_ways
 from callsheet.orchestrator.settings import Settings
@@ -41,6 +42,7 @@ def create_supervisor(
     prompts: Prompts | None = None,
     yes: bool = False,
     policy: Policy | str | Path | None = None,
+    observed: ObservationLog | None = None,
 ) -> StateGraph[State, Settings, ChatInput, ChatOutput]:
     """A workflow that plans a request, finds agents and tools for each step, and lets workers do the steps.
 
@@ -56,6 +58,7 @@ def create_supervisor(
         prompts: System prompts in place of ours.
         yes: Agrees to start the commands that an ``mcp.json`` names; see ``callsheet.graphs.load``.
         policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
+        observed: Where it is counted which tools take arguments from which, for ``callsheet infer``.
 
     Returns:
         An uncompiled ``StateGraph``: ``compile(checkpointer=...)`` is the caller's. It takes ``messages`` and gives
@@ -79,6 +82,7 @@ def create_supervisor(
         ),
         models=_objects(given),
         prompts=prompts or Prompts(),
+        observed=observed,
     )
 
     step = StateGraph(StepState, context_schema=Settings, output_schema=StepOutput)

@@ -6,6 +6,7 @@ from callsheet.graphs.inference.observed import CallRecord, ObservationLog, Seen
 from callsheet.graphs.inference.proposals import (
     DependencyFile,
     Proposal,
+    combine,
     merge_proposals,
     parse_dependencies,
     read_dependencies,
@@ -22,6 +23,7 @@ __all__ = [
     "Seen",
     "Selector",
     "attach",
+    "combine",
     "merge_proposals",
     "observed",
     "observed_proposals",

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from callsheet.graphs.catalog import Catalog, DependencyKind
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.inference.proposals import Proposal, write_whole
+from callsheet.graphs.inference.proposals import Proposal
+from callsheet.graphs.storage import locked, replace_text, state_folder
 
 Seen = tuple[str, str, str]
 """Source, target, and the parameter of the source that took its value from a result of the target."""
@@ -94,11 +95,11 @@ class ObservationLog:
     """Counts of what was seen, kept in a file; no value of any call gets into it.
 
     Args:
-        path: The file; its folder is made when something is first kept.
+        path: The file; ``observed.json`` in the state folder by default. It is made when something is first kept.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = state_folder() / "observed.json" if path is None else Path(path)
 
     def read(self) -> Counter[Seen]:
         """What was counted so far; nothing where there is no file yet.
@@ -118,21 +119,16 @@ class ObservationLog:
         """Adds to the counts; several processes may do so at once.
 
         Raises:
-            CatalogError: The file is not one of ours, or cannot be written.
+            CatalogError: The file is not one of ours.
+            TrustError: It cannot be written.
         """
-        from filelock import FileLock
-
         if not seen:
             return
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{self.path}.lock", timeout=30):
-                counts = self.read()
-                counts.update(seen)
-                edges = [[*key, count] for key, count in sorted(counts.items())]
-                write_whole(self.path, json.dumps({_KEY: FORMAT, "edges": edges}, ensure_ascii=False, indent=0))
-        except OSError as error:
-            raise CatalogError(f"{self.path}: what was observed cannot be kept: {error}") from error
+        with locked(self.path):
+            counts = self.read()
+            counts.update(seen)
+            edges = [[*key, count] for key, count in sorted(counts.items())]
+            replace_text(self.path, json.dumps({_KEY: FORMAT, "edges": edges}, ensure_ascii=False, indent=0))
 
 
 def _counts(document: Any, path: Path) -> Counter[Seen]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from callsheet.graphs.catalog import Dependency, DependencyKind, Name, Provenanc
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.inference.rules import Rule
 from callsheet.graphs.mcp import clean
+from callsheet.graphs.storage import replace_text
 
 KEY, FORMAT = "callsheet_dependencies", 1
 
@@ -125,34 +125,24 @@ def write_dependencies(content: DependencyFile, path: str | Path) -> None:
     Raises:
         CatalogError: It cannot be written.
     """
-    lines = [f'{{\n "{KEY}": {FORMAT},\n "rules": {_listed(content.rules)},\n "edges": {_listed(content.edges)}\n}}\n']
+    file = Path(path)
+    rules = [rule.model_dump(mode="json", exclude_defaults=True) for rule in content.rules]
+    edges = [edge.model_dump(mode="json") for edge in content.edges]
+    text = f'{{\n "{KEY}": {FORMAT},\n "rules": {_listed(rules)},\n "edges": {_listed(edges)}\n}}\n'
+    mask = os.umask(0)
+    os.umask(mask)
     try:
-        write_whole(Path(path), "".join(lines))
+        mode = file.stat().st_mode if file.exists() else 0o666 & ~mask
+        replace_text(file, text)
+        file.chmod(mode)
     except OSError as error:
         raise CatalogError(f"{path}: cannot be written: {error.strerror}") from error
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file so that a reader sees what was there before, or all of this, and never a part.
-
-    Raises:
-        OSError: It cannot be written; what was there before stays.
-    """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(path.stat().st_mode if path.exists() else 0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def merge_proposals(before: DependencyFile, found: Iterable[Proposal]) -> DependencyFile:
     """A file with what was found now, in which nothing is lost that a person wrote.
 
-    Rules stay. An edge that was accepted or refused keeps that, and stays even if it is not found any more; one that
+    Rules stay, and so does an edge that was accepted or refused, as it is, even if it is not found any more; one that
     nobody looked at stays only if it is found again.
 
     Args:
@@ -160,13 +150,25 @@ def merge_proposals(before: DependencyFile, found: Iterable[Proposal]) -> Depend
         found: The proposals of now, in the order that they are to have.
     """
     decided = {edge.key: edge for edge in before.edges if edge.accept is not None}
-    edges = [
-        edge.model_copy(update={"accept": decided.pop(edge.key).accept}) if edge.key in decided else edge
-        for edge in found
-    ]
+    edges = [decided.pop(edge.key, edge) for edge in found]
     return DependencyFile(rules=before.rules, edges=(*edges, *decided.values()))
 
 
-def _listed(records: Iterable[Record]) -> str:
-    lines = [json.dumps(record.model_dump(mode="json"), ensure_ascii=False) for record in records]
+def combine(*groups: Iterable[Proposal]) -> tuple[Proposal, ...]:
+    """Proposals of several programs as one list, the surest first; of the same edge the surest, with all evidence."""
+    best: dict[tuple[str, str, str | None], Proposal] = {}
+    for edge in (edge for group in groups for edge in group):
+        if (known := best.get(edge.key)) is None:
+            best[edge.key] = edge
+            continue
+        surer, other = (known, edge) if known.confidence >= edge.confidence else (edge, known)
+        said = "; ".join(dict.fromkeys(filter(None, (surer.evidence, other.evidence))))
+        best[edge.key] = surer.model_copy(update={"evidence": said, "count": max(surer.count, other.count)})
+    return tuple(
+        sorted(best.values(), key=lambda edge: (-edge.confidence, edge.source, edge.parameter or "", edge.target))
+    )
+
+
+def _listed(records: Iterable[Mapping[str, Any]]) -> str:
+    lines = [json.dumps(record, ensure_ascii=False) for record in records]
     return "[\n  " + ",\n  ".join(lines) + "\n ]" if lines else "[]"

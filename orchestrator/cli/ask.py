@@ -57,13 +57,15 @@ def ask(
     retriever = open_retriever(loaded, place, embeddings)
 
     from callsheet.agents import ToolRegistry, chat_model
+    from callsheet.graphs.inference import ObservationLog
     from callsheet.orchestrator.supervisor import create_supervisor
 
     if model:
         chat_model(model)
     settings = Settings(model=model, agents=agents, tools=tools)
     registry = ToolRegistry.from_catalog(loaded)
-    workflow = create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings)
+    observed = ObservationLog()
+    workflow = create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings, observed=observed)
     app = workflow.compile(name="supervisor")
     if as_json:
         state = _run(app, query, registry, lambda _: None)

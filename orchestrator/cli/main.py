@@ -15,6 +15,7 @@ from callsheet.orchestrator.cli.check import check
 from callsheet.orchestrator.cli.eval import evaluate_command
 from callsheet.orchestrator.cli.export import export
 from callsheet.orchestrator.cli.index import index
+from callsheet.orchestrator.cli.infer import infer
 from callsheet.orchestrator.cli.mcp import mcp
 from callsheet.orchestrator.cli.retrieve import retrieve
 
@@ -32,7 +33,7 @@ def callsheet() -> None:
     """
 
 
-for command in (approve, ask, check, evaluate_command, export, index, mcp, retrieve):
+for command in (approve, ask, check, evaluate_command, export, index, infer, mcp, retrieve):
     callsheet.add_command(command)
 
 

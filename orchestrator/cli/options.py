@@ -111,21 +111,22 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True) -> 
 
 def open_retriever(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> AgentGraphRetriever:
     """A retriever over the catalog; shows a progress bar while texts are embedded."""
+    from callsheet.retrievers import AgentGraphRetriever
+
+    with progress_bar("Indexing") as progress:
+        return AgentGraphRetriever.from_catalog(loaded, index=place, embeddings=embeddings, progress=progress, **more)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, told how much is done and how much there is; nothing where that is no terminal."""
     from rich.console import Console
     from rich.progress import Progress
 
-    from callsheet.retrievers import AgentGraphRetriever
-
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("Indexing", total=None)
-        return AgentGraphRetriever.from_catalog(
-            loaded,
-            index=place,
-            embeddings=embeddings,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-            **more,
-        )
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import Catalog, DependencyKind, SettingsError, Tool
-from callsheet.graphs.inference import Proposal, without_circles
+from callsheet.graphs.inference import Proposal, Seen, combine, observed_proposals, without_circles
 from callsheet.retrievers.inference.hints import Hint
 from callsheet.retrievers.inference.matching import Embed, Ends, matches
 from callsheet.retrievers.inference.rules import hints_by_rules
@@ -20,17 +20,23 @@ Progress = Callable[[int, int], None]
 
 
 def infer_dependencies(
-    catalog: Catalog, embeddings: Embeddings, *, least: float = LEAST, progress: Progress | None = None
+    catalog: Catalog,
+    embeddings: Embeddings,
+    *,
+    least: float = LEAST,
+    seen: Mapping[Seen, int] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Proposal, ...]:
-    """Proposes the dependencies that names, schemas and descriptions show; what the catalog declares is left out.
+    """Proposes the dependencies that names, schemas and descriptions show, and those that were seen while running.
 
     Nothing here is learned from any catalog's own dependencies. Of several tools that give a value only the likeliest
-    is proposed as one that the call cannot do without.
+    is proposed as one that the call cannot do without. What a person declared or accepted is not proposed again.
 
     Args:
         catalog: The tools.
         embeddings: What compares texts by meaning; each text is embedded once.
-        least: The least confidence, above 0 and below 1.
+        least: The least confidence, above 0 and below 1; what was seen is proposed whatever its confidence.
+        seen: How often an argument was seen to come from another tool's result; see ``ObservationLog``.
         progress: Called with how many texts and arguments are done and how many there are.
 
     Returns:
@@ -45,9 +51,10 @@ def infer_dependencies(
     ends = Ends.of(tools)
     hints = [*hints_by_rules(ends), *matches(ends, embedding(embeddings, progress), least=least)]
     best = _best(hint for hint in hints if hint.confidence >= least)
-    proposals = [_proposal(hint, tools, first=first) for hint, first in _with_first(best)]
-    declared = {(tool.id, edge.tool) for tool in tools for edge in tool.depends_on}
-    return without_circles([edge for edge in proposals if (edge.source, edge.target) not in declared], catalog)
+    proposed = [_proposal(hint, tools, first=first) for hint, first in _with_first(best)]
+    known = {(tool.id, edge.tool) for tool in tools for edge in tool.depends_on if edge.holds}
+    edges = combine(proposed, observed_proposals(seen or {}, catalog))
+    return without_circles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
 
 
 def embedding(embeddings: Embeddings, progress: Progress | None = None) -> Embed:

@@ -1,0 +1,100 @@
+"""``callsheet infer``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.orchestrator.cli.options import catalog_options, open_catalog, progress_bar
+from callsheet.orchestrator.settings import Environment
+
+if TYPE_CHECKING:
+    from callsheet.graphs import Catalog
+    from callsheet.graphs.inference import Proposal
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the proposals to this file, for a person to review; what it says already of edges and rules stays.",
+)
+@click.option(
+    "--least", default=0.5, show_default=True, type=click.FloatRange(0.05, 0.99), help="Propose nothing less sure."
+)
+@click.option("--no-observed", is_flag=True, help="Leave out what was seen while running.")
+@click.option("--model", metavar="PROVIDER:NAME", help="A chat model that judges each proposal; it decides nothing.")
+@click.option(
+    "--embeddings",
+    default=Environment().embeddings,
+    metavar="NAME",
+    show_default=True,
+    help="minilm (embedded), or provider:model.",
+)
+@catalog_options
+def infer(
+    file: Path | None,
+    least: float,
+    model: str | None,
+    embeddings: str,
+    catalogs: tuple[str, ...],
+    *,
+    no_observed: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Propose which tool needs which, from names, schemas, descriptions and what was seen while running.
+
+    Review the file (set "accept" to true or false), then load it beside the catalog it is for.
+
+    \b
+    Examples:
+      callsheet infer --catalog mcp.json -o dependencies.json
+      callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
+    """
+    from callsheet.graphs.inference import DependencyFile, merge_proposals, read_dependencies, write_dependencies
+
+    before = read_dependencies(file) if file and file.exists() else DependencyFile()
+    catalog = open_catalog(catalogs, yes=yes).catalog
+    found = _found(catalog, least, embeddings, observed=not no_observed)
+    if model:
+        found = _judged(found, catalog, model)
+    content = merge_proposals(before, found)
+    if file:
+        write_dependencies(content, file)
+    if as_json:
+        report = {"edges": [edge.model_dump(mode="json") for edge in content.edges], "path": str(file or "")}
+        click.echo(json.dumps(report, ensure_ascii=False))
+    else:
+        from callsheet.orchestrator.cli.show_infer import show_proposals
+
+        show_proposals(content.edges, file)
+    return 0 if content.edges else 1
+
+
+def _found(catalog: Catalog, least: float, embeddings: str, *, observed: bool) -> Sequence[Proposal]:
+    from callsheet.graphs.inference import ObservationLog
+    from callsheet.retrievers import embeddings_of
+    from callsheet.retrievers.inference import infer_dependencies
+
+    seen = ObservationLog().read() if observed else None
+    with progress_bar("Comparing") as progress:
+        return infer_dependencies(catalog, embeddings_of(embeddings), least=least, seen=seen, progress=progress)
+
+
+def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence[Proposal]:
+    import asyncio
+
+    from callsheet.agents import chat_model, judge_proposals
+
+    with progress_bar("Asking the model") as progress:
+        judged = asyncio.run(judge_proposals(found, catalog, chat_model(model), progress=progress))
+    if judged.failed:
+        click.echo(f"{judged.judged} of {len(found)} proposals were judged: {judged.failed}", err=True)
+    return judged.proposals

@@ -1,0 +1,38 @@
+"""What a run shows of how tools depend on each other, kept for ``callsheet infer``."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+
+from callsheet.agents import Plan, StepResult
+from callsheet.graphs import CallsheetError
+from callsheet.graphs.inference import ObservationLog, Seen, observed
+
+_LOG = logging.getLogger(__name__)
+
+
+def observed_in(plan: Plan, results: Mapping[str, StepResult], request: str) -> Counter[Seen]:
+    """The arguments that calls of a run took from results of earlier calls.
+
+    Args:
+        plan: The steps; a call can only have used the results of steps that its own builds on.
+        results: What became of each step, by its id.
+        request: The user's words: a value that stands there need not have come from a tool.
+    """
+    seen: Counter[Seen] = Counter()
+    for step in plan.steps:
+        before = [call for name in plan.ancestors(step.id) for call in results[name].calls]
+        seen.update(observed(results[step.id].calls, before=before, said=request))
+    return seen
+
+
+def keep_observed(log: ObservationLog | None, plan: Plan, results: Mapping[str, StepResult], request: str) -> None:
+    """Adds what a run shows to the counts; that they cannot be kept is logged, and no reason to fail the run."""
+    if log is None:
+        return
+    try:
+        log.add(observed_in(plan, results, request))
+    except CallsheetError as error:
+        _LOG.warning("observed dependencies are not kept: %s", error)
