@@ -29,6 +29,10 @@ class Settings(BaseModel):
         max_turns: How many times a worker may ask its model.
         tool_requests: How many times a worker may ask for tools that it lacks.
         step_seconds: How long a worker may take for a step; what it did until then stays done.
+        documents: For ``arag``: a folder within the configured one.
+        naive: For ``arag``: one tool that searches by meaning and reads, in the place of the three.
+        max_loops: For ``arag``: how many times the model may be asked before it must answer.
+        max_tokens: For ``arag``: how many tokens the conversation may have before the model must answer.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -76,6 +80,22 @@ class Settings(BaseModel):
     step_seconds: float = Field(
         default=600, gt=0, le=86_400, description="Seconds that a step may take.", json_schema_extra=_shown(["step"])
     )
+    documents: str | None = Field(
+        default=None, description="A folder within CALLSHEET_DOCUMENTS.", json_schema_extra=_shown(["prepare"])
+    )
+    naive: bool = Field(
+        default=False, description="One searching tool in the place of three.", json_schema_extra=_shown(["think"])
+    )
+    max_loops: int = Field(
+        default=15, ge=1, le=100, description="Times that the model is asked.", json_schema_extra=_shown(["think"])
+    )
+    max_tokens: int = Field(
+        default=128_000,
+        ge=1_000,
+        le=2_000_000,
+        description="Tokens of the conversation after which the model must answer.",
+        json_schema_extra=_shown(["think"]),
+    )
 
     @field_validator("model", "planner_model", "worker_model", "answer_model")
     @classmethod
@@ -95,6 +115,7 @@ class Environment(BaseSettings):
         model: Chat model, ``provider:model``.
         index: Folder of the index, or the address of ``chroma run``.
         embeddings: Embedder, ``minilm`` or ``provider:model``.
+        documents: Folder of documents, for ``arag``.
     """
 
     model_config = SettingsConfigDict(env_prefix="CALLSHEET_", extra="ignore", frozen=True)
@@ -103,6 +124,7 @@ class Environment(BaseSettings):
     model: str | None = None
     index: str | None = None
     embeddings: str = "minilm"
+    documents: str | None = None
 
     def catalogs(self) -> tuple[str, ...]:
         """The catalogs named."""

@@ -94,3 +94,46 @@ class Picked(TypedDict):
 
 class RetrieverState(Query, Picked):
     """State of the retriever app."""
+
+
+def by_chunk(before: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    """The context tracker: what was read stays read; a new digest of a chunk takes the place of the old one."""
+    return {**before, **new}
+
+
+class ReaderInput(TypedDict):
+    """What ``arag`` is sent: the conversation, whose last message is the question."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+class ReaderOutput(TypedDict):
+    """What ``arag`` gives.
+
+    Attributes:
+        messages: The conversation, with every call and the answer.
+        citations: Ids of the chunks that the answer cites, each of them read.
+        loops: How many times the model, or the rules, were asked.
+        retrieved_tokens: The tokens of what the interfaces gave for this question.
+    """
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    citations: list[str]
+    loops: int
+    retrieved_tokens: int
+
+
+class ReaderState(ReaderOutput):
+    """The state of ``arag``; it is kept for the thread.
+
+    Attributes:
+        read: The context tracker: chunk id -> digest of the text that was read.
+        folder: The documents of this question.
+        forced: Whether the answer was forced by a spent budget.
+        trouble: Why the question cannot be worked on; empty when it can.
+    """
+
+    read: Annotated[dict[str, str], by_chunk]
+    folder: str
+    forced: bool
+    trouble: str

@@ -59,9 +59,10 @@ def words_of(index: DocumentIndex, keywords: Sequence[str]) -> Words:
         length = max(len(chunk.title), 1)
         title.append([len(key) / length if key in chunk.title else 0.0 for key in keys])
     shape = (len(held), len(keys))
-    counts = np.array(held, np.float32).reshape(shape)
+    counts: Scores = np.array(held, np.float32).reshape(shape) / np.float32(_COUNTED)
+    titles: Scores = np.array(title, np.float32).reshape(shape)
     rarity = [_rarity(int(found), len(held)) for found in (counts > 0).sum(axis=0)]
-    return Words(keys, np.array(rarity, np.float32), counts / _COUNTED, np.array(title, np.float32).reshape(shape))
+    return Words(keys, np.array(rarity, np.float32), counts, titles)
 
 
 def _rarity(found: int, chunks: int) -> float:

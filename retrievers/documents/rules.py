@@ -51,6 +51,7 @@ class Rules:
         rarity: Power of a name's rarity.
         fading: What is left of an older reading's names with each new one.
         rest: What everything else counts for when names are followed.
+        enough: Share of the first chunk's score below which nothing more is read.
     """
 
     tokens: int = 4_000
@@ -66,6 +67,7 @@ class Rules:
     rarity: float = 1.5
     fading: float = 0.8
     rest: float = 0.5
+    enough: float = 0.4
 
 
 def moves(
@@ -118,6 +120,7 @@ class _Board:
     asked: list[str] = field(init=False)
     read: dict[str, str] = field(default_factory=dict)
     spent: int = 0
+    first: float = 0
     _names: list[str] = field(init=False)
     _words: list[str] = field(init=False)
     _base: Scores = field(init=False)
@@ -159,7 +162,11 @@ class _Board:
         if following and self._links.any():
             scores = self._links + self.rules.rest * scores
         scores[[row for row, chunk in enumerate(self.ids) if chunk in self.read]] = 0
-        return self.ids[int(scores.argmax())] if len(scores) and scores.max() > 0 else None
+        best = float(scores.max(initial=0))
+        if not self.read:
+            self.first = best
+        least = self.rules.enough * self.first if len(self.read) >= self.rules.least else 0
+        return self.ids[int(scores.argmax())] if best > least else None
 
     def _open(self) -> Scores:
         """What still asks to be read about: names that are no title of what was read, words that are not in it."""

@@ -1,0 +1,240 @@
+"""The graph ``arag``: questions to a folder of documents, one interface call at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import get_runtime
+
+from callsheet.agents import ModelError, chat_model
+from callsheet.agents.arag import NAIVE_READER, READER, asked, checked, ran, spent
+from callsheet.graphs import CallsheetError
+from callsheet.orchestrator.library import Library
+from callsheet.orchestrator.nodes import both_ways
+from callsheet.orchestrator.settings import Settings
+from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
+from callsheet.retrievers.documents import (
+    DocumentIndex,
+    DocumentTools,
+    Rules,
+    answer_of,
+    next_call,
+    quotes_of,
+)
+from callsheet.retrievers.embeddings import EMBEDDED
+
+_RULES_SNIPPETS = 1
+
+
+def create_arag(
+    documents: str | Path | None = None,
+    *,
+    model: str | BaseChatModel | None = None,
+    settings: Settings | None = None,
+    rules: Rules | None = None,
+    embeddings: str | Embeddings = EMBEDDED,
+    index: str | Path | None = None,
+    prompt: str | None = None,
+) -> StateGraph[ReaderState, Settings, ReaderInput, ReaderOutput]:
+    """A workflow that answers questions from a folder of documents, with citations.
+
+    The model searches by words and by meaning and reads, one call at a time, until it answers or its budget of loops
+    or tokens is spent; then it must. Without a model, rules do that and answer with the sentences that fit best.
+
+    Args:
+        documents: The folder; without one the workflow says what to configure.
+        model: Chat model, ``provider:model`` or an object; none works by rules.
+        settings: What holds unless a run's ``context`` says otherwise.
+        rules: How the rules weigh and when they stop.
+        embeddings: As in ``DocumentIndex``.
+        index: As in ``DocumentIndex``.
+        prompt: System prompt in the place of ours.
+
+    Returns:
+        An uncompiled ``StateGraph``; with a checkpointer, a thread remembers what was read. It takes ``messages`` and
+        gives ``messages``, ``citations``, ``loops`` and ``retrieved_tokens``.
+
+    Source: A-RAG (arXiv 2602.03442), Algorithm 1.
+    """
+    nodes = ReaderNodes(
+        library=Library(documents, embeddings, index),
+        defaults=settings or Settings(model=model if isinstance(model, str) else None),
+        object_model=model if isinstance(model, BaseChatModel) else None,
+        rules=rules or Rules(),
+        prompt=prompt,
+    )
+    arag = StateGraph(ReaderState, context_schema=Settings, input_schema=ReaderInput, output_schema=ReaderOutput)
+    arag.add_node("prepare", nodes.prepare)
+    arag.add_node("think", both_ways(nodes.think, "think"))
+    arag.add_node("act", nodes.act)
+    arag.add_node("answer", nodes.answer)
+    arag.add_edge(START, "prepare")
+    arag.add_conditional_edges("prepare", nodes.ready, ["think", "answer"])
+    arag.add_conditional_edges("think", nodes.wants, ["act", "answer"])
+    arag.add_edge("act", "think")
+    arag.add_edge("answer", END)
+    return arag
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderNodes:
+    """The nodes of ``arag``, with the objects that must stay out of the state.
+
+    Attributes:
+        library: Opens the documents.
+        defaults: What holds unless the run's context says otherwise.
+        object_model: A chat model that was given as an object.
+        rules: For working without a model.
+        prompt: System prompt in the place of ours.
+    """
+
+    library: Library
+    defaults: Settings
+    object_model: BaseChatModel | None
+    rules: Rules
+    prompt: str | None
+
+    def settings(self) -> Settings:
+        """What holds in the current run."""
+        given = get_runtime(Settings).context
+        return given.over(self.defaults) if isinstance(given, Settings) else self.defaults
+
+    def model(self) -> BaseChatModel | None:
+        """The chat model of the current run: the context's, else the workflow's own, else none."""
+        given = get_runtime(Settings).context
+        chosen = given.model if isinstance(given, Settings) else None
+        if chosen is None and self.object_model is not None:
+            return self.object_model
+        name = chosen or self.defaults.model
+        return chat_model(name) if name else None
+
+    def prepare(self, state: ReaderInput) -> dict[str, Any]:
+        """Starts a question: a fresh budget, the documents up to date; what was read in this thread stays read."""
+        fresh: dict[str, Any] = {"citations": [], "loops": 0, "retrieved_tokens": 0, "forced": False, "folder": ""}
+        write = get_stream_writer()
+
+        def progress(stage: str, done: int, total: int) -> None:
+            write({"event": "indexing", "stage": stage, "done": done, "total": total})
+
+        try:
+            if not _question(state["messages"]):
+                return {**fresh, "trouble": "There is no question: send one as the last message."}
+            self.model()
+            folder = self.library.folder(self.settings().documents)
+            found = self.library.fresh(folder, progress)
+        except (CallsheetError, ImportError) as error:
+            return {**fresh, "trouble": str(error)}
+        if not found.documents:
+            reasons = "; ".join(map(str, found.problems[:3]))
+            return {**fresh, "trouble": f"There is no document in {folder.name} that can be read. {reasons}".strip()}
+        return {**fresh, "folder": str(folder), "trouble": ""}
+
+    @staticmethod
+    def ready(state: ReaderState) -> Literal["think", "answer"]:
+        """To work, unless something is wrong."""
+        return "answer" if state["trouble"] else "think"
+
+    async def think(self, state: ReaderState) -> dict[str, Any]:
+        """The next call, or the answer; an answer without any more calls once the budget is spent."""
+        settings, model, folder = self.settings(), self.model(), Path(state["folder"])
+        messages = state["messages"]
+        over = state["loops"] >= settings.max_loops or spent(messages) > settings.max_tokens
+        loops = {"loops": state["loops"] + 1, "forced": over}
+        if model is None:
+            return {**loops, "messages": [await asyncio.to_thread(self._by_rules, messages, folder, forced=over)]}
+        tools = [] if over else self._tools(folder, settings, dict(state.get("read") or {}))
+        prompt = self.prompt or (NAIVE_READER if settings.naive else READER)
+        try:
+            reply = await asked(model, messages, tools, prompt=prompt, again=state["loops"] == 0)
+        except ModelError as error:
+            quotes = await asyncio.to_thread(self._by_rules, messages, folder, forced=True)
+            reply = AIMessage(f"{quotes.text}\n({error})")
+        return {**loops, "messages": [reply]}
+
+    @staticmethod
+    def wants(state: ReaderState) -> Literal["act", "answer"]:
+        """Whether a call is to be made."""
+        last = state["messages"][-1]
+        return "act" if isinstance(last, AIMessage) and last.tool_calls else "answer"
+
+    def act(self, state: ReaderState) -> dict[str, Any]:
+        """Makes the call, and notes what was read."""
+        last = state["messages"][-1]
+        call = last.tool_calls[0] if isinstance(last, AIMessage) else ToolCall(name="", args={}, id="")
+        settings = self.settings()
+        snippets = {} if self.model() else {"sentences": _RULES_SNIPPETS}
+        tools = self._tools(Path(state["folder"]), settings, dict(state.get("read") or {}), **snippets)
+        message = ran(call, tools)
+        artifact = message.artifact or {}
+        spent_now = int(artifact.get("tokens", 0))
+        return {
+            "messages": [message],
+            "read": artifact.get("read", {}),
+            "retrieved_tokens": state["retrieved_tokens"] + spent_now,
+        }
+
+    def answer(self, state: ReaderState) -> dict[str, Any]:
+        """The answer, citing only what exists and was read."""
+        if state["trouble"]:
+            return {"messages": [AIMessage(state["trouble"], name="arag")]}
+        last = state["messages"][-1]
+        index = self.library.index(Path(state["folder"]))
+        read = [chunk for chunk in state.get("read") or {} if index.chunk(chunk) is not None]
+        found = checked(last.text, read)
+        text = found.text or f"The model gave no answer. It had read: {', '.join(read) or 'nothing'}."
+        about = {"citations": list(found.citations), "dropped": list(found.dropped), "forced": state["forced"]}
+        final = AIMessage(text, name="arag", id=last.id, additional_kwargs={"arag": about})
+        return {"messages": [final], "citations": list(found.citations)}
+
+    def _tools(self, folder: Path, settings: Settings, read: dict[str, str], **how: int) -> list[BaseTool]:
+        return DocumentTools(self.library.index(folder), read=read, **how).as_tools(naive=settings.naive)
+
+    def _by_rules(self, messages: Sequence[AnyMessage], folder: Path, *, forced: bool) -> AIMessage:
+        """What the rules do next; they see which chunks were read, in this question or before."""
+        index, question = self.library.index(folder), _question(messages)
+        answers = [message for message in _since(messages) if isinstance(message, ToolMessage)]
+        call = None if forced else next_call(question, index, [_tokens(message) for message in answers], self.rules)
+        if call is not None:
+            made = ToolCall(name=call.name, args=dict(call.args), id=f"call_{len(messages)}", type="tool_call")
+            return AIMessage("", tool_calls=[made])
+        return AIMessage(answer_of(quotes_of(question, index, _read_in(_since(messages), index))))
+
+
+def _question(messages: Sequence[AnyMessage]) -> str:
+    return messages[-1].text.strip() if len(messages) == 1 else _last_human(messages)
+
+
+def _last_human(messages: Sequence[AnyMessage]) -> str:
+    return next((message.text.strip() for message in reversed(messages) if isinstance(message, HumanMessage)), "")
+
+
+def _since(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
+    """What came after the question."""
+    last = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
+    return messages[last + 1 :]
+
+
+def _tokens(message: ToolMessage) -> int:
+    return int((message.artifact or {}).get("tokens", 0))
+
+
+def _read_in(messages: Sequence[AnyMessage], index: DocumentIndex) -> list[str]:
+    """The chunks that calls of these messages asked to read, and that are there."""
+    asked_for = [
+        str(chunk)
+        for message in messages
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+        for chunk in call["args"].get("chunk_ids", ())
+    ]
+    return [chunk for chunk in dict.fromkeys(asked_for) if index.chunk(chunk) is not None]
