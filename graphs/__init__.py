@@ -91,8 +91,8 @@ __all__ = [
     "shown_schema",
     "split_name",
     "starts_of",
-    "told",
     "strings_in",
     "strongest",
+    "told",
     "walk",
 ]
