@@ -1,0 +1,40 @@
+"""Requirement 1: a tool's identity is (server, name); equal names never merge, and each call reaches its own server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callsheet.agents import ToolRegistry
+from callsheet.graphs import load
+
+
+async def test_equal_names_reach_their_own_servers(fleet: Any, tool: Any) -> None:
+    fleet.serve("a", tool("work"))
+    registry = ToolRegistry.from_catalog(load(fleet.serve("b", tool("work")), yes=True))
+    bound = registry.bind(["a/work", "b/work"], "run")
+    assert {name: found.id for name, found in bound.items()} == {"a__work": "a/work", "b__work": "b/work"}
+    said = [await found.ainvoke({"x": "1"}) for found in bound.values()]
+    await registry.close_run("run")
+    assert said == ["a did work", "b did work"]
+    assert (fleet.calls("a"), fleet.calls("b")) == (["work"], ["work"])
+
+
+async def test_names_that_are_equal_when_they_are_joined_reach_their_own_servers(fleet: Any, tool: Any) -> None:
+    fleet.serve("a", tool("b__c"), tool("c"))
+    fleet.serve("a__b", tool("c"))
+    registry = ToolRegistry.from_catalog(load(fleet.serve("z", tool("c")), yes=True))
+    ids = ["a/b__c", "a__b/c", "a/c", "z/c"]
+    bound = registry.bind(ids, "run")
+    assert [found.id for found in bound.values()] == ids
+    assert len(set(bound)) == 4
+    said = [await found.ainvoke({}) for found in bound.values()]
+    await registry.close_run("run")
+    assert said == ["a did b__c", "a__b did c", "a did c", "z did c"]
+
+
+def test_pins_of_equal_names_are_apart(fleet: Any, tool: Any) -> None:
+    fleet.serve("a", tool("work", "One thing."))
+    first = load(fleet.serve("b", tool("work", "Another thing.")), yes=True)
+    assert first.digests["a/work"] != first.digests["b/work"]
+    fleet.serve("a", tool("work", "Another thing."))
+    assert set(load(fleet.config, yes=True).catalog.tools) == {"b/work"}

@@ -1,0 +1,86 @@
+"""Requirement 3: servers are listed again when a session opens, when they announce a change, and on a resumed run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from callsheet import Settings, create_supervisor
+from callsheet.agents import BoundTool, ToolRegistry
+from callsheet.graphs import load
+from scripted_model import ScriptedModel, calls
+
+
+async def called(bound: BoundTool) -> ToolMessage:
+    answer: ToolMessage = await bound.ainvoke({"type": "tool_call", "id": "1", "name": bound.name, "args": {}})
+    return answer
+
+
+async def test_a_session_is_listed_before_its_first_call(fleet: Any, tool: Any) -> None:
+    registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work")), yes=True))
+    await called(registry.bind(["a/work"], "run")["work"])
+    await registry.close_run("run")
+    methods = [message.get("method") for message in fleet.sent("a")]
+    assert methods.index("tools/call") > [i for i, method in enumerate(methods) if method == "tools/list"][1]
+
+
+async def test_what_a_server_announces_is_refused_from_then_on(fleet: Any, tool: Any) -> None:
+    registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work"), tool("rest")), yes=True))
+    fleet.later("a", tool("work", "Does work, and more."), tool("rest"), tool("extra"))
+    bound = registry.bind(["a/work", "a/rest"], "run")
+    assert (await called(bound["work"])).status == "success"
+    async with asyncio.timeout(10):
+        while (answer := await called(bound["work"])).status == "success":
+            await asyncio.sleep(0.02)
+    assert "its definition has changed" in answer.text
+    assert (await called(bound["rest"])).status == "success"
+    before = fleet.calls("a")
+    assert (await called(bound["work"])).status == "error"
+    assert fleet.calls("a") == before
+    await registry.close_run("run")
+
+
+def test_a_new_tool_of_a_known_server_waits_for_approval(fleet: Any, tool: Any) -> None:
+    load(fleet.serve("a", tool("work")), yes=True)
+    fleet.serve("a", tool("work"), tool("extra"))
+    loaded = load(fleet.config, yes=True)
+    assert set(loaded.catalog.tools) == {"a/work"}
+    assert [(change.id, change.kind) for change in loaded.changes] == [("a/extra", "new")]
+    assert ToolRegistry.from_catalog(loaded).permitted(["a/extra", "a/work"]) == ["a/work"]
+
+
+def test_a_tool_that_is_gone_is_reported(fleet: Any, tool: Any) -> None:
+    load(fleet.serve("a", tool("work"), tool("rest")), yes=True)
+    fleet.serve("a", tool("work"))
+    loaded = load(fleet.config, yes=True)
+    assert [(change.id, change.kind) for change in loaded.changes] == [("a/rest", "removed")]
+    assert not loaded.problems
+
+
+async def test_a_resumed_run_leaves_out_what_changed_in_between(fleet: Any, tool: Any, cut_off: Any) -> None:
+    fleet.serve("a", tool("work", "Repairs the roof."), tool("rest", "Paints the roof."))
+    memory, config = InMemorySaver(), {"configurable": {"thread_id": "1"}}
+    await cut_off(create_supervisor(fleet.config, yes=True), "repair the roof", memory, config)
+    fleet.serve("a", tool("work", "Repairs the roof, and more."), tool("rest", "Paints the roof."))
+    model = ScriptedModel(replies=[calls("work", x="1"), AIMessage("It is gone.")])
+    settings = Settings(replans=0)
+    app = create_supervisor(fleet.config, worker_model=model, settings=settings, yes=True).compile(checkpointer=memory)
+    state = await app.ainvoke(None, config)
+    assert fleet.calls("a") == []
+    assert "work is not among the tools of this step" in state["results"]["1"]["calls"][0]["error"]
+    assert "work" not in model.shown[0]["tools"]
+    assert "rest" in model.shown[0]["tools"]
+
+
+async def test_a_resumed_run_of_which_nothing_is_left_says_so(fleet: Any, tool: Any, cut_off: Any) -> None:
+    fleet.serve("a", tool("work", "Repairs the roof."))
+    memory, config = InMemorySaver(), {"configurable": {"thread_id": "1"}}
+    await cut_off(create_supervisor(fleet.config, yes=True), "repair the roof", memory, config)
+    fleet.serve("a", tool("work", "Repairs the roof, and more."))
+    app = create_supervisor(fleet.config, yes=True, settings=Settings(replans=0)).compile(checkpointer=memory)
+    state = await app.ainvoke(None, config)
+    assert fleet.calls("a") == []
+    assert state["results"]["1"]["error"] == "none of the tools that were picked for it may be called any more: a/work"
