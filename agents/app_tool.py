@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import StructuredTool
+from pydantic import Field
 
 from callsheet.graphs.errors import CatalogError
 
 TOOL_NAME = "run"
+Request = Annotated[str, Field(description="The whole request, in plain words.")]
 
 
 def tool_of_app(agent_id: str, app: Runnable[Any, Any]) -> StructuredTool:
@@ -27,10 +29,10 @@ def tool_of_app(agent_id: str, app: Runnable[Any, Any]) -> StructuredTool:
     """
     field = _field_for_request(agent_id, app)
 
-    def run(request: str) -> tuple[str, Any]:
+    def run(request: Request) -> tuple[str, Any]:
         return _answer(app.invoke(_input(field, request)))
 
-    async def arun(request: str) -> tuple[str, Any]:
+    async def arun(request: Request) -> tuple[str, Any]:
         return _answer(await app.ainvoke(_input(field, request)))
 
     return StructuredTool.from_function(

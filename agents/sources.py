@@ -148,11 +148,11 @@ def _live(name: str, found: Any, reference: str, depth: int) -> Part:
 
     match found:
         case BaseTool():
-            return _agent(name, [found], reference)
+            return part_of_tools(name, [found], reference)
         case list() | tuple():
-            return _agent(name, found, reference)
+            return part_of_tools(name, found, reference)
         case _ if callable(get_tools := getattr(found, "get_tools", None)) and not isinstance(found, type):
-            return _agent(name, list(_called(get_tools, reference)), reference, _doc(found))
+            return part_of_tools(name, list(_called(get_tools, reference)), reference, _doc(found))
         case Runnable():
             return _app(name, found, reference)
         case _ if callable(getattr(found, "compile", None)) and hasattr(found, "add_node"):
@@ -179,10 +179,21 @@ def _joined(parts: Sequence[Part], reference: str) -> Part:
 def _app(name: str, app: Any, reference: str) -> Part:
     from callsheet.agents.app_tool import description_of, tool_of_app
 
-    return _agent(name, [tool_of_app(name, app)], reference, description_of(name, app))
+    return part_of_tools(name, [tool_of_app(name, app)], reference, description_of(name, app))
 
 
-def _agent(name: str, tools: Sequence[Any], reference: str, description: str = "") -> Part:
+def part_of_tools(name: str, tools: Sequence[Any], reference: str, description: str = "") -> Part:
+    """One agent of LangChain tools of this process.
+
+    Args:
+        name: Its id.
+        tools: The tools.
+        reference: Where they come from, for messages.
+        description: What it is for.
+
+    Raises:
+        CatalogError: There is no tool, one is of another type, or two have one name.
+    """
     from langchain_core.tools import BaseTool
 
     from callsheet.agents.local import InProcess

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         Tool,
         load,
     )
-    from callsheet.orchestrator import CallsheetTools, Settings, create_retriever_app, create_supervisor
+    from callsheet.orchestrator import CallsheetTools, Settings, create_arag, create_retriever_app, create_supervisor
     from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, Selection, SelectSettings
 
 _HOME = {
@@ -37,7 +37,7 @@ _HOME = {
         "Tool",
         "load",
     ),
-    "orchestrator": ("CallsheetTools", "Settings", "create_retriever_app", "create_supervisor"),
+    "orchestrator": ("CallsheetTools", "Settings", "create_arag", "create_retriever_app", "create_supervisor"),
     "retrievers": ("AgentGraphRetriever", "MiniLMEmbeddings", "SelectSettings", "Selection"),
 }
 
@@ -62,6 +62,7 @@ __all__ = [
     "StepResult",
     "Tool",
     "ToolRegistry",
+    "create_arag",
     "create_retriever_app",
     "create_supervisor",
     "load",

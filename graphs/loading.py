@@ -13,6 +13,7 @@ from typing import Any
 from callsheet.graphs.catalog import Catalog
 from callsheet.graphs.consent import check_agreed
 from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.folders import read_folders
 from callsheet.graphs.inference import attach, parse_dependencies
 from callsheet.graphs.loaded import Loaded, Part, joined
 from callsheet.graphs.mcp import DEEPEST, Problem, ServerConfig, agent_from_listing, clean, read_servers
@@ -217,7 +218,7 @@ def _own_form(agents: list[Any], path: Path) -> Catalog:
 def _document(document: Any, path: Path, opening: _Opening) -> Part:
     match document:
         case {"mcpServers": _} | {"servers": _}:
-            return _opened(read_servers(document, str(path)), path, opening)
+            return _configured(document, path, opening)
         case {"callsheet_dependencies": _}:
             return Part(dependencies=((str(path), parse_dependencies(document, str(path))),))
         case {"callsheet": version, "agents": list()}:
@@ -231,6 +232,14 @@ def _document(document: Any, path: Path, opening: _Opening) -> Part:
             return Part(agents, problems=problems)
         case _:
             return _manifest(document, path)
+
+
+def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> Part:
+    """The servers of an ``mcp.json``, and its folders of documents."""
+    servers, folders = read_servers(document, str(path)), read_folders(document, path)
+    if not folders:
+        return _opened(servers, path, opening)
+    return joined([*([_opened(servers, path, opening)] if servers else []), _plugin("documents")(folders)])
 
 
 def _opened(servers: Mapping[str, ServerConfig], path: Path, opening: _Opening) -> Part:

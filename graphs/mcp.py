@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog import Agent, Dependency, Tool
 from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.folders import is_folder
 from callsheet.graphs.terms import Terms
 
 DEEPEST = 100
@@ -102,6 +103,8 @@ class ServerConfig(BaseModel):
 def read_servers(document: Mapping[str, Any], where: str) -> dict[str, ServerConfig]:
     """The servers of an ``mcp.json`` (``mcpServers``, or VS Code's ``servers``); disabled ones are left out.
 
+    Folders of documents are no servers; ``read_folders`` reads those.
+
     Args:
         document: The parsed file.
         where: Its name, for messages.
@@ -115,7 +118,7 @@ def read_servers(document: Mapping[str, Any], where: str) -> dict[str, ServerCon
     return {
         name: _server(name, entry, where)
         for name, entry in servers.items()
-        if not (isinstance(entry, dict) and entry.get("disabled") is True)
+        if not (isinstance(entry, dict) and entry.get("disabled") is True) and not is_folder(entry)
     }
 
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from callsheet.orchestrator.arag import create_arag
     from callsheet.orchestrator.middleware import CallsheetTools
     from callsheet.orchestrator.settings import Settings
     from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
 _HOME = {
     "CallsheetTools": "middleware",
     "Settings": "settings",
+    "create_arag": "arag",
     "create_retriever_app": "supervisor",
     "create_supervisor": "supervisor",
 }
 
-__all__ = ["CallsheetTools", "Settings", "create_retriever_app", "create_supervisor"]
+__all__ = ["CallsheetTools", "Settings", "create_arag", "create_retriever_app", "create_supervisor"]
 
 
 def __getattr__(name: str) -> Any:

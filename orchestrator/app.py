@@ -1,12 +1,14 @@
 """The graphs that the LangGraph server serves; ``langgraph.json`` names them.
 
-The catalog is read once, from ``CALLSHEET_CATALOG``; a server without one does not start and says so.
+The catalog is read once, from ``CALLSHEET_CATALOG``; a server without one does not start and says so. The documents of
+``arag`` are opened with the first question; without ``CALLSHEET_DOCUMENTS`` it says what to configure.
 """
 
 from __future__ import annotations
 
 from callsheet.graphs import load
 from callsheet.graphs.inference import ObservationLog
+from callsheet.orchestrator.arag import create_arag
 from callsheet.orchestrator.settings import Environment, Settings
 from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
@@ -19,3 +21,9 @@ supervisor = create_supervisor(
     _loaded, retriever=_retriever, settings=Settings(model=_environment.model), observed=ObservationLog()
 ).compile(name="supervisor")
 retriever = create_retriever_app(_retriever).compile(name="retriever")
+arag = create_arag(
+    _environment.documents,
+    settings=Settings(model=_environment.model),
+    embeddings=_environment.embeddings,
+    index=_environment.index,
+).compile(name="arag")

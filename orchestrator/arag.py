@@ -37,7 +37,7 @@ _RULES_SNIPPETS = 1
 
 
 def create_arag(
-    documents: str | Path | None = None,
+    documents: str | Path | Library | None = None,
     *,
     model: str | BaseChatModel | None = None,
     settings: Settings | None = None,
@@ -52,7 +52,7 @@ def create_arag(
     or tokens is spent; then it must. Without a model, rules do that and answer with the sentences that fit best.
 
     Args:
-        documents: The folder; without one the workflow says what to configure.
+        documents: The folder, or a ``Library``; without one the workflow says what to configure.
         model: Chat model, ``provider:model`` or an object; none works by rules.
         settings: What holds unless a run's ``context`` says otherwise.
         rules: How the rules weigh and when they stop.
@@ -67,7 +67,7 @@ def create_arag(
     Source: A-RAG (arXiv 2602.03442), Algorithm 1.
     """
     nodes = ReaderNodes(
-        library=Library(documents, embeddings, index),
+        library=documents if isinstance(documents, Library) else Library(documents, embeddings, index),
         defaults=settings or Settings(model=model if isinstance(model, str) else None),
         object_model=model if isinstance(model, BaseChatModel) else None,
         rules=rules or Rules(),

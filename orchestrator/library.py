@@ -37,6 +37,7 @@ class Library:
     place: str | Path | None = None
     _open: dict[Path, DocumentIndex] = field(default_factory=dict)
     _looked: dict[Path, tuple[float, Indexed]] = field(default_factory=dict)
+    _indexing: dict[Path, _Indexing] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def folder(self, wanted: str | None = None) -> Path:
@@ -71,6 +72,24 @@ class Library:
                 self._open[folder] = DocumentIndex(folder, embeddings=self.embeddings, index=self.place)
             return self._open[folder]
 
+    def ready(self, folder: Path, seconds: float) -> None:
+        """Waits until the index of a folder is up to date, which goes on in the background if it takes longer.
+
+        Raises:
+            SettingsError: It takes longer than so many seconds; the message says how far it is.
+        """
+        if folder not in self._indexing:
+            self._indexing[folder] = _Indexing(self, folder)
+        work = self._indexing[folder]
+        if not work.done.wait(seconds):
+            raise SettingsError(
+                f"the documents are still being indexed ({work.said}): ask again in a while, "
+                f"or run `callsheet documents index {folder}` beforehand"
+            )
+        del self._indexing[folder]
+        if work.error is not None:
+            raise work.error
+
     def fresh(self, folder: Path, progress: Stage | None = None) -> Indexed:
         """Brings the index of a folder up to date, unless that was done within the last half minute."""
         index = self.index(folder)
@@ -79,3 +98,30 @@ class Library:
             found = index.sync(progress)
             self._looked[folder] = time.monotonic(), found
         return found
+
+
+class _Indexing:
+    """An indexing in a thread of its own.
+
+    Attributes:
+        done: Set at its end.
+        said: How far it is.
+        error: What it ended with, if that was no success.
+    """
+
+    def __init__(self, library: Library, folder: Path) -> None:
+        self.done = threading.Event()
+        self.said = "just begun"
+        self.error: Exception | None = None
+        threading.Thread(target=self._run, args=(library, folder), name="callsheet-indexing", daemon=True).start()
+
+    def _run(self, library: Library, folder: Path) -> None:
+        try:
+            library.fresh(folder, self._progress)
+        except Exception as error:  # noqa: BLE001 (handed to the waiting thread)
+            self.error = error
+        finally:
+            self.done.set()
+
+    def _progress(self, stage: str, done: int, total: int) -> None:
+        self.said = f"{stage} {done:,} of {total:,}"

@@ -154,11 +154,13 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     complete = 0.5 if not needed else 1 - len(open_) / needed
     named = _named(brief.text, offer.tool)
     described = _agreement(str(schema.get("description") or "")[:300], brief.text)
-    used = _used(brief.text, [filled.args, *_source_args(brief, offer, filled, tools)])
+    taken = {name: value for name, value in filled.args.items() if value != brief.text.strip()}
+    used = _used(brief.text, [taken, *_source_args(brief, offer, filled, tools)])
     score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + 0.8 * used
     score += 0.15 * min(len(filled.args), 3)
     score -= 0.4 * bool(open_) + _discord(brief.text, offer.tool)
     speaks = named > 0 or described > 0.2 or (used > 0 and not open_)
+    speaks |= len(taken) < len(filled.args) and retrieved >= 1  # takes the whole step, and nothing was found before it
     return Candidate(offer, schema, filled, score, speaks and not _unasked(brief.text, offer.tool))
 
 

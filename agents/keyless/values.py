@@ -35,6 +35,12 @@ _IDENTIFIED = (
 )
 
 
+def _whole(slot: Slot, context: Context) -> str | None:
+    """The step's own words, for a parameter that asks for the whole request or question."""
+    asks = slot.name in ("request", "question") and "whole" in slot.description.lower()
+    return context.pool.text.strip() or None if asks and slot.textual and context.depth == 0 else None
+
+
 def _closed(slot: Slot, context: Context) -> Any:
     return fill_closed(slot, context.pool) if slot.vocabulary else None
 
@@ -205,7 +211,7 @@ def _nested(spec: Any, context: Context, parent: str) -> dict[str, Any] | None:
 
 
 RULES: tuple[Rule, ...] = (
-    _literal, _phone, _formatted, _closed, _flag, _labelled, _identified, _place, _field, _array, _object,
+    _whole, _literal, _phone, _formatted, _closed, _flag, _labelled, _identified, _place, _field, _array, _object,
     _composed, _number, _quoted, _raw,
 )  # fmt: skip
 """In order: what is unmistakable first, what only remains last."""

@@ -12,6 +12,7 @@ from callsheet.graphs.text import shown
 from callsheet.orchestrator.cli.approve import approve
 from callsheet.orchestrator.cli.ask import ask
 from callsheet.orchestrator.cli.check import check
+from callsheet.orchestrator.cli.documents import documents
 from callsheet.orchestrator.cli.eval import evaluate_command
 from callsheet.orchestrator.cli.export import export
 from callsheet.orchestrator.cli.index import index
@@ -33,7 +34,7 @@ def callsheet() -> None:
     """
 
 
-for command in (approve, ask, check, evaluate_command, export, index, infer, mcp, retrieve):
+for command in (approve, ask, check, documents, evaluate_command, export, index, infer, mcp, retrieve):
     callsheet.add_command(command)
 
 

@@ -1,0 +1,184 @@
+"""``callsheet documents``: a folder of documents as an index, a reader and an MCP server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from callsheet.orchestrator.settings import Environment, Settings
+
+if TYPE_CHECKING:
+    from callsheet.retrievers.documents import DocumentIndex
+    from callsheet.retrievers.documents.index import Indexed
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+INSTRUCTIONS = (
+    "{documents} documents in {folder}. Search by words or by meaning, then read the chunks that look right and answer "
+    "from those, with their ids."
+)
+
+
+@click.group()
+def documents() -> None:
+    """Index a folder of documents, ask it, or serve it to MCP clients.
+
+    Reads .txt, .md, .rst, .csv, .tsv, .html, .pdf and .docx (the last three with `pip install "callsheet[documents]"`).
+
+    \b
+    Example:
+      callsheet documents ask docs/ "How many days of leave are there?"
+    """
+
+
+def _options(command: Command) -> Command:
+    """The folder, ``--index``, ``--embeddings`` and ``--json``."""
+    environment = Environment()
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output and nothing else."),
+        click.option(
+            "--embeddings",
+            default=environment.embeddings,
+            metavar="NAME",
+            show_default=True,
+            help="minilm (embedded), or provider:model.",
+        ),
+        click.option(
+            "--index",
+            "place",
+            default=environment.index,
+            metavar="PLACE",
+            help="Folder of the index, or the address of `chroma run`.  [default: the user's cache]",
+        ),
+        click.argument("folder"),
+    ):
+        command = option(command)
+    return command
+
+
+@documents.command("index")
+@_options
+def index_command(folder: str, place: str | None, embeddings: str, *, as_json: bool) -> int:
+    """Bring the index of FOLDER up to date: read and embed what is new or changed, remove what is gone.
+
+    \b
+    Example:
+      callsheet documents index docs/
+    """
+    began = time.monotonic()
+    index, found = _opened(folder, place, embeddings)
+    report = {**asdict(found), "seconds": round(time.monotonic() - began, 3), "path": str(index.place)}
+    report["problems"] = [
+        {"document": problem.agent, "kind": problem.kind, "message": problem.message} for problem in found.problems
+    ]
+    if as_json:
+        click.echo(json.dumps(report, ensure_ascii=False))
+    else:
+        click.echo(
+            "{documents} documents, {chunks} chunks, {sentences} different sentences: {added} added, "
+            "{updated} updated, {removed} removed in {seconds} s\n{path}".format(**report)
+        )
+    return 0 if found.documents else 1
+
+
+@documents.command("ask")
+@_options
+@click.argument("question")
+@click.option(
+    "--model",
+    default=Environment().model,
+    metavar="PROVIDER:NAME",
+    help="Chat model that searches and reads.  [default: CALLSHEET_MODEL; none works by rules]",
+)
+@click.option("--naive", is_flag=True, help="One tool that searches by meaning and reads, in the place of three.")
+def ask_command(
+    folder: str,
+    question: str,
+    model: str | None,
+    place: str | None,
+    embeddings: str,
+    *,
+    naive: bool,
+    as_json: bool,
+) -> int:
+    """Answer QUESTION from the documents of FOLDER, with citations of what was read.
+
+    \b
+    Example:
+      callsheet documents ask docs/ "Who signs travel expenses?" --model openai:gpt-5-mini
+    """
+    if not question.strip():
+        raise click.UsageError("the question is empty: say what you want to know")
+    began = time.monotonic()
+    _opened(folder, place, embeddings)
+
+    from callsheet.agents import chat_model
+    from callsheet.orchestrator.arag import create_arag
+
+    if model:
+        chat_model(model)
+    settings = Settings(model=model, naive=naive)
+    app = create_arag(folder, settings=settings, embeddings=embeddings, index=place).compile(name="arag")
+    given: Any = {"messages": [{"role": "user", "content": question}]}
+    state = app.invoke(given)
+    report = {
+        "answer": state["messages"][-1].text,
+        "citations": state["citations"],
+        "loops": state["loops"],
+        "retrieved_tokens": state["retrieved_tokens"],
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    click.echo(json.dumps(report, ensure_ascii=False) if as_json else report["answer"])
+    return 0 if state["citations"] else 1
+
+
+@documents.command("serve")
+@_options
+def serve_command(folder: str, place: str | None, embeddings: str, *, as_json: bool) -> int:
+    """Serve the documents of FOLDER to any MCP client over standard input and output.
+
+    The tools are keyword_search, semantic_search and chunk_read, which shows no chunk twice to one client. With --json
+    what would be served is printed instead.
+
+    \b
+    Example, in a client's mcp.json:
+      {"mcpServers": {"handbook": {"command": "callsheet", "args": ["documents", "serve", "docs/"]}}}
+    """
+    from callsheet.agents.serving import listing, mcp_server, serve_stdio
+    from callsheet.retrievers.documents import DocumentTools
+
+    index, found = _opened(folder, place, embeddings)
+    tools = DocumentTools(index).as_tools()
+    said = INSTRUCTIONS.format(documents=f"{found.documents:,}", folder=index.folder.name)
+    if as_json:
+        click.echo(json.dumps({"instructions": said, "tools": listing(tools)}, ensure_ascii=False))
+        return 0
+    click.echo(f"serving {found.documents:,} documents over standard input and output", err=True)
+    asyncio.run(serve_stdio(mcp_server("callsheet-documents", tools, instructions=said)))
+    return 0
+
+
+def _opened(folder: str, place: str | None, embeddings: str) -> tuple[DocumentIndex, Indexed]:
+    """The index of a folder, up to date; shows a progress bar meanwhile, and names what was left out."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from callsheet.retrievers.documents import DocumentIndex
+
+    index = DocumentIndex(folder, embeddings=embeddings, index=place)
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Looking", total=None)
+        found = index.sync(
+            lambda stage, done, total: bar.update(task, description=stage.capitalize(), completed=done, total=total)
+        )
+    for problem in found.problems:
+        click.echo(f"left out: {problem}", err=True)
+    if not found.documents:
+        click.echo(f"there is no document in {folder} that can be read", err=True)
+    return index, found
