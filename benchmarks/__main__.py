@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import nothing_fits, recovery, results, tables
+from benchmarks import inferred, nothing_fits, recovery, results, tables
 from benchmarks.cases import Benchmark
 from benchmarks.latency import measure
 from benchmarks.loaders import load_benchmarks
@@ -112,6 +112,16 @@ def _recovery(options: Options, say: Say) -> Mapping[str, object]:
     return recovery.measure(_worlds(benches, options))
 
 
+def _inferred_edges(options: Options, say: Say) -> Mapping[str, object]:
+    benches, _ = load_benchmarks(options.data, inferred.SETS)
+    return inferred.measure_edges(_worlds(benches, options))
+
+
+def _inferred_ranks(options: Options, say: Say) -> Mapping[str, object]:
+    benches, _ = load_benchmarks(options.data, [inferred.RANKED])
+    return inferred.measure_ranks(_worlds(benches, options))
+
+
 def _latency(options: Options, say: Say) -> Mapping[str, object]:
     benches, _ = load_benchmarks(options.data, ["livemcpbench-steps"])
     known = (benches[0].catalog, [case.query for case in benches[0].queries]) if benches else None
@@ -121,6 +131,8 @@ def _latency(options: Options, say: Say) -> Mapping[str, object]:
 SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "nothing-fits": _refusals,
     "recovery": _recovery,
+    "inferred-edges": _inferred_edges,
+    "inferred-retrieval": _inferred_ranks,
     "latency": _latency,
 }
 """What is measured beside the rankings, by the name of its results file."""

@@ -18,14 +18,22 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def ours_at(world: World, level: Level, depth: int, *, reranker: Reranker | None = None) -> Mapping[str, Rank]:
-    """``AgentGraphRetriever`` as it comes, and under each other of ``SETTINGS``: the agents, or the tools, it selects.
+def ours_at(
+    world: World,
+    level: Level,
+    depth: int,
+    *,
+    reranker: Reranker | None = None,
+    settings: Mapping[str, Mapping[str, Any]] = SETTINGS,
+) -> Mapping[str, Rank]:
+    """``AgentGraphRetriever`` as it comes, and under each of the settings: the agents, or the tools, it selects.
 
     Args:
         world: The catalog, and the vectors that all methods share.
         level: Whether agents or tools are ranked.
         depth: How many are wanted; the budget of a selection has at least its default size.
         reranker: What puts the first tools into its own order; none by default.
+        settings: Name -> fields of ``SelectSettings``.
     """
     retriever = AgentGraphRetriever.from_catalog(
         world.catalog, index=":memory:", embeddings=world.vectors, reranker=reranker
@@ -40,4 +48,4 @@ def ours_at(world: World, level: Level, depth: int, *, reranker: Reranker | None
 
         return rank
 
-    return {name: ranked(changes) for name, changes in SETTINGS.items()}
+    return {name: ranked(changes) for name, changes in settings.items()}

@@ -50,6 +50,20 @@ class Bootstrap:
         low, high = np.percentile(means, [2.5, 97.5])
         return Interval(float(np.mean(values)), float(low), float(high))
 
+    def ratio(self, above: Sequence[float], below: Sequence[float]) -> Interval:
+        """The sum of some values by the sum of others, as precision is, and its interval; 0 where there is nothing.
+
+        Args:
+            above: One value a query.
+            below: The same, of the same queries.
+        """
+        sums = [
+            np.bincount(self._rows, weights=np.asarray(v, float), minlength=len(self._sizes)) for v in (above, below)
+        ]
+        drawn = self._weights @ sums[0] / np.maximum(self._weights @ sums[1], 1.0)
+        low, high = np.percentile(drawn, [2.5, 97.5])
+        return Interval(float(sums[0].sum() / max(sums[1].sum(), 1.0)), float(low), float(high))
+
     def auroc(self, above: Sequence[float], below: Sequence[float]) -> Interval:
         """How often a value of the first is above one of the second, over all pairs, ties half.
 

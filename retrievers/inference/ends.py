@@ -9,7 +9,7 @@ from typing import Literal
 
 from callsheet.graphs import Tool, shown, split_name
 from callsheet.retrievers.inference.fields import Field, fields_of
-from callsheet.retrievers.inference.words import FREE, GENERIC, IDENTIFIER, PAGING, Name, name_of, stems
+from callsheet.retrievers.inference.words import FREE, GENERIC, IDENTIFIER, PAGING, Name, name_of, stems, stems_in
 from callsheet.retrievers.texts import first_sentence
 
 Source = Literal["output", "name", "returns"]
@@ -149,7 +149,7 @@ def _gives(row: int, tool: Tool) -> Iterator[Give]:
     yield Give(row, "", name.object, f"{split_name(tool.name)}: {sentence}", frozenset(), "name")
     if match := _RETURNS.search(shown(tool.description)):
         clause = " ".join(match.group(1).split()[:_CLAUSE])
-        yield Give(row, "", stems(clause), clause, frozenset(), "returns")
+        yield Give(row, "", stems_in(clause), clause, frozenset(), "returns")
 
 
 def _qualified(field: Field, name: Name) -> tuple[frozenset[str], str]:
@@ -164,7 +164,7 @@ def _qualified(field: Field, name: Name) -> tuple[frozenset[str], str]:
     for holder in reversed(field.path[:-1]):
         if not (held := stems(holder)) <= GENERIC:
             return held | own, f"{split_name(holder)} {plain}"
-    said = stems(field.description) & name.object
+    said = stems_in(_said(field)) & name.object
     phrase = " ".join(word for word in name.phrase.split() if not said or stems(word) & said)
     return (said or name.object) | own, f"{phrase} {plain}".strip()
 

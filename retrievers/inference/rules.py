@@ -21,7 +21,7 @@ from callsheet.retrievers.inference.words import (
     Name,
     name_of,
     parts_of,
-    stems,
+    stems_in,
 )
 
 _SESSION, _CHECK, _LOOKUP, _RECORD, _MADE, _PART, _STATE, _NAMED = 0.85, 0.65, 0.85, 0.72, 0.62, 0.7, 0.55, 0.8
@@ -130,7 +130,7 @@ def lookups(shelf: Shelf) -> Iterator[Hint]:
     for ask in shelf.asks:
         if not ask.required and ask.identifier and shelf.names[ask.tool].act == "read":
             tool = shelf.tools[ask.tool]
-            if ask.specific & (shelf.names[ask.tool].words | stems(shown(tool.description))):
+            if ask.specific & (shelf.names[ask.tool].words | stems_in(shown(tool.description))):
                 filters[tool.agent, ask.words].append(ask.tool)
     for ask in shelf.asks:
         if ask.required and ask.identifier:

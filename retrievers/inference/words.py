@@ -19,8 +19,13 @@ Act = Literal["read", "compute", "store", "change", "check", "enter", ""]
 
 
 @lru_cache(maxsize=65_536)
-def stems(text: str) -> frozenset[str]:
-    """The stems of a name or a text, without stop words."""
+def stems(name: str) -> frozenset[str]:
+    """The stems of a name, without stop words; remembered."""
+    return stems_in(name)
+
+
+def stems_in(text: str) -> frozenset[str]:
+    """The stems of a text, without stop words."""
     return frozenset(tokens(split_name(text)))
 
 
