@@ -155,4 +155,10 @@ def read_taxonomy(path: str | Path) -> Taxonomy:
 
 
 def _kind(value: object) -> str:
-    return {list: "a list", str: "a text"}.get(type(value), f"{value!r:.40}")
+    match value:
+        case list():
+            return "a list"
+        case str():
+            return "a text"
+        case _:
+            return f"{value!r:.40}"

@@ -39,14 +39,18 @@ class Budget:
             return
         trouble = self._trouble(new)
         while trouble and not self.taken and len(new) > 1:
-            self._leave_out(new.pop(), trouble)
+            self.leave_out(new.pop(), trouble)
             trouble = self._trouble(new)
         for tool in new:
             if trouble:
-                self._leave_out(tool, trouble)
+                self.leave_out(tool, trouble)
             else:
                 self.taken[tool.id] = (agent, tool)
                 self.cut.pop(tool.id, None)
+
+    def leave_out(self, tool: PickedTool, why: str) -> None:
+        """Notes why a tool is not taken; the first reason stays."""
+        self.cut.setdefault(tool.id, Cut(tool.id, tool.score, why))
 
     def _trouble(self, new: Sequence[PickedTool]) -> str:
         room = self.tools - len(self.taken)
@@ -60,6 +64,3 @@ class Budget:
             return ""
         cost = self.count.count([*self.taken, *(tool.id for tool in new)])
         return f"{cost} tokens of schemas, {self.schema_tokens} are allowed" if cost > self.schema_tokens else ""
-
-    def _leave_out(self, tool: PickedTool, why: str) -> None:
-        self.cut.setdefault(tool.id, Cut(tool.id, tool.score, why))

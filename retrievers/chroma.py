@@ -31,6 +31,7 @@ class ChromaIndex:
         where: A folder, an ``http(s)://`` address of ``chroma run``, or none for memory only.
 
     Attributes:
+        embeddings: As given.
         where: As given.
 
     Raises:
@@ -38,7 +39,7 @@ class ChromaIndex:
     """
 
     def __init__(self, embeddings: Embeddings, *, catalog: str, recipe: str, where: str | Path | None = None) -> None:
-        self._embeddings = embeddings
+        self.embeddings = embeddings
         self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
         name = re.sub(r"[^a-zA-Z0-9.-]+", "-", f"nodes-{embedder_name(embeddings)}-{recipe}").strip("-.")
         self.where = where
@@ -67,7 +68,13 @@ class ChromaIndex:
         """As in ``VectorIndex``, for every node; of a large catalog, all but the best are estimates (``Matrix``)."""
         if not len(self._matrix.rows):
             return np.zeros((1 + len(spans), 0), np.float32)
-        return self._matrix.products(encode_spans(self._embeddings, query, spans))
+        return self._matrix.products(encode_spans(self.embeddings, query, spans))
+
+    def products(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """As in ``VectorProducts``; of a large catalog, all but the best are estimates."""
+        if not len(self._matrix.rows):
+            return np.zeros((len(vectors), 0), np.float32)
+        return self._matrix.products(vectors)
 
     @property
     def _mine(self) -> Mapping[str, str]:
@@ -89,7 +96,7 @@ class ChromaIndex:
     def _encode(self, nodes: Sequence[Node]) -> NDArray[np.float32]:
         """One vector a node: the weighted sum of its texts' vectors, whose product with a query's is their mean."""
         texts = list(dict.fromkeys(text for node in nodes for text in (node.text, *(view for view, _ in node.views))))
-        vectors = encode(self._embeddings, texts)
+        vectors = encode(self.embeddings, texts)
         row = {text: i for i, text in enumerate(texts)}
         sums = np.zeros((len(nodes), vectors.shape[1]), np.float32)
         for i, node in enumerate(nodes):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
     from langchain_core.vectorstores import VectorStore
 
 Span = tuple[int, int]
@@ -72,6 +73,21 @@ class VectorIndex(Protocol):
             ``(1 + len(spans), n)`` cosines, columns in the order of the nodes. An index that does not compare all
             gives the others the lowest that it found.
         """
+        ...
+
+
+@runtime_checkable
+class VectorProducts(Protocol):
+    """An index whose vectors can be multiplied with others; one that cannot is asked by texts, one by one.
+
+    Attributes:
+        embeddings: What made its vectors.
+    """
+
+    embeddings: Embeddings
+
+    def products(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Cosines of vectors of the same embedder, ``(m, d)``, with those of every node: ``(m, n)``."""
         ...
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.graphs import Catalog, DependencyKind, NodeKind, Reached, ownership_graph, strongest
+from callsheet.graphs import Catalog, DependencyKind, NodeKind, Reached, SettingsError, ownership_graph, strongest
 from callsheet.retrievers.agent_graph import agent_as_a_graph
+from callsheet.retrievers.capabilities import CapabilityIndex
 from callsheet.retrievers.index import Node, VectorIndex
 from callsheet.retrievers.lexical import LexicalIndex
 from callsheet.retrievers.scoring import Rows, Scores, agent_scores, best_rows, expected_use, node_scores, share
@@ -39,6 +40,7 @@ class Ranked:
         tools: Rows of tools, best first.
         use: Row of a tool -> how often it is expected to be needed; 0 for those left out.
         source: Row of a tool -> the row of the candidate that it came for, itself where it is its own.
+        likely: How likely each capability is needed, by its column; None where capabilities have no part.
     """
 
     units: tuple[Unit, ...]
@@ -51,6 +53,7 @@ class Ranked:
     tools: tuple[int, ...]
     use: Mapping[int, float]
     source: Mapping[int, int]
+    likely: Scores | None = None
 
 
 class Ranker:
@@ -61,9 +64,17 @@ class Ranker:
         nodes: Its nodes, as both indexes hold them.
         vectors: Finds nodes by meaning.
         lexical: Finds nodes by words.
+        capabilities: Knows what tools can do; needed where ``capability_weight`` is not 0.
     """
 
-    def __init__(self, catalog: Catalog, nodes: Sequence[Node], vectors: VectorIndex, lexical: LexicalIndex) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        nodes: Sequence[Node],
+        vectors: VectorIndex,
+        lexical: LexicalIndex,
+        capabilities: CapabilityIndex | None = None,
+    ) -> None:
         self.nodes = nodes
         self.row = {node.id: i for i, node in enumerate(nodes)}
         self._catalog, self._vectors, self._lexical = catalog, vectors, lexical
@@ -77,6 +88,18 @@ class Ranker:
         self._needs: dict[tuple[int, float, float, float, float], tuple[tuple[Reached, float], ...]] = {}
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
         self._named = _identifiers(nodes)
+        self._capabilities = capabilities
+
+    @property
+    def capabilities(self) -> CapabilityIndex:
+        """What the tools can do.
+
+        Raises:
+            SettingsError: None were given.
+        """
+        if self._capabilities is None:
+            raise SettingsError("capabilities are not known: give the Selector a CapabilityIndex")
+        return self._capabilities
 
     def rank(self, query: str, settings: SelectSettings) -> Ranked:
         """Ranks everything for a query; ``settings.without`` is left out."""
@@ -88,6 +111,11 @@ class Ranker:
         if settings.without:
             scored = [np.where(left_out, np.float32(-1), scores) for scores in scored]
         by_agent = [agent_scores(s, self._owners, self._is_agent) for s in scored]
+        strength = max(float(a.max()) for a, unit in zip(by_agent, units, strict=True) if unit.kind != "implied")
+        asked = self._asked(query, units, settings)
+        if asked is not None:
+            scored = self._raised(scored, asked, settings)
+            by_agent = [agent_scores(s, self._owners, self._is_agent) for s in scored]
         by_tool = [
             (s[self._tool_rows] + settings.context * a[own]).astype(np.float32, copy=False)
             for s, a in zip(scored, by_agent, strict=True)
@@ -104,12 +132,17 @@ class Ranker:
             words=found[0][1],
             coverage=found[0][2],
             scores=whole,
-            strength=max(float(a.max()) for a, unit in zip(by_agent, units, strict=True) if unit.kind != "implied"),
+            strength=strength,
             agents=self._agents(scored[0], by_agent, weights, settings, named),
             tools=tuple(row for row in (*order, *rest) if source.get(row, row) != row or not left_out[row]),
             use=use,
             source=source,
+            likely=None if asked is None else self.capabilities.likely(asked.max(axis=0), use),
         )
+
+    def link(self, row: int, ranked: Ranked) -> float:
+        """How closely a tool is linked to the likely capabilities, .1 to 1; 1 where capabilities have no part."""
+        return 1.0 if ranked.likely is None else self.capabilities.link(row, ranked.likely)
 
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
         """What a tool depends on, with the weight of the strongest path; remembered."""
@@ -142,6 +175,20 @@ class Ranker:
                 self._implied[unit.text] = (self._vectors.scores(unit.text)[0], matches.scores, matches.coverage)
             found.append(self._implied[unit.text])
         return found
+
+    def _asked(self, query: str, units: Sequence[Unit], settings: SelectSettings) -> Scores | None:
+        """How sure it is that each unit, those that are implied apart, asks for each capability."""
+        if not settings.capability_weight:
+            return None
+        return self.capabilities.asked(query, spans_of(units))
+
+    def _raised(self, scored: list[Scores], asked: Scores, settings: SelectSettings) -> list[Scores]:
+        """The scores with what capabilities say for them; the verdict is spoken without."""
+        weight, sure = np.float32(settings.capability_weight), settings.capability_sure
+        raised = scored.copy()
+        for place, q in enumerate(asked):
+            raised[place] = (scored[place] + weight * self.capabilities.evidence(q, sure=sure)).astype(np.float32)
+        return raised
 
     def _tool_use(
         self, by_tool: Sequence[Scores], weights: Sequence[float], settings: SelectSettings, named: Collection[int]

@@ -13,7 +13,19 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
-from callsheet.graphs import Catalog, CatalogSource, Loaded, Part, Policy, User, load, shown
+from callsheet.graphs import (
+    Catalog,
+    CatalogSource,
+    Loaded,
+    Part,
+    Policy,
+    Taxonomy,
+    User,
+    default_taxonomy,
+    load,
+    shown,
+)
+from callsheet.retrievers.capabilities import Assignments, CapabilityIndex, assign_capabilities
 from callsheet.retrievers.chroma import ChromaIndex
 from callsheet.retrievers.embeddings import EMBEDDED, embeddings_of
 from callsheet.retrievers.index import Changes, Progress, VectorIndex
@@ -64,6 +76,7 @@ class AgentGraphRetriever(BaseRetriever):
         reranker: Reranker | None = None,
         yes: bool = False,
         policy: Policy | str | Path | None = None,
+        taxonomy: Taxonomy | None = None,
     ) -> AgentGraphRetriever:
         """A retriever over a catalog of any kind; it indexes what is not indexed yet.
 
@@ -78,6 +91,7 @@ class AgentGraphRetriever(BaseRetriever):
             reranker: What takes a second look at the first tools, such as any LangChain document compressor.
             yes: Agrees to start the commands that an ``mcp.json`` names; see ``callsheet.graphs.load``.
             policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
+            taxonomy: The capabilities that tools may have; the default ones where none is given.
 
         Raises:
             CatalogError: The catalog cannot be read.
@@ -89,7 +103,22 @@ class AgentGraphRetriever(BaseRetriever):
         nodes = nodes_of(loaded.catalog)
         vectors = index if isinstance(index, VectorIndex) else _open_index(index, embeddings, loaded.label)
         changes = vectors.sync(nodes, progress)
-        selector = Selector(loaded.catalog, vectors, LexicalIndex(nodes), settings, nodes=nodes, reranker=reranker)
+        capabilities = CapabilityIndex(
+            loaded.catalog,
+            vectors,
+            [node.id for node in nodes],
+            taxonomy or default_taxonomy(),
+            embeddings=_embedder(embeddings),
+        )
+        selector = Selector(
+            loaded.catalog,
+            vectors,
+            LexicalIndex(nodes),
+            settings,
+            nodes=nodes,
+            reranker=reranker,
+            capabilities=capabilities,
+        )
         return cls(selector=selector, k=k, changes=changes, place=getattr(vectors, "where", None), policy=loaded.policy)
 
     @property
@@ -127,6 +156,14 @@ class AgentGraphRetriever(BaseRetriever):
         selection = self.select(query, **{**changes, "tools": len(has) + most})
         new = [tool.id for tool in selection.tools if tool.id not in has]
         return tuple(new[:most]) if selection.verdict == "found" else ()
+
+    def capabilities(self) -> Assignments:
+        """Which capabilities each tool has, by its author's word or by its text.
+
+        Raises:
+            SettingsError: The selector was made without a ``CapabilityIndex``.
+        """
+        return assign_capabilities(self.catalog, self._seen.capabilities)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
@@ -174,6 +211,9 @@ def default_place() -> Path:
 
 
 def _open_index(where: str | Path | None, embeddings: str | Embeddings, label: str) -> ChromaIndex:
-    embedder = embeddings_of(embeddings) if isinstance(embeddings, str) else embeddings
     place = (default_place() if label else None) if where is None else where
-    return ChromaIndex(embedder, catalog=label, recipe=RECIPE, where=None if place == IN_MEMORY else place)
+    return ChromaIndex(_embedder(embeddings), catalog=label, recipe=RECIPE, where=None if place == IN_MEMORY else place)
+
+
+def _embedder(embeddings: str | Embeddings) -> Embeddings:
+    return embeddings_of(embeddings) if isinstance(embeddings, str) else embeddings

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from callsheet.graphs import Catalog, Reached, View, required
 from callsheet.graphs.mcp import clean
 from callsheet.retrievers.budget import Budget
+from callsheet.retrievers.capabilities import CapabilityIndex
 from callsheet.retrievers.index import Node, VectorIndex
 from callsheet.retrievers.lexical import LexicalIndex
 from callsheet.retrievers.part import PartOfIndex
@@ -35,6 +36,7 @@ class Selector:
         settings: What holds unless a call says otherwise.
         nodes: What the indexes hold; made from the catalog where not given.
         reranker: What takes a second look at the first tools; nothing does where None.
+        capabilities: Knows what the tools can do; needed only where ``capability_weight`` is not 0.
     """
 
     def __init__(
@@ -46,15 +48,25 @@ class Selector:
         *,
         nodes: Sequence[Node] | None = None,
         reranker: Reranker | None = None,
+        capabilities: CapabilityIndex | None = None,
     ) -> None:
         self.catalog = catalog
         self.settings = settings or SelectSettings()
-        self._vectors, self._lexical = vectors, lexical
-        self._ranker = Ranker(catalog, nodes_of(catalog) if nodes is None else nodes, vectors, lexical)
+        self._vectors, self._lexical, self._capabilities = vectors, lexical, capabilities
+        self._ranker = Ranker(catalog, nodes_of(catalog) if nodes is None else nodes, vectors, lexical, capabilities)
         self._tokens = SchemaTokens(catalog)
         self._reranker = reranker
         self._withheld = ""
         self._parts: WeakKeyDictionary[View, Selector] = WeakKeyDictionary()
+
+    @property
+    def capabilities(self) -> CapabilityIndex:
+        """What the tools can do.
+
+        Raises:
+            SettingsError: None were given.
+        """
+        return self._ranker.capabilities
 
     def within(self, view: View) -> Selector:
         """The same over what a user may see, as if there were nothing else; made once for each view."""
@@ -70,6 +82,7 @@ class Selector:
                 self.settings,
                 nodes=[nodes[row] for row in rows],
                 reranker=self._reranker,
+                capabilities=self._capabilities and self._capabilities.part(rows),
             )
             part._withheld = view.told(len(self.catalog.tools))
             self._parts[view] = part
@@ -98,7 +111,8 @@ class Selector:
         candidates, ordered, said = self._reranked(query, candidates, ordered, settings)
         agents = ordered.agents[: settings.agents]
         budget = Budget(settings.tools, settings.schema_tokens, self._tokens)
-        self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents})
+        least = settings.cut / settings.tools**2
+        self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, least=least)
         taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
         return Selection(
             query=query,
@@ -153,10 +167,15 @@ class Selector:
     def _row_of_owner(self, tool: PickedTool) -> int:
         return self._ranker.row[self._owner(self._ranker.row[tool.id])]
 
-    def _spend(self, budget: Budget, candidates: Sequence[PickedTool], ranked: Ranked, picked: set[str]) -> None:
+    def _spend(
+        self, budget: Budget, candidates: Sequence[PickedTool], ranked: Ranked, picked: set[str], *, least: float
+    ) -> None:
         for candidate in candidates:
-            if budget.full and len(budget.cut) >= _CUT_TOLD:
+            if (budget.full or candidate.use < least) and len(budget.cut) >= _CUT_TOLD:
                 return
+            if budget.taken and (why := self._too_weak(candidate, ranked, least)):
+                budget.leave_out(candidate, why)
+                continue
             came_for = candidate.via[0]
             if came_for != candidate.id:
                 source = self._ranker.row[came_for]
@@ -168,6 +187,14 @@ class Selector:
             owner = self._owner(self._ranker.row[candidate.id])
             if owner in picked:
                 self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
+
+    def _too_weak(self, tool: PickedTool, ranked: Ranked, least: float) -> str:
+        """Why a tool is not worth a place in the budget; empty where it is."""
+        if not least or tool.use * (link := self._ranker.link(self._ranker.row[tool.id], ranked)) >= least:
+            return ""
+        return (
+            f"expected use {tool.use:.1g}, linked to the likely capabilities by {link:.2g}: a place wants {least:.1g}"
+        )
 
     def _attach(self, budget: Budget, tool: PickedTool, ranked: Ranked) -> None:
         """A tool for the sake of one that is taken, with those between them; it does not come without those."""

@@ -33,6 +33,10 @@ class SelectSettings:
         listing: What is left of that for each dependency that its author lists before it.
         proposed: What a dependency is worth that is only proposed or observed, 0 to 1; its confidence counts too, and
             it never makes a tool required.
+        capability_weight: What a sure match of capabilities adds to a score, in cosine; 0 leaves capabilities out.
+        capability_sure: How sure it must be that a request asks for a capability for that to count, 0 to 1.
+        cut: A tool is left out if its expected use, times its link to the likely capabilities where these count, is
+            below ``cut / tools ** 2``: the smaller the budget, the more a place in it is worth. 0 fills the budget.
         threshold: Below this score of the best agent nothing fits.
         rerank: How many tools a reranker is shown, where there is one.
         ranking: ``scores`` or ``agent_as_a_graph`` (the paper's type-weighted rank fusion).
@@ -58,6 +62,9 @@ class SelectSettings:
     parameter_dependency: float = 0.95
     listing: float = 0.97
     proposed: float = 0.0
+    capability_weight: float = 0.0
+    capability_sure: float = 0.9
+    cut: float = 0.0
     threshold: float = 0.3
     rerank: int = 20
     ranking: Ranking = "scores"
@@ -74,9 +81,12 @@ class SelectSettings:
             _check_at_least(1, name, getattr(self, name))
         if self.schema_tokens is not None:
             _check_at_least(1, "schema_tokens", self.schema_tokens)
-        for name in ("tool_dependency", "parameter_dependency", "listing", "proposed"):
+        for name in ("tool_dependency", "parameter_dependency", "listing", "proposed", "capability_sure"):
             if not 0 <= getattr(self, name) <= 1:
                 raise SettingsError(f"{name} must be between 0 and 1, not {getattr(self, name)!r}")
+        for name in ("capability_weight", "cut"):
+            if not getattr(self, name) >= 0:
+                raise SettingsError(f"{name} must be 0 or more, not {getattr(self, name)!r}")
         if not self.temperature > 0:
             raise SettingsError(f"temperature must be above 0, not {self.temperature!r}")
         if isinstance(self.without, str):  # type: ignore[unreachable]
