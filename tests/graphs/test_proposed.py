@@ -1,0 +1,61 @@
+"""Dependencies that nobody stands for yet: used only as far as a setting says, and never as a requirement."""
+
+from __future__ import annotations
+
+import pytest
+
+from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Provenance, Tool, required, strongest, walk
+
+WEIGHTS = dict.fromkeys(DependencyKind, 0.8)
+
+
+def edge(tool: str, provenance: Provenance, confidence: float = 1.0) -> Dependency:
+    return Dependency(
+        tool=tool, kind=DependencyKind.TOOL_DIRECTLY, provenance=provenance, confidence=confidence, count=1
+    )
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    needs = (
+        edge("a/declared", Provenance.DECLARED, 0.1),
+        edge("a/proposed", Provenance.PROPOSED, 0.5),
+        edge("a/reviewed", Provenance.REVIEWED, 0.2),
+        edge("a/observed", Provenance.OBSERVED, 0.9),
+    )
+    names = ("declared", "proposed", "reviewed", "observed")
+    tools = (Tool(agent="a", name="start", depends_on=needs), *(Tool(agent="a", name=name) for name in names))
+    return Catalog(agents=(Agent(id="a", tools=tools),))
+
+
+def test_only_what_a_person_stands_for_is_required_or_walked_along(catalog: Catalog) -> None:
+    assert required(catalog, "a/start") == {"a/declared", "a/reviewed"}
+    assert [reached.tool for reached in walk(catalog, "a/start")] == ["a/declared", "a/reviewed"]
+    assert len(walk(catalog, "a/start", proposed=True)) == 4
+
+
+def test_without_the_setting_they_do_not_even_count_as_listed_before(catalog: Catalog) -> None:
+    found = {reached.tool: weight for reached, weight in strongest(catalog, "a/start", WEIGHTS, listing=0.5)}
+    assert found == {"a/declared": 0.8, "a/reviewed": 0.8 * 0.5}
+
+
+def test_with_it_confidence_and_setting_multiply_the_weight(catalog: Catalog) -> None:
+    found = {
+        reached.tool: (weight, reached.direct)
+        for reached, weight in strongest(catalog, "a/start", WEIGHTS, listing=1.0, proposed=0.5)
+    }
+    assert found["a/proposed"] == (pytest.approx(0.8 * 0.5 * 0.5), False)
+    assert found["a/observed"] == (pytest.approx(0.8 * 0.5 * 0.9), False)
+    assert found["a/declared"] == (0.8, True), "confidence is no matter where a person stands for it"
+
+
+def test_two_edges_to_one_tool_are_one_place_in_the_list() -> None:
+    first = edge("a/x", Provenance.DECLARED)
+    again = first.model_copy(update={"kind": DependencyKind.PARAMETER_DIRECTLY, "parameter": "p"})
+    tools = (
+        Tool(agent="a", name="start", depends_on=(first, again, edge("a/y", Provenance.DECLARED))),
+        Tool(agent="a", name="x"),
+        Tool(agent="a", name="y"),
+    )
+    found = strongest(Catalog(agents=(Agent(id="a", tools=tools),)), "a/start", WEIGHTS, listing=0.5)
+    assert {reached.tool: weight for reached, weight in found} == {"a/x": 0.8, "a/y": 0.4}
