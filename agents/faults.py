@@ -12,6 +12,8 @@ from callsheet.graphs.mcp import ServerConfig
 if TYPE_CHECKING:
     from callsheet.agents.child import ChildProcess
 
+CLOSED = "Connection closed"
+"""What the client library says when the connection has broken."""
 START = "initialize"
 """The exchange with which a session begins."""
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
@@ -33,11 +35,13 @@ class Faults:
 
     Attributes:
         child: The process of the server.
+        cause: What broke the connection, where that is known.
     """
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._secrets = secrets
         self.child: ChildProcess | None = None
+        self.cause: BaseException | None = None
 
     def hidden(self, text: str) -> str:
         """The text without the secrets."""
@@ -57,6 +61,8 @@ class Faults:
             await self.child.settled()
             status = self.child.status
             what = "the server closed its output" if status is None else f"the server ended with status {status}"
+        elif self.cause is not None and doing != START:
+            what = _named(_leaf(self.cause))
         if doing == START:
             return Fault("start", self._said(f"it did not start: {what}"), effect="none")
         effect: Effect = "none" if what.startswith(_NOT_SENT) else "unknown"
@@ -73,11 +79,11 @@ class Faults:
             return Fault(self.child.fault.kind, f"{self.child.fault}{_doubt(doing)}")
         leaf = _leaf(error)
         if not isinstance(leaf, MCPError):
-            return await self.broken(f"{type(leaf).__name__}: {leaf}"[:_LONGEST], doing)
+            return await self.broken(_named(leaf), doing)
         said = leaf.message
         if "exceeded the" in said and said.startswith(_NO_ANSWER):
             return Fault("too_large", f"{said}{_doubt(doing)}")
-        if (self.child is not None and self.child.ended) or said == "Connection closed" or said.startswith(_NO_ANSWER):
+        if (self.child is not None and self.child.ended) or said == CLOSED or said.startswith(_NO_ANSWER):
             return await self.broken("the connection was closed", doing)
         if said == "Session terminated":
             return Fault("crash", "the server has forgotten this session", effect="none")
@@ -103,6 +109,10 @@ def secrets_of(raw: ServerConfig, full: ServerConfig, environ: Mapping[str, str]
     values = {*full.env.values(), *full.headers.values(), *(environ.get(name, "") for name in named)}
     values |= {value.split(" ", 1)[1] for value in full.headers.values() if " " in value}
     return tuple(sorted((v for v in values if len(v) >= _SHORTEST_SECRET), key=len, reverse=True))
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_LONGEST]
 
 
 def _leaf(error: BaseException) -> BaseException:

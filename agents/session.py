@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from callsheet.agents.calls import Fault
-from callsheet.agents.faults import START, Faults, secrets_of
+from callsheet.agents.faults import CLOSED, START, Faults, secrets_of
 from callsheet.agents.limits import Limits
 from callsheet.agents.listings import Listing
 from callsheet.graphs.mcp import ServerConfig, clean
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from callsheet.agents.child import ChildProcess
 
-_GOODBYE, _MOST_PAGES = 4.0, 200
+_GOODBYE, _SETTLING, _MOST_PAGES = 4.0, 0.5, 200
 
 
 class Session:
@@ -91,6 +91,9 @@ class Session:
             except Fault:
                 raise
             except Exception as error:  # whatever the client library raises becomes a Fault
+                if self.server.transport != "stdio" and str(error) == CLOSED:
+                    # What broke the connection comes up in the task that owns it.
+                    await asyncio.wait([self._owner], timeout=_SETTLING)
                 fault = await self._faults.of(error, method)
                 if fault.kind != "protocol":
                     self.retire()
@@ -185,6 +188,7 @@ class Session:
             with self._scope:
                 fault = await self._live() or fault
         except Exception as error:  # noqa: BLE001 (whatever a server or the client library raises becomes a Fault)
+            self._faults.cause = error
             fault = await self._faults.of(error, START)
         finally:
             self.retired = True
