@@ -1,9 +1,13 @@
 """Doing: plans, workers, and the tools that they call."""
 
 from callsheet.agents.answer import synthesize
+from callsheet.agents.approval import Supervision, check_answerable
+from callsheet.agents.assurance import ApprovalPolicy, Assurance
 from callsheet.agents.background import BackgroundLoop
 from callsheet.agents.bound import BoundTool
 from callsheet.agents.brief import Brief, Offer
+from callsheet.agents.checkpoints import checkpointer, in_threads
+from callsheet.agents.decisions import AnswerError, Decision, Verdict
 from callsheet.agents.judge import Judged, judge_proposals
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.limits import Limits
@@ -17,10 +21,14 @@ from callsheet.agents.sessions import SessionPool
 from callsheet.agents.worker import Equipment, carry_out, worker
 
 __all__ = [
+    "AnswerError",
+    "ApprovalPolicy",
+    "Assurance",
     "BackgroundLoop",
     "BoundTool",
     "Brief",
     "Call",
+    "Decision",
     "Equipment",
     "Guard",
     "Judged",
@@ -33,11 +41,16 @@ __all__ = [
     "SessionPool",
     "Step",
     "StepResult",
+    "Supervision",
     "ToolRegistry",
     "ToolRequests",
+    "Verdict",
     "carry_out",
     "chat_model",
+    "check_answerable",
+    "checkpointer",
     "decompose",
+    "in_threads",
     "judge_proposals",
     "synthesize",
     "worker",

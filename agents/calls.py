@@ -14,7 +14,7 @@ from callsheet.graphs.mcp import clean
 
 __all__ = ["Effect", "Fault", "Keep", "Kept", "Kind", "Limits", "Outcome", "capped", "failed", "outcome_of", "text_of"]
 
-Kind = Literal["", "start", "timeout", "crash", "protocol", "refused", "tool", "too_large"]
+Kind = Literal["", "start", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large"]
 Effect = Literal["none", "reported", "unknown"]
 
 

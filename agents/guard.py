@@ -8,7 +8,7 @@ from typing import Any
 from callsheet.agents.listings import Listing
 from callsheet.graphs.catalog import Tool
 from callsheet.graphs.mcp import ServerConfig
-from callsheet.graphs.pins import digests
+from callsheet.graphs.pins import digest, digests
 from callsheet.graphs.policy import Policy
 from callsheet.graphs.rules import User
 
@@ -29,6 +29,10 @@ class Unchanged:
     def follow(self, accepted: Mapping[str, str]) -> None:
         """Takes these for accepted from now on."""
         self._accepted = accepted
+
+    def pin(self, tool: Tool) -> str:
+        """SHA-256 of the definition that a tool was accepted with; of what the catalog says where nobody pinned it."""
+        return self._accepted.get(tool.id) or digest(tool.model_dump(mode="json"))
 
     def heard(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
         """Takes note of what a server says of its tools."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from callsheet.agents import local
 from callsheet.agents.arguments import misfit, outside
+from callsheet.agents.assurance import Assurance, assurance_of
 from callsheet.agents.bound import BoundTool, bound_tool
 from callsheet.agents.calls import Outcome, failed
 from callsheet.agents.guard import Unchanged, forbidden
@@ -114,6 +115,20 @@ class ToolRegistry:
         connection = self._connections.get(agent_id)
         told = isinstance(connection, ServerConfig) and connection.callsheet.trusted
         return told or (self.policy is not None and self.policy.trusts(agent_id))
+
+    def assurance(self, tool_id: str) -> Assurance:
+        """Whether calls of a tool need a person, by the words that are believed.
+
+        Raises:
+            UnknownNameError: The catalog does not hold it.
+            CatalogError: Its author's ``callsheet/approval`` cannot be read.
+        """
+        tool = self._catalog.tool(tool_id)
+        return assurance_of(tool, self._connections.get(tool.agent), trusted=self.trusts(tool.agent))
+
+    def pin(self, tool_id: str) -> str:
+        """SHA-256 of a tool's definition."""
+        return self._unchanged.pin(self._catalog.tool(tool_id))
 
     def unavailable(self) -> Mapping[str, str]:
         """Agents that are not called for the time being because they failed again and again, and why."""

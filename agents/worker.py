@@ -24,6 +24,7 @@ from langchain_core.runnables import Runnable
 from langgraph.types import Command
 
 from callsheet.agents.answer import report
+from callsheet.agents.approval import Supervision, supervised
 from callsheet.agents.bound import BoundTool
 from callsheet.agents.brief import Brief
 from callsheet.agents.doubt import in_doubt
@@ -47,6 +48,7 @@ class Equipment:
         prompt: The system prompt.
         max_turns: How many times the model may be asked.
         requests: How it gets tools that it lacks; it cannot ask for any where None.
+        supervision: How its calls are looked after; they are sent as they are where None.
     """
 
     model: BaseChatModel
@@ -54,6 +56,7 @@ class Equipment:
     prompt: str = WORKER
     max_turns: int = 8
     requests: ToolRequests | None = None
+    supervision: Supervision | None = None
 
     def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
         """The tools with those that were added in the course of this conversation, in the order in which they came."""
@@ -116,7 +119,11 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
                 name=call["name"],
                 status="error",
             )
-        return await handler(request.override(tool=tools[call["name"]]))
+        bound = tools[call["name"]]
+        request = request.override(tool=bound)
+        if equipment.supervision is None:
+            return await handler(request)
+        return await supervised(request, bound, equipment.supervision, handler)
 
 
 worker = create_agent(KeylessModel(), tools=[], middleware=[Equip()], context_schema=Equipment, name="worker")
@@ -152,6 +159,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         calls=calls,
         result=text if status == "done" else "",
         error=error or "",
+        exhausted=status != "done" and any(call.kind == "rejected" for call in calls),
     )
 
 
@@ -170,7 +178,7 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
                 Call(
                     agent=bound.agent if bound else "",
                     tool=bound.id if bound else call["name"],
-                    args=call["args"],
+                    args=artifact.get("args", call["args"]),
                     output="" if failed else text,
                     error=text if failed else "",
                     kind=artifact.get("kind", ""),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from callsheet.graphs.catalog import Record
@@ -15,9 +17,12 @@ class Terms(Record):
         limits: Limits of its own, by their names (``call``, ``output`` ...).
         tools: The same for single tools, by the tools' names.
         roots: Folders that its path-like arguments must stay in; anywhere where there are none.
+        approval: Whether a person is asked before its tools are called: ``always``, ``never``, or if they are
+            ``risky``; as the run says where it is missing.
     """
 
     trusted: bool = False
     limits: dict[str, float] = Field(default_factory=dict)
     tools: dict[str, dict[str, float]] = Field(default_factory=dict)
     roots: tuple[str, ...] = ()
+    approval: Literal["always", "risky", "never"] | None = None

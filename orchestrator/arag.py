@@ -20,7 +20,7 @@ from callsheet.agents import ModelError, chat_model
 from callsheet.agents.arag import NAIVE_READER, READER, asked, checked, ran, spent
 from callsheet.graphs import CallsheetError
 from callsheet.orchestrator.library import Library
-from callsheet.orchestrator.nodes import both_ways
+from callsheet.orchestrator.loops import both_ways
 from callsheet.orchestrator.settings import Settings
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
 from callsheet.retrievers.documents import (

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite, Send
 
 from callsheet.agents import (
-    BackgroundLoop,
     BoundTool,
     Brief,
     Equipment,
@@ -27,10 +26,12 @@ from callsheet.agents import (
     Prompts,
     Step,
     StepResult,
+    Supervision,
     ToolRegistry,
     ToolRequests,
     carry_out,
     chat_model,
+    check_answerable,
     decompose,
     synthesize,
 )
@@ -42,33 +43,11 @@ from callsheet.orchestrator.settings import Settings
 from callsheet.orchestrator.state import ChatInput, State, StepState
 from callsheet.retrievers import AgentGraphRetriever, explain_tool
 
-_LOOP = BackgroundLoop("callsheet-sync")
 Worker = Runnable[Any, Any]
 
 
 class StepTimeoutError(CallsheetError, TimeoutError):
     """A step took longer than ``Settings.step_seconds``."""
-
-
-def both_ways(
-    node: Callable[..., Coroutine[Any, Any, Any]], name: str, app: Runnable[Any, Any] | None = None
-) -> RunnableLambda[Any, Any]:
-    """An asynchronous node that ``invoke`` can run too, on a loop of its own.
-
-    Args:
-        node: Takes the state, and the app if one is given.
-        name: What it is called in traces.
-        app: What the node runs inside. LangGraph sees it in this closure: it draws it within the node, and streams
-            and checkpoints it as a part of the run.
-    """
-
-    def blocking(state: Any) -> Any:
-        return _LOOP.blocking(node(state, app) if app else node(state))
-
-    async def running(state: Any) -> Any:
-        return await (node(state, app) if app else node(state))
-
-    return RunnableLambda(blocking, running, name=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +93,7 @@ class Nodes:
         request = state["messages"][-1].text if state["messages"] else ""
         settings = self.settings()
         try:
+            check_answerable(self.registry, settings.approval)
             plan = await decompose(
                 request, self.model("planner"), prompt=self.prompts.planner, max_steps=settings.max_steps
             )
@@ -235,6 +215,7 @@ class Nodes:
             prompt=self.prompts.worker,
             max_turns=settings.max_turns,
             requests=self._requests(step, state) if model and settings.tool_requests else None,
+            supervision=Supervision(step.id, settings.approval, self.registry, notice=model is not None),
         )
         seconds = settings.step_seconds
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -28,6 +28,8 @@ class Settings(BaseModel):
         replans: How many times a failed step is given to other agents.
         max_turns: How many times a worker may ask its model.
         tool_requests: How many times a worker may ask for tools that it lacks.
+        approval: Which calls a person is asked about first: ``always`` all, ``risky`` those of tools that are not known
+            to be harmless, ``never`` none.
         step_seconds: How long a worker may take for a step; what it did until then stays done.
         documents: For ``arag``: a folder within the configured one.
         naive: For ``arag``: one tool that searches by meaning and reads, in the place of the three.
@@ -80,6 +82,11 @@ class Settings(BaseModel):
     step_seconds: float = Field(
         default=600, gt=0, le=86_400, description="Seconds that a step may take.", json_schema_extra=_shown(["step"])
     )
+    approval: Literal["always", "risky", "never"] = Field(
+        default="risky",
+        description="Which calls a person is asked about: always, of risky tools, or never.",
+        json_schema_extra=_shown(["step"]),
+    )
     documents: str | None = Field(
         default=None, description="A folder within CALLSHEET_DOCUMENTS.", json_schema_extra=_shown(["prepare"])
     )
@@ -116,6 +123,7 @@ class Environment(BaseSettings):
         index: Folder of the index, or the address of ``chroma run``.
         embeddings: Embedder, ``minilm`` or ``provider:model``.
         documents: Folder of documents, for ``arag``.
+        approval: Which calls a person is asked about: ``always``, ``risky`` or ``never``.
     """
 
     model_config = SettingsConfigDict(env_prefix="CALLSHEET_", extra="ignore", frozen=True)
@@ -125,6 +133,7 @@ class Environment(BaseSettings):
     index: str | None = None
     embeddings: str = "minilm"
     documents: str | None = None
+    approval: Literal["always", "risky", "never"] = "risky"
 
     def catalogs(self) -> tuple[str, ...]:
         """The catalogs named."""

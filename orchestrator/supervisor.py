@@ -12,7 +12,8 @@ from callsheet.agents import Prompts, ToolRegistry, worker
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.caller import caller
-from callsheet.orchestrator.nodes import Nodes, both_ways
+from callsheet.orchestrator.loops import both_ways
+from callsheet.orchestrator.nodes import Nodes
 from callsheet.orchestrator.settings import Settings
 from callsheet.orchestrator.state import (
     ChatInput,

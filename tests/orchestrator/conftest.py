@@ -25,11 +25,12 @@ def say() -> dict[str, Callable[..., AIMessage]]:
 
 
 class Shop:
-    """Three agents of which every call is counted; ``broken`` names tools that fail."""
+    """Three agents of which every call is counted; ``broken`` names tools that fail, ``approval`` is their author's word."""
 
     def __init__(self) -> None:
         self.called: list[str] = []
         self.broken: set[str] = set()
+        self.approval: str | None = "never"
 
     def _done(self, name: str, said: str) -> str:
         self.called.append(name)
@@ -63,6 +64,8 @@ class Shop:
             """Deletes a note from the notebook."""
             return self._done("delete_note", f"deleted {title}")
 
+        for made in (weather_report, city_weather, exchange_rate, write_note, delete_note):
+            made.metadata = {"callsheet/approval": self.approval} if self.approval else None
         return {
             "meteo": [weather_report],
             "skywatch": [city_weather],
