@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.graphs import CatalogError, SettingsError
+from callsheet.retrievers.documents import LOADERS, Block, DocumentIndex, keyword_search, semantic_search
+
+Write = Callable[[dict[str, str | bytes]], Path]
+
+HERE = str(Path(__file__).parent)
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {here!r})
+from conftest import WordEmbeddings
+from callsheet.retrievers.documents import DocumentIndex
+
+class Dying(WordEmbeddings):
+    def embed_documents(self, texts):
+        if self.asked:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().embed_documents(texts)
+
+DocumentIndex({folder!r}, embeddings=Dying(), index={index!r}).sync()
+"""
+
+
+def problems(found: Any) -> dict[str, str]:
+    return {problem.agent: problem.kind for problem in found.problems}
+
+
+def test_chunks_have_ids_by_place_and_know_their_neighbours(made: Callable[..., DocumentIndex]) -> None:
+    index = made({"a.txt": "A sentence of about forty characters, see. " * 40}, chunk_tokens=110)
+    ids = [chunk.id for chunk in index.chunks()]
+    assert ids == [f"a.txt#{n}" for n in range(1, len(ids) + 1)]
+    assert index.last_number("a.txt") == len(ids) > 3
+    assert (
+        "".join(chunk.text for chunk in index.chunks()).split()
+        == ("A sentence of about forty characters, see. " * 40).split()
+    )
+
+
+def test_a_second_indexing_reads_and_embeds_only_what_changed(write: Write, embedder: Any, tmp_path: Path) -> None:
+    folder = write({"a.md": "One fact here.", "b.md": "Two facts there.", "c.md": "Three facts."})
+    where = tmp_path / "index"
+    first = DocumentIndex(folder, embeddings=embedder, index=where).sync()
+    assert (first.documents, first.chunks, first.sentences, first.added) == (3, 3, 3, 3)
+    write({"b.md": "Two facts there. And a new one.", "d.md": "Four facts."})
+    (folder / "c.md").unlink()
+    embedder.asked.clear()
+    index = DocumentIndex(folder, embeddings=embedder, index=where)
+    second = index.sync()
+    assert (second.added, second.updated, second.removed, second.documents) == (1, 1, 1, 3)
+    assert sorted(embedder.asked) == ["And a new one.", "Four facts."]
+    assert second.sentences == 4
+    assert keyword_search(index, ["three"]).hits == ()
+    embedder.asked.clear()
+    third = DocumentIndex(folder, embeddings=embedder, index=where).sync()
+    assert (third.added, third.updated, third.removed) == (0, 0, 0)
+    assert embedder.asked == []
+
+
+def test_a_document_that_moves_is_not_embedded_again(write: Write, embedder: Any) -> None:
+    folder = write({"a.md": "One fact here."})
+    index = DocumentIndex(folder, embeddings=embedder, index=":memory:")
+    index.sync()
+    (folder / "a.md").rename(folder / "b.md")
+    embedder.asked.clear()
+    found = index.sync()
+    assert (found.added, found.removed, embedder.asked) == (1, 1, [])
+    assert [hit.chunk for hit in semantic_search(index, "one fact").hits] == ["b.md#1"]
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_goes_on(write: Write, embedder: Any, tmp_path: Path) -> None:
+    folder = write(
+        {
+            "good.md": "A good one.",
+            "copy.md": "A good one.",
+            "empty.md": "",
+            "blank.txt": " \n\n ",
+            "broken.pdf": b"%PDF-1.4",
+            "broken.docx": b"PK",
+            "zeros.txt": b"\x00" * 50,
+            "picture.png": b"\x89PNG",
+            ".hidden.md": "Not for you.",
+            ".git/config.txt": "Not for you either.",
+        }
+    )
+    outside = tmp_path / "outside.md"
+    outside.write_text("Secret.")
+    (folder / "link.md").symlink_to(outside)
+    found = DocumentIndex(folder, embeddings=embedder, index=":memory:").sync()
+    assert problems(found) == {
+        "good.md": "duplicate",
+        "empty.md": "empty",
+        "blank.txt": "empty",
+        "broken.pdf": "broken",
+        "broken.docx": "broken",
+        "zeros.txt": "broken",
+        "link.md": "link",
+        "(other files)": "kind",
+    }
+    assert (found.documents, found.chunks) == (1, 1)
+    assert "has the content of copy.md" in str(found.problems)
+    assert "1 .png" in str(found.problems)
+
+
+def test_an_empty_folder_is_an_empty_index(write: Write, embedder: Any) -> None:
+    index = DocumentIndex(write({}), embeddings=embedder, index=":memory:")
+    assert index.sync().documents == 0
+    assert semantic_search(index, "anything").note == "there is no document in docs"
+    assert keyword_search(index, ["anything"]).note == "there is no document in docs"
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"), [("nowhere", "no such folder"), ("\0", "cannot be a path"), (__file__, "it is a file")]
+)
+def test_a_folder_that_is_none_is_the_callers_mistake(folder: str, said: str) -> None:
+    with pytest.raises(CatalogError, match=said):
+        DocumentIndex(folder, index=":memory:")
+
+
+def test_a_document_that_changes_while_it_is_read_is_read_once_more(write: Write, embedder: Any) -> None:
+    folder = write({"a.txt": "The old text."})
+    changes = iter(["The new text.", None])
+
+    def load(path: Path) -> Iterator[Block]:
+        yield from LOADERS[".txt"](path)
+        if (text := next(changes, None)) is not None:
+            path.write_text(text)
+
+    index = DocumentIndex(folder, embeddings=embedder, index=":memory:", loaders={".txt": load})
+    found = index.sync()
+    assert (found.problems, [chunk.text for chunk in index.chunks()]) == ((), ["The new text.\n"])
+
+
+def test_one_that_goes_on_changing_keeps_its_old_text(write: Write, embedder: Any) -> None:
+    folder = write({"a.txt": "The old text.", "b.txt": "Another text."})
+    restless: list[int] = []
+
+    def load(path: Path) -> Iterator[Block]:
+        yield from LOADERS[".txt"](path)
+        if restless and path.name == "a.txt":
+            path.write_text(f"Version {len(restless)}.")
+            restless.append(1)
+
+    index = DocumentIndex(folder, embeddings=embedder, index=":memory:", loaders={".txt": load})
+    index.sync()
+    (folder / "a.txt").write_text("A newer text.")
+    restless.append(1)
+    found = index.sync()
+    assert problems(found) == {"a.txt": "changing"}
+    assert [chunk.text for chunk in index.chunks()] == ["The old text.\n", "Another text.\n"]
+    restless.clear()
+    assert index.sync().updated == 1
+
+
+def test_killed_while_it_embeds_everything_is_as_before(write: Write, embedder: Any, tmp_path: Path) -> None:
+    folder, where = write({"a.txt": "The old text."}), tmp_path / "index"
+    DocumentIndex(folder, embeddings=embedder, index=where).sync()
+    write({"a.txt": "The new text.", "b.txt": "\n\n".join(f"Sentence number {i} of many." for i in range(2_500))})
+    script = KILLED.format(here=HERE, folder=str(folder), index=str(where))
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "ANONYMIZED_TELEMETRY": "False"}, check=False
+    )
+    assert done.returncode == -9
+    index = DocumentIndex(folder, embeddings=embedder, index=where)
+    assert [chunk.text for chunk in index.chunks()] == ["The old text.\n"]
+    assert [hit.chunk for hit in semantic_search(index, "old text").hits] == ["a.txt#1"]
+    embedder.asked.clear()
+    found = index.sync()
+    assert (found.documents, found.sentences) == (2, 2_501)
+    assert 0 < len(embedder.asked) < 2_000  # what was embedded before the kill is kept
+
+
+def test_lost_vectors_are_made_again(write: Write, embedder: Any, tmp_path: Path) -> None:
+    folder, where = write({"a.txt": "One fact here."}), tmp_path / "index"
+    DocumentIndex(folder, embeddings=embedder, index=where).sync()
+    other = type(embedder)(32)
+    index = DocumentIndex(folder, embeddings=other, index=where)
+    assert index.sync().added == 0
+    assert [hit.chunk for hit in semantic_search(index, "one fact").hits] == ["a.txt#1"]
+
+
+def test_a_broken_file_of_texts_says_what_to_do(write: Write, embedder: Any, tmp_path: Path) -> None:
+    index = DocumentIndex(write({"a.txt": "One fact."}), embeddings=embedder, index=tmp_path / "index")
+    (texts,) = index.place.glob("documents-*.sqlite")
+    for path in index.place.glob("documents-*.sqlite*"):
+        path.write_bytes(b"this is no database" * 100)
+    with pytest.raises(SettingsError, match=f"{texts.name} cannot be opened: .*delete the file to index anew"):
+        DocumentIndex(tmp_path / "docs", embeddings=embedder, index=tmp_path / "index")
+
+
+def test_progress_tells_both_stages(write: Write, embedder: Any) -> None:
+    said: list[tuple[str, int, int]] = []
+    index = DocumentIndex(
+        write({"a.txt": "One. Two facts.", "b.txt": "Three facts."}), embeddings=embedder, index=":memory:"
+    )
+    index.sync(lambda stage, done, total: said.append((stage, done, total)))
+    assert said == [("reading", 0, 2), ("reading", 1, 2), ("embedding", 3, 3)]
+
+
+def test_names_in_any_script(write: Write, embedder: Any) -> None:
+    index = DocumentIndex(
+        write({"Überblick/休暇 #2.md": "有給休暇は25日です。"}), embeddings=embedder, index=":memory:"
+    )
+    index.sync()
+    assert [chunk.id for chunk in index.chunks()] == ["Überblick/休暇 #2.md#1"]
+    assert index.chunk("Überblick/休暇 #2.md#1") is not None
