@@ -1,7 +1,7 @@
 """Doing: plans, workers, and the tools that they call."""
 
 from callsheet.agents.answer import synthesize
-from callsheet.agents.approval import Supervision, check_answerable
+from callsheet.agents.approval import check_answerable
 from callsheet.agents.assurance import ApprovalPolicy, Assurance
 from callsheet.agents.background import BackgroundLoop
 from callsheet.agents.bound import BoundTool
@@ -18,6 +18,7 @@ from callsheet.agents.prompts import Prompts
 from callsheet.agents.registry import Guard, ToolRegistry
 from callsheet.agents.requests import ToolRequests
 from callsheet.agents.sessions import SessionPool
+from callsheet.agents.watched_call import Supervision
 from callsheet.agents.worker import Equipment, carry_out, worker
 
 __all__ = [

@@ -24,7 +24,7 @@ from langchain_core.runnables import Runnable
 from langgraph.types import Command
 
 from callsheet.agents.answer import report
-from callsheet.agents.approval import Supervision, supervised
+from callsheet.agents.approval import supervised
 from callsheet.agents.bound import BoundTool
 from callsheet.agents.brief import Brief
 from callsheet.agents.doubt import in_doubt
@@ -34,6 +34,7 @@ from callsheet.agents.names import NEED_TOOL
 from callsheet.agents.plan import Call, Status, StepResult
 from callsheet.agents.prompts import REMINDER, WORKER
 from callsheet.agents.requests import DEFINITION, ToolRequests, answer_request, equipped
+from callsheet.agents.watched_call import Supervision
 
 _JSON = re.compile(r"\{.*\}", re.DOTALL)
 

@@ -25,7 +25,7 @@ def say() -> dict[str, Callable[..., AIMessage]]:
 
 
 class Shop:
-    """Three agents of which every call is counted; ``broken`` names tools that fail, ``approval`` is their author's word."""
+    """Agents of which every call is counted; ``broken`` names tools that fail, ``approval`` is their author's word."""
 
     def __init__(self) -> None:
         self.called: list[str] = []

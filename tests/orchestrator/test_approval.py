@@ -60,7 +60,11 @@ def test_a_call_of_a_risky_tool_waits_for_a_person(app: Any, shop: Any) -> None:
     assert shop.called == []
     question = asked(state)["2"].value
     assert question["type"] == "tool_approval"
-    assert (question["agent"], question["tool"], question["args"]) == ("bank", "bank/exchange_rate", {"currency": "USD"})
+    assert (question["agent"], question["tool"], question["args"]) == (
+        "bank",
+        "bank/exchange_rate",
+        {"currency": "USD"},
+    )
     assert "nobody who is trusted says that it only reads" in question["why"]
     assert len(question["hash"]) == 64
     assert question["decisions"] == ["approve", "edit", "reject", "respond"]

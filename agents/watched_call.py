@@ -1,0 +1,252 @@
+"""One call on its way, as a small app: ask about it, send it, settle what became of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NotRequired
+
+from langchain.agents.middleware import ToolCallRequest
+from langchain_core.messages import ToolMessage
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Command, interrupt
+from typing_extensions import TypedDict
+
+from callsheet.agents.arguments import misfit
+from callsheet.agents.assurance import ApprovalPolicy
+from callsheet.agents.bound import BoundTool
+from callsheet.agents.decisions import (
+    AnswerError,
+    Decision,
+    Kind,
+    Verdict,
+    answer_schema,
+    fingerprint,
+    question,
+    read_decision,
+    read_verdict,
+)
+from callsheet.agents.registry import ToolRegistry
+
+Answer = ToolMessage | Command[Any]
+Send = Callable[[ToolCallRequest], Awaitable[Answer]]
+_CUT_OFF = "it was under way when the program was stopped, and whether it took effect is unknown"
+# Seconds; a tool that interrupts by itself may be waited for longer than somebody stands by his approval.
+_GOOD_FOR = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Supervision:
+    """How the calls of one step are looked after.
+
+    Attributes:
+        step_id: The step.
+        policy: Which calls a person is asked about.
+        registry: Knows the tools, and what may be believed of them.
+        notice: Whether the model is told that a person changed its arguments.
+    """
+
+    step_id: str
+    policy: ApprovalPolicy
+    registry: ToolRegistry
+    notice: bool = True
+
+
+class CallState(TypedDict):
+    """What is kept of a call.
+
+    Attributes:
+        args: What it is called with.
+        why: Why a person is asked; empty if none is.
+        approved: The ``fingerprint`` that was approved.
+        when: When that was, in seconds of the epoch.
+        problem: What was wrong with the last answer.
+        unknown: What is known of a call whose outcome is not; empty where it is.
+        answer: What the model is given.
+    """
+
+    args: dict[str, Any]
+    why: str
+    approved: str
+    when: float
+    problem: str
+    unknown: str
+    answer: NotRequired[Any]
+
+
+_Update = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Case:
+    """What the nodes need of a call that no checkpoint can hold.
+
+    Attributes:
+        request: The call.
+        bound: The tool.
+        supervision: How it is looked after.
+        send: Sends it.
+        asked: Hash in the question that waits for an answer; empty where none does.
+        cut_off: Whether it was under way when the program was stopped.
+    """
+
+    request: ToolCallRequest
+    bound: BoundTool
+    supervision: Supervision
+    send: Send
+    asked: str = ""
+    cut_off: bool = False
+
+    def mark(self, args: Mapping[str, Any]) -> str:
+        """What an approval is bound to."""
+        return fingerprint(self.bound.id, self.supervision.registry.pin(self.bound.id), args)
+
+    def ask(self, kind: Kind, state: CallState, why: str) -> tuple[Any, str]:
+        """A person's answer, and the mark of the call that it is about."""
+        mark = self.mark(state["args"])
+        told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": state["problem"]}
+        shown = question(kind, self.request.tool_call, self.bound, state["args"], **told)
+        schema = self.bound.args_schema
+        answer = interrupt(shown, response_schema=answer_schema(kind, schema if isinstance(schema, dict) else {}))
+        if self.asked not in ("", mark):
+            raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
+        return answer, mark
+
+    def check(self, answer: Decision | Verdict, mark: str) -> None:
+        """Makes sure that an answer is about this call, and that edited arguments fit.
+
+        Raises:
+            AnswerError: It is not, or they do not.
+        """
+        if answer.hash not in (None, mark):
+            raise AnswerError("the answer's hash is that of another call: look at this one again")
+        if isinstance(answer, Decision) and answer.args is not None:
+            schema = self.supervision.registry.catalog.tool(self.bound.id).input_schema
+            if trouble := misfit(schema, answer.args):
+                raise AnswerError(trouble)
+
+    def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
+        """An answer to the model that is not the tool's own."""
+        return ToolMessage(
+            text,
+            name=self.request.tool_call["name"],
+            tool_call_id=self.request.tool_call["id"] or "",
+            status="error" if error else "success",
+            artifact={"tool": self.bound.id, "kind": kind, "effect": effect, "seconds": 0.0},
+        )
+
+
+async def _ask(state: CallState) -> _Update:
+    case = get_runtime(Case).context
+    if not state["why"]:
+        return {"approved": case.mark(state["args"]), "when": time.time()}
+    try:
+        answer, mark = case.ask("tool_approval", state, state["why"])
+        decision = read_decision(answer, case.request.tool_call["name"])
+        case.check(decision, mark)
+    except AnswerError as error:
+        return {"problem": str(error)}
+    finally:
+        case.asked = ""
+    return _decided(decision, mark, case)
+
+
+def _decided(decision: Decision, mark: str, case: Case) -> _Update:
+    named = f"agent {case.bound.agent!r}, tool {case.bound.id!r}"
+    match decision.type:
+        case "approve":
+            return {"approved": mark, "when": time.time(), "problem": ""}
+        case "edit":
+            return {"args": decision.args or {}, "problem": ""}
+        case "reject":
+            reason = f": {decision.message}" if decision.message else ""
+            told = f"{named}: a person refused this call{reason}. Nothing was sent. Do not try it in another way"
+            return {"answer": case.said(told, kind="rejected", effect="none")}
+        case "respond":
+            return {"answer": case.said(decision.message, kind="", effect="none", error=False)}
+
+
+async def _send(state: CallState) -> _Update:
+    case, args = get_runtime(Case).context, state["args"]
+    if case.cut_off:
+        case.cut_off = False
+        return _unknown(case, f"agent {case.bound.agent!r}, tool {case.bound.id!r}: {_CUT_OFF}")
+    if state["why"] and (state["approved"] != case.mark(args) or time.time() - state["when"] > _GOOD_FOR):
+        return {"approved": "", "problem": "the approval is too old, or the tool's definition has changed since"}
+    request = case.request
+    answer = await case.send(request.override(tool_call={**request.tool_call, "args": args}))
+    if isinstance(answer, ToolMessage):
+        if args != request.tool_call["args"]:
+            answer = _edited(answer, args, notice=case.supervision.notice)
+        if _effect(answer) == "unknown" and not case.supervision.registry.assurance(case.bound.id).repeatable:
+            return _unknown(case, answer.text)
+    return {"answer": answer, "unknown": ""}
+
+
+def _unknown(case: Case, what: str) -> _Update:
+    """To a person, if there is one; else the call has failed, and will not be made again."""
+    if case.supervision.policy != "never":
+        return {"unknown": what, "problem": ""}
+    return {"answer": case.said(what, kind="crash", effect="unknown"), "unknown": ""}
+
+
+async def _settle(state: CallState) -> _Update:
+    case = get_runtime(Case).context
+    try:
+        answer, mark = case.ask("unknown_outcome", state, state["unknown"])
+        verdict = read_verdict(answer)
+        case.check(verdict, mark)
+    except AnswerError as error:
+        return {"problem": str(error)}
+    finally:
+        case.asked = ""
+    match verdict.type:
+        case "not_done":
+            return {"unknown": "", "problem": "", "approved": mark, "when": time.time()}
+        case "done":
+            told = verdict.message or "A person says that this call took effect; what it answered is not known."
+            return {"answer": case.said(told, kind="", effect="reported", error=False), "unknown": ""}
+        case "give_up":
+            return {"answer": case.said(state["unknown"], kind="crash", effect="unknown"), "unknown": ""}
+
+
+def _after_ask(state: CallState) -> str:
+    return END if "answer" in state else "send" if state["approved"] else "ask"
+
+
+def _after_send(state: CallState) -> str:
+    return "settle" if state["unknown"] else END if "answer" in state else "ask"
+
+
+def _after_settle(state: CallState) -> str:
+    return "settle" if state["unknown"] else END if "answer" in state else "send"
+
+
+def _call_app() -> Any:
+    call = StateGraph(CallState, context_schema=Case)
+    call.add_node("ask", _ask)
+    call.add_node("send", _send)
+    call.add_node("settle", _settle)
+    call.add_edge(START, "ask")
+    call.add_conditional_edges("ask", _after_ask, ["ask", "send", END])
+    call.add_conditional_edges("send", _after_send, ["ask", "settle", END])
+    call.add_conditional_edges("settle", _after_settle, ["send", "settle", END])
+    return call.compile(name="call")
+
+
+CALL = _call_app()
+
+
+def _effect(message: ToolMessage) -> str:
+    artifact = message.artifact if isinstance(message.artifact, dict) else {}
+    return str(artifact.get("effect") or "") if message.status == "error" else ""
+
+
+def _edited(answer: ToolMessage, args: Mapping[str, Any], *, notice: bool) -> ToolMessage:
+    artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
+    content = answer.content
+    if notice and isinstance(content, str):
+        content = f"{content}\n\n(A person changed the arguments of this call to {dict(args)} before it was made.)"
+    return answer.model_copy(update={"content": content, "artifact": {**artifact, "args": dict(args)}})
