@@ -21,7 +21,7 @@ from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing
 from callsheet.graphs.ownership import NodeKind, OwnershipGraph, kind_of, owner, ownership_graph
 from callsheet.graphs.pin_book import PinBook
 from callsheet.graphs.pins import Admitted, Change, Listed, digest, digests
-from callsheet.graphs.policy import Policy, policy_of, read_policy
+from callsheet.graphs.policy import Grants, Group, Policy, policy_of, read_policy
 from callsheet.graphs.rules import Rule, User, hints
 from callsheet.graphs.text import Hidden, escaped, hidden_in, shown, shown_schema, split_name, strings_in
 from callsheet.graphs.view import View
@@ -39,6 +39,8 @@ __all__ = [
     "Dependency",
     "DependencyKind",
     "Finding",
+    "Grants",
+    "Group",
     "Hidden",
     "KnowledgeGraph",
     "Listed",

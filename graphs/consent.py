@@ -34,7 +34,7 @@ class Start:
         folder: Where the command is run; empty for an address.
         names: Names of the environment variables or headers that it is given; values are never shown, but for those
             that decide what is run, such as ``PYTHONPATH``.
-        trusted: Whether the configuration says that the server's hints about its tools are believed.
+        grants: What the configuration lets the server do beyond that, in words.
         digest: SHA-256 of all that; what is remembered.
     """
 
@@ -42,26 +42,24 @@ class Start:
     line: str
     folder: str
     names: tuple[str, ...]
-    trusted: bool
+    grants: tuple[str, ...]
     digest: str
 
     def __str__(self) -> str:
         """One line for a person, with hidden characters written out."""
         where = f"  (in {self.folder})" if self.folder else ""
         given = f"  with {', '.join(self.names)}" if self.names else ""
-        believed = "  and believes what it says of its tools" if self.trusted else ""
-        return escaped(f"{self.agent}: {self.line}{where}{given}{believed}")
+        granted = "".join(f"; {words}" for words in self.grants)
+        return escaped(f"{self.agent}: {self.line}{where}{given}{granted}")
 
 
 def starts_of(servers: Mapping[str, ServerConfig]) -> tuple[Start, ...]:
     """What has to be agreed to before these servers are reached.
 
-    Every process; an address that variables of the environment would be sent to; a server that is to be believed.
+    Every process; an address that variables of the environment would be sent to; a server that is granted more.
     """
     return tuple(
-        _start(name, server)
-        for name, server in servers.items()
-        if server.command or _sends(server) or server.callsheet.trusted
+        _start(name, server) for name, server in servers.items() if server.command or _sends(server) or _grants(server)
     )
 
 
@@ -136,9 +134,15 @@ def _start(name: str, server: ServerConfig) -> Start:
         line, given = shlex.join((server.command, *server.args)), server.env
         folder = server.cwd if server.cwd and "${" in server.cwd else str(Path(server.cwd or os.curdir).absolute())
     names = tuple(f"{key}={given[key]}" if key.upper() in _DECISIVE else key for key in sorted(given))
-    trusted = server.callsheet.trusted
-    digest = hashlib.sha256(json.dumps([line, folder, names, trusted]).encode()).hexdigest()
-    return Start(name, line, folder, names, trusted, digest)
+    grants = _grants(server)
+    digest = hashlib.sha256(json.dumps([line, folder, names, grants]).encode()).hexdigest()
+    return Start(name, line, folder, names, grants, digest)
+
+
+def _grants(server: ServerConfig) -> tuple[str, ...]:
+    believed = ("what it says of its tools is believed",) if server.callsheet.trusted else ()
+    unasked = ("its tools are called without asking",) if server.callsheet.approval == "never" else ()
+    return (*believed, *unasked)
 
 
 def _sends(server: ServerConfig) -> bool:

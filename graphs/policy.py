@@ -9,9 +9,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from callsheet.graphs.catalog import Catalog, Name, Record, Tool
 from callsheet.graphs.errors import CatalogError, SettingsError
@@ -24,6 +24,20 @@ _MOST_VIEWS = 32
 _PATTERN = StringConstraints(min_length=1, pattern=r"\S")
 
 
+def _as_rules(given: Any) -> Any:
+    return [_as_rule(item) for item in given] if isinstance(given, list | tuple) else given
+
+
+def _as_rule(given: Any) -> Any:
+    if isinstance(given, str):
+        return Rule(id=given)
+    return Rule(**given) if isinstance(given, dict) else given
+
+
+Patterns = Annotated[tuple[Rule | str | dict[str, Any], ...], BeforeValidator(_as_rules)]
+"""Rules; a text stands for the rule with that ``id``, an object for the rule with those fields."""
+
+
 class Grants(Record):
     """What is allowed and denied beyond the rest of the policy.
 
@@ -32,8 +46,8 @@ class Grants(Record):
         deny: Rules of what may not; they win.
     """
 
-    allow: tuple[Rule, ...] = ()
-    deny: tuple[Rule, ...] = ()
+    allow: Patterns = ()
+    deny: Patterns = ()
 
 
 class Group(Grants):
@@ -63,8 +77,8 @@ class Policy(Record):
     model_config = ConfigDict(ignored_types=(cached_property,))
 
     default: Default
-    allow: tuple[Rule, ...] = ()
-    deny: tuple[Rule, ...] = ()
+    allow: Patterns = ()
+    deny: Patterns = ()
     trust: tuple[Annotated[str, _PATTERN], ...] = ()
     commands: tuple[Annotated[str, _PATTERN], ...] | None = None
     groups: dict[Name, Group] = Field(default_factory=dict)
@@ -129,7 +143,7 @@ class Policy(Record):
             (f"{where}{effect}", rule)
             for where, grants in held
             for effect, rules in (("allow", grants.allow), ("deny", grants.deny))
-            for rule in rules
+            for rule in _rules_of(rules)
         ]
 
     def _rules(self, user: User) -> Rules:
@@ -138,13 +152,14 @@ class Policy(Record):
             found = known.get(user)
         if found is None:
             groups = self.groups.items()
-            granted: list[Grants] = [g for name, g in groups if user.id in g.members or name in user.groups]
+            granted: list[Grants | Policy] = [self]
+            granted += [g for name, g in groups if user.id in g.members or name in user.groups]
             if user.id in self.users:
                 granted.append(self.users[user.id])
             found = Rules(
                 default=self.default == "allow",
-                allows=(*self.allow, *(rule for grants in granted for rule in grants.allow)),
-                denies=(*self.deny, *(rule for grants in granted for rule in grants.deny)),
+                allows=tuple(rule for grants in granted for rule in _rules_of(grants.allow)),
+                denies=tuple(rule for grants in granted for rule in _rules_of(grants.deny)),
                 trust=self.trust,
             )
             with lock:
@@ -182,6 +197,10 @@ def policy_of(given: Policy | str | Path | None) -> Policy | None:
         return given
     named = given or os.environ.get("CALLSHEET_POLICY")
     return read_policy(named) if named else None
+
+
+def _rules_of(patterns: tuple[Any, ...]) -> tuple[Rule, ...]:
+    return cast("tuple[Rule, ...]", patterns)
 
 
 def _user(user: User | str | None) -> User:

@@ -53,11 +53,6 @@ class Rule(Record):
     capability: Name | None = None
     annotations: dict[Hint, bool] | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, given: Any) -> Any:
-        return {"id": given} if isinstance(given, str) else given
-
     @model_validator(mode="after")
     def _says_something(self) -> Rule:
         if self.id is None and self.capability is None and not self.annotations:

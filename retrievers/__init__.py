@@ -10,6 +10,7 @@ from callsheet.retrievers.index import Changes, Node, VectorIndex, VectorStoreIn
 from callsheet.retrievers.labelled import LabelledQuery, QueriesError, read_queries
 from callsheet.retrievers.lexical import LexicalIndex
 from callsheet.retrievers.metrics import average_precision, complete, ndcg, recall
+from callsheet.retrievers.part import PartOfIndex
 from callsheet.retrievers.rerank import ChatModelReranker, Reranker, RerankError, rerank_tools
 from callsheet.retrievers.retriever import AgentGraphRetriever, default_place, explain_tool
 from callsheet.retrievers.scoring import agent_scores, expected_use, node_scores, share
@@ -34,6 +35,7 @@ __all__ = [
     "LexicalIndex",
     "MiniLMEmbeddings",
     "Node",
+    "PartOfIndex",
     "PickedAgent",
     "PickedTool",
     "QueriesError",

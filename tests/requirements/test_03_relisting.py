@@ -13,6 +13,9 @@ from callsheet.agents import BoundTool, ToolRegistry
 from callsheet.graphs import load
 from scripted_model import ScriptedModel, calls
 
+UNASKED = Settings(replans=0, approval="never")
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
 
 async def called(bound: BoundTool) -> ToolMessage:
     answer: ToolMessage = await bound.ainvoke({"type": "tool_call", "id": "1", "name": bound.name, "args": {}})
@@ -62,12 +65,11 @@ def test_a_tool_that_is_gone_is_reported(fleet: Any, tool: Any) -> None:
 
 async def test_a_resumed_run_leaves_out_what_changed_in_between(fleet: Any, tool: Any, cut_off: Any) -> None:
     fleet.serve("a", tool("work", "Repairs the roof."), tool("rest", "Paints the roof."))
-    memory, config = InMemorySaver(), {"configurable": {"thread_id": "1"}}
-    await cut_off(create_supervisor(fleet.config, yes=True), "repair the roof", memory, config)
+    memory, config = InMemorySaver(), THREAD
+    await cut_off(create_supervisor(fleet.config, yes=True, settings=UNASKED), "repair the roof", memory, config)
     fleet.serve("a", tool("work", "Repairs the roof, and more."), tool("rest", "Paints the roof."))
     model = ScriptedModel(replies=[calls("work", x="1"), AIMessage("It is gone.")])
-    settings = Settings(replans=0)
-    app = create_supervisor(fleet.config, worker_model=model, settings=settings, yes=True).compile(checkpointer=memory)
+    app = create_supervisor(fleet.config, worker_model=model, settings=UNASKED, yes=True).compile(checkpointer=memory)
     state = await app.ainvoke(None, config)
     assert fleet.calls("a") == []
     assert "work is not among the tools of this step" in state["results"]["1"]["calls"][0]["error"]
@@ -77,10 +79,10 @@ async def test_a_resumed_run_leaves_out_what_changed_in_between(fleet: Any, tool
 
 async def test_a_resumed_run_of_which_nothing_is_left_says_so(fleet: Any, tool: Any, cut_off: Any) -> None:
     fleet.serve("a", tool("work", "Repairs the roof."))
-    memory, config = InMemorySaver(), {"configurable": {"thread_id": "1"}}
-    await cut_off(create_supervisor(fleet.config, yes=True), "repair the roof", memory, config)
+    memory, config = InMemorySaver(), THREAD
+    await cut_off(create_supervisor(fleet.config, yes=True, settings=UNASKED), "repair the roof", memory, config)
     fleet.serve("a", tool("work", "Repairs the roof, and more."))
-    app = create_supervisor(fleet.config, yes=True, settings=Settings(replans=0)).compile(checkpointer=memory)
+    app = create_supervisor(fleet.config, yes=True, settings=UNASKED).compile(checkpointer=memory)
     state = await app.ainvoke(None, config)
     assert fleet.calls("a") == []
     assert state["results"]["1"]["error"] == "none of the tools that were picked for it may be called any more: a/work"

@@ -26,6 +26,7 @@ POLICY = {
     "groups": {"staff": {"members": ["bob"], "allow": ["mail", "files/delete*"]}},
 }
 REQUEST = "read a file from the disk"
+UNASKED = Settings(agents=1, tools=1, replans=0, approval="never")
 
 
 def as_user(name: str, **more: Any) -> Any:
@@ -73,7 +74,8 @@ async def test_a_call_that_something_renames_is_refused_and_no_byte_is_sent(flee
 
     before = fleet.bytes_sent("shell")
     model = ScriptedModel(replies=[calls("read_file"), AIMessage("done")])
-    agent: Any = create_agent(model, middleware=[renaming, CallsheetTools(loaded)])
+    middleware: list[Any] = [renaming, CallsheetTools(loaded)]
+    agent: Any = create_agent(model, middleware=middleware)
     await agent.ainvoke({"messages": [HumanMessage(REQUEST)]})
     assert fleet.bytes_sent("shell") == before
     assert fleet.calls("files") == []
@@ -82,8 +84,7 @@ async def test_a_call_that_something_renames_is_refused_and_no_byte_is_sent(flee
 async def test_a_tool_of_an_earlier_step_is_refused_and_no_byte_is_sent(fleet: Any, loaded: Loaded) -> None:
     planner = ScriptedModel(replies=[planned(("1", "send a letter", []), ("2", "read a file", ["1"]))])
     model = ScriptedModel(replies=[lambda told: AIMessage("ok") if answered(told) else calls("send_mail")])
-    settings = Settings(agents=1, tools=1, replans=0)
-    app = create_supervisor(loaded, planner_model=planner, worker_model=model, settings=settings).compile()
+    app = create_supervisor(loaded, planner_model=planner, worker_model=model, settings=UNASKED).compile()
     state = await app.ainvoke({"messages": [HumanMessage("send a letter and read a file")]}, as_user("bob"))
     assert [state["results"][i]["status"] for i in "12"] == ["done", "failed"]
     assert fleet.calls("mail") == ["send_mail"]
@@ -103,9 +104,9 @@ async def test_a_tool_that_was_granted_before_is_refused_once_it_is_not(fleet: A
 
 async def test_a_resumed_run_is_held_to_who_resumes_it(fleet: Any, loaded: Loaded, cut_off: Any) -> None:
     memory = InMemorySaver()
-    await cut_off(create_supervisor(loaded), "execute a command", memory, as_user("ann"))
+    await cut_off(create_supervisor(loaded, settings=UNASKED), "execute a command", memory, as_user("ann"))
     model = ScriptedModel(replies=[calls("execute"), AIMessage("no")])
-    again = create_supervisor(loaded, worker_model=model, settings=Settings(replans=0)).compile(checkpointer=memory)
+    again = create_supervisor(loaded, worker_model=model, settings=UNASKED).compile(checkpointer=memory)
     before = fleet.bytes_sent("shell")
     await again.ainvoke(None, as_user("eve"))
     assert fleet.bytes_sent("shell") == before
@@ -157,7 +158,7 @@ async def test_a_worker_does_not_get_what_it_asks_for_against_the_policy(fleet: 
         return AIMessage("no") if answered(told) else calls("need_tool", what="execute a command in a shell")
 
     model = ScriptedModel(replies=[reply])
-    app = create_supervisor(loaded, worker_model=model, settings=Settings(agents=1, tools=1, replans=0)).compile()
+    app = create_supervisor(loaded, worker_model=model, settings=UNASKED).compile()
     offered = {}
     for user in ("ann", "eve"):
         model.shown.clear()
