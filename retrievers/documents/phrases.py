@@ -18,11 +18,11 @@ _QUOTES = '"“'
 _EDGE = " .,?!;:'\"“”‘’"
 STOP_WORDS = frozenset(
     """
-    a about after all also an and any are as at be been before being between both but by can could did do does during
-    each for from had has have he her hers him his how i if in into is it its itself just me more most my no nor not of
-    off on once only or other our out over own same she should so some such than that the their them then there these
-    they this those through to too under until up very was we were what when where which while who whom whose why will
-    with would you your
+    a about after all also although an and another any are as at be because been before being between both but by
+    can could did do does during each every for from had has have he her hers him his how however i if in into is it
+    its itself just many me more most much my no nor not of off on once only or other our out over own same several
+    she should since so some such than that the their them then there these they this those through to too under
+    until up very was we were what when where which while who whom whose why will with would you your
     """.split()
 )
 
