@@ -52,6 +52,13 @@ class Ask:
         """Those of its words that say of what it is."""
         return frozenset(word for word in self.words - GENERIC if len(word) > 1)
 
+    @property
+    def elsewhere(self) -> float:
+        """How likely the value of another agent's tool serves as well, 0 to 1; an id holds for one system as a rule."""
+        if self.identifier:
+            return 0.6 if self.head else 0.45
+        return 0.8 if len(self.specific) > 1 else 0.45
+
 
 @dataclass(frozen=True, slots=True)
 class Give:

@@ -164,11 +164,11 @@ class _Match:
         return factor
 
     def _near_by(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
-        """Less for a tool of another agent, above all where one word is shared; an agent of one tool has no own."""
+        """Less for a tool of another agent; an agent of one tool has no others of its own to ask."""
         if self.alone[ask.tool]:
             return np.ones(len(near), np.float32)
         elsewhere = self.agent[self.columns.tool[near]] != self.agent[ask.tool]
-        return np.where(elsewhere, 0.8 if len(ask.specific) > 1 else 0.45, 1).astype(np.float32)
+        return np.where(elsewhere, ask.elsewhere, 1).astype(np.float32)
 
 
 def _why(ask: Ask, give: Give) -> str:

@@ -1,0 +1,104 @@
+"""The leaves of schemas, and what names say of tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from callsheet.retrievers.inference.fields import fields_of
+from callsheet.retrievers.inference.words import name_of, parts_of, stems
+
+PERSON = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
+
+
+def paths(schema: dict[str, Any]) -> dict[str, tuple[bool, bool]]:
+    return {".".join(field.path): (field.required, field.many) for field in fields_of(schema)}
+
+
+def test_objects_and_lists_are_followed_and_references_into_the_schema() -> None:
+    schema = {
+        "properties": {
+            "owner": {"$ref": "#/$defs/person"},
+            "guests": {"type": "array", "items": {"$ref": "#/$defs/person"}},
+            "either": {"anyOf": [PERSON, {"type": "null"}]},
+            "free": {"type": "object"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["owner", "tags"],
+        "$defs": {"person": PERSON},
+    }
+    assert paths(schema) == {
+        "owner.id": (True, False),
+        "guests.id": (False, True),
+        "either.id": (False, False),
+        "free": (False, False),
+        "tags": (True, True),
+    }
+
+
+def test_what_is_closed_and_what_has_a_default() -> None:
+    schema = {
+        "properties": {
+            "a": {"type": "boolean"},
+            "b": {"enum": [1, 2]},
+            "c": {"type": ["string", "null"], "default": None},
+            "d": {"const": 1},
+            "e": {"type": "integer", "default": 0},
+        }
+    }
+    fields = {field.name: field for field in fields_of(schema)}
+    assert [name for name, field in fields.items() if field.closed] == ["a", "b", "d"]
+    assert [name for name, field in fields.items() if field.default] == ["e"]
+    assert fields["c"].types == {"string"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"properties": []},
+        {"properties": {"a": 1, "b": None, "c": []}},
+        {"properties": {"a": {"$ref": "#/properties/b"}, "b": {"$ref": "#/properties/a"}}},
+        {"properties": {"a": {"$ref": "https://example.org/x"}, "b": {"$ref": "#/nowhere/at/all"}}},
+        {"properties": {"a": {"type": 7, "anyOf": "x", "items": [1], "description": ["x"]}}},
+        {"$ref": "#"},
+    ],
+)
+def test_what_is_no_schema_is_passed_over(schema: dict[str, Any]) -> None:
+    assert all(field.path for field in fields_of(schema))
+
+
+def test_a_schema_that_holds_itself_and_a_huge_one_are_bounded() -> None:
+    tree: dict[str, Any] = {"properties": {"child": {"$ref": "#"}, "x": {"type": "string"}}}
+    assert 1 <= len(fields_of(tree)) <= 120
+    wide = {"properties": {f"p{i}": {"type": "string"} for i in range(100_000)}}
+    assert len(fields_of(wide)) == 120
+
+
+@pytest.mark.parametrize(
+    ("name", "act", "about"),
+    [
+        ("get_city_code_by_name", "read", "city code"),
+        ("listEvents", "read", "events"),
+        ("amazon_add_item_to_cart", "store", "item"),
+        ("united_user_login", "enter", "united user"),
+        ("log_in_to_uber", "enter", "uber"),
+        ("signIn", "enter", ""),
+        ("calculate_bmi", "compute", "bmi"),
+        ("remove-user", "change", "user"),
+        ("validateEmail", "check", "email"),
+        ("movie_top_rated", "", "movie top rated"),
+        ("天気", "", "天気"),
+        ("___", "", ""),
+    ],
+)
+def test_a_name_says_what_a_tool_does_with_what(name: str, act: str, about: str) -> None:
+    found = name_of(name)
+    assert (found.act, found.phrase) == (act, about)
+
+
+def test_general_knowledge_of_time_and_place() -> None:
+    assert stems("year") <= parts_of(stems("current_date"))
+    assert stems("longitude") <= parts_of(stems("location"))
+    assert not parts_of(stems("price"))
