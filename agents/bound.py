@@ -15,6 +15,7 @@ from callsheet.agents.calls import Outcome
 from callsheet.graphs.catalog import Tool
 from callsheet.graphs.text import shown, shown_schema
 
+_UNSETTLED: ContextVar[list[str] | None] = ContextVar("callsheet_unsettled", default=None)
 _FAILURES: ContextVar[list[dict[str, Any]] | None] = ContextVar("callsheet_failures", default=None)
 
 
@@ -75,7 +76,13 @@ def bound_tool(
         return _delivered(tool, call(arguments))
 
     async def arun(**arguments: Any) -> tuple[str, dict[str, Any]]:
-        return _delivered(tool, await acall(arguments))
+        unsettled = _UNSETTLED.get()
+        if unsettled is None or repeatable:
+            return _delivered(tool, await acall(arguments))
+        unsettled.append(tool.id)
+        outcome = await acall(arguments)
+        unsettled.remove(tool.id)
+        return _delivered(tool, outcome)
 
     return BoundTool(
         name=name,
@@ -119,6 +126,17 @@ def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
     if (failures := _FAILURES.get()) is not None:
         failures.append(artifact)
     raise ToolException(outcome.error)
+
+
+@contextmanager
+def unsettled() -> Iterator[list[str]]:
+    """The tools that were called in here, must not be called twice, and have not answered (yet)."""
+    calls: list[str] = []
+    token = _UNSETTLED.set(calls)
+    try:
+        yield calls
+    finally:
+        _UNSETTLED.reset(token)
 
 
 @contextmanager

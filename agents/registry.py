@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from callsheet.agents import local
@@ -134,11 +134,9 @@ class ToolRegistry:
         """Agents that are not called for the time being because they failed again and again, and why."""
         return self.pool.circuits.open()
 
-    @asynccontextmanager
-    async def held(self, run_id: str) -> AsyncIterator[None]:
+    def held(self, run_id: str) -> AbstractContextManager[None]:
         """While a part of a run is at work: its sessions live no longer than somebody holds it."""
-        async with self.pool.held(run_id):
-            yield
+        return self.pool.held(run_id)
 
     async def close_run(self, run_id: str) -> None:
         """Ends the MCP sessions of one run."""

@@ -12,9 +12,9 @@ import os
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError
-from contextlib import asynccontextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -132,8 +132,8 @@ class SessionPool:
         """As ``call``, for callers without an event loop."""
         return _LOOP.blocking(self._call(_Order(run_id, agent_id, server, tool, args, repeatable, permit)))
 
-    @asynccontextmanager
-    async def held(self, run_id: str) -> AsyncIterator[None]:
+    @contextmanager
+    def held(self, run_id: str) -> Iterator[None]:
         """While a part of a run is at work; a run that nobody holds any more for three seconds is closed.
 
         A run ends by its own word (``close_run``), but one that is cancelled, or dies between two steps, gives none.
@@ -149,7 +149,8 @@ class SessionPool:
         wait: float | None = 0.0
         try:
             if resumed:
-                await _LOOP.awaited(self._open.relist(run_id))
+                # Whoever calls next comes behind it, and waits for the listings.
+                _LOOP.submit(self._open.relist(run_id))
             yield
             wait = _BETWEEN_WAVES
         except GraphBubbleUp:

@@ -34,6 +34,7 @@ from callsheet.agents import (
     check_answerable,
     decompose,
     synthesize,
+    unsettled,
 )
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.inference import ObservationLog
@@ -41,7 +42,7 @@ from callsheet.orchestrator.caller import caller
 from callsheet.orchestrator.observing import keep_observed
 from callsheet.orchestrator.settings import Settings
 from callsheet.orchestrator.state import ChatInput, State, StepState
-from callsheet.retrievers import AgentGraphRetriever, explain_tool
+from callsheet.retrievers import AgentGraphRetriever, Selection, explain_tool
 
 Worker = Runnable[Any, Any]
 
@@ -154,25 +155,35 @@ class Nodes:
         )
 
     def retrieve(self, state: StepState) -> dict[str, Any]:
-        """Picks agents and tools for the step; those that failed at it before are left out."""
-        settings, step = self.settings(), Step(**state["step"])
+        """Picks agents and tools for the step; those that failed at it, or again and again, are left out."""
+        step = Step(**state["step"])
         try:
-            selection = self.seen().select(
-                step.text, agents=settings.agents, tools=settings.tools, without=tuple(state["tried"])
-            )
+            with self.registry.held(state["run"]):
+                selection, left_out = self._selected(step, state)
         except Exception as error:  # noqa: BLE001 an embedder raises errors of its own; the step's result names them
             return {"selection": {"error": f"nothing could be retrieved: {_words(error)}"}}
-        picked = selection.to_dict()
+        picked = {**selection.to_dict(), **({"left_out": dict(left_out)} if left_out else {})}
         why = {tool.id: explain_tool(tool.id, selection) for tool in selection.tools}
         event = {"event": "picked", "step_id": step.id, "attempt": state["attempts"], "selection": picked, "why": why}
         get_stream_writer()(event)
         return {"selection": picked, "selections": {step.id: picked}}
 
+    def _selected(self, step: Step, state: StepState) -> tuple[Selection, Mapping[str, str]]:
+        """What fits without the agents that are not called for now, and these; they are taken if nothing else fits."""
+        settings, tried = self.settings(), tuple(state["tried"])
+        reach: dict[str, Any] = {"agents": settings.agents, "tools": settings.tools}
+        left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
+        selection = self.seen().select(step.text, **reach, without=(*tried, *left_out))
+        if left_out and selection.verdict == "nothing_fits":
+            return self.seen().select(step.text, **reach, without=tried), {}
+        return selection, left_out
+
     async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
         """Lets a worker do the step with what was picked; whatever goes wrong is a result, not an exception."""
         step = Step(**state["step"])
         try:
-            result = await self._worked(step, state, worker)
+            with self.registry.held(state["run"]):
+                result = await self._worked(step, state, worker)
         except GraphBubbleUp:
             raise
         except Exception as error:  # noqa: BLE001 one step must not take the others down with it
@@ -219,17 +230,23 @@ class Nodes:
         )
         seconds = settings.step_seconds
         try:
-            async with asyncio.timeout(seconds):
-                return await carry_out(Brief(text=step.text, offers=offers, inputs=inputs), equipment, worker)
+            with unsettled() as calls:
+                async with asyncio.timeout(seconds):
+                    return await carry_out(Brief(text=step.text, offers=offers, inputs=inputs), equipment, worker)
         except TimeoutError:
-            raise StepTimeoutError(f"the worker was not done after {seconds:g} s and was stopped") from None
+            late = f"the worker was not done after {seconds:g} s and was stopped"
+            if calls:
+                why = f"{late} during a call of {', '.join(calls)}; whether that took effect is unknown"
+                return StepResult(id=step.id, text=step.text, status="outcome_unknown", tools=tuple(tools), error=why)
+            raise StepTimeoutError(late) from None
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """How the worker of a step gets tools that it lacks: by another selection, with what it has left out."""
         settings, write, user, seen = self.settings(), get_stream_writer(), caller(), self.seen()
 
         async def find(what: str, has: Collection[str]) -> Sequence[str]:
-            reach: dict[str, Any] = {"agents": settings.agents, "without": tuple(state["tried"])}
+            without = (*state["tried"], *self.registry.unavailable())
+            reach: dict[str, Any] = {"agents": settings.agents, "without": without}
             added = await asyncio.to_thread(seen.more, what, has, **reach)
             write({"event": "added", "step_id": step.id, "what": what, "tools": list(added)})
             return added

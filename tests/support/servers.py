@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.graphs import ServerConfig
+from callsheet.graphs.terms import Terms
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 CHAOS = Path(__file__).parents[3] / "shared" / "fleet" / "chaos_server.py"
@@ -32,13 +33,13 @@ class Servers:
         """``fault_server.py`` in a mode; ``said`` are its terms (trust, limits)."""
         args = (str(FIXTURES / "fault_server.py"), mode, str(size), self.tag)
         env = {"FAULT_LOG": str(self._folder / (log or f"{mode}.log"))}
-        return ServerConfig(command=sys.executable, args=args, env=env, callsheet=said)
+        return ServerConfig(command=sys.executable, args=args, env=env, callsheet=Terms(**said))
 
     def chaos(self, mode: str, *, size: int = 10_000_000, log: str = "", **said: Any) -> ServerConfig:
         """The shared ``chaos_server.py`` in a mode."""
         state, file = self._folder / f"{log or mode}.state", self._folder / f"{log or mode}.log"
         args = (str(CHAOS), mode, "--state", str(state), "--size", str(size), "--log", str(file), "--name", self.tag)
-        return ServerConfig(command=sys.executable, args=args, callsheet=said)
+        return ServerConfig(command=sys.executable, args=args, callsheet=Terms(**said))
 
     def count(self, log: str, what: str) -> int:
         """How often something is in a log."""
