@@ -4,7 +4,7 @@ from callsheet.agents.answer import synthesize
 from callsheet.agents.approval import check_answerable
 from callsheet.agents.assurance import ApprovalPolicy, Assurance
 from callsheet.agents.background import BackgroundLoop
-from callsheet.agents.bound import BoundTool
+from callsheet.agents.bound import BoundTool, unsettled
 from callsheet.agents.brief import Brief, Offer
 from callsheet.agents.checkpoints import checkpointer, in_threads
 from callsheet.agents.decisions import AnswerError, Decision, Verdict
@@ -54,5 +54,6 @@ __all__ = [
     "in_threads",
     "judge_proposals",
     "synthesize",
+    "unsettled",
     "worker",
 ]
