@@ -5,6 +5,8 @@ UV := uv==0.13.9
 BIN := .venv/bin
 WORKSPACE := $(or $(CALLSHEET_WORKSPACE),.callsheet/workspace)
 DEMO := --catalog examples/demo/mcp.json --catalog examples.demo.toolkits:agents
+# What the demo's servers say is accepted anew whenever its mcp.json is.
+PINS := .callsheet/demo-pins.json
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable
 
 # The question travels through the environment: no quote or dollar sign in it meets a shell.
@@ -37,10 +39,10 @@ help:
 run: .venv/.demo
 ifeq ($(origin Q),undefined)
 	@rm -f '$(WORKSPACE)/trip.txt'
-	@callsheet ask $(DEMO) --yes -- "$$QUESTION"
+	@callsheet ask $(DEMO) --yes --pins '$(PINS)' -- "$$QUESTION"
 	@python -m examples.demo.check '$(WORKSPACE)/trip.txt'
 else
-	@callsheet ask $(DEMO) --yes -- "$$QUESTION"
+	@callsheet ask $(DEMO) --yes --pins '$(PINS)' -- "$$QUESTION"
 endif
 
 test: .venv/.demo .venv/.dev
@@ -51,9 +53,12 @@ test: .venv/.demo .venv/.dev
 	@echo '== lint-imports'; lint-imports
 	@echo '== pytest';       pytest
 
+# A catalog of one's own is looked at first: what it starts, and what changed, is a person's to agree to.
 dev: .venv/.demo .venv/.dev
-	@LOG_LEVEL=$${LOG_LEVEL:-WARNING} CALLSHEET_CATALOG="$${CALLSHEET_CATALOG:-examples/demo/mcp.json,examples.demo.toolkits:agents}" \
-	  langgraph dev --port $(PORT) --no-browser --no-reload
+	@if [ -z "$$CALLSHEET_CATALOG" ]; then \
+	  export CALLSHEET_CATALOG=examples/demo/mcp.json,examples.demo.toolkits:agents CALLSHEET_YES=1 CALLSHEET_PINS='$(PINS)'; \
+	else callsheet approve; [ $$? -ne 2 ] || exit 2; \
+	fi; LOG_LEVEL=$${LOG_LEVEL:-WARNING} langgraph dev --port $(PORT) --no-browser --no-reload
 
 # The data are public and not kept here: docs/benchmarks.md says where each set comes from.
 DATA ?= ../shared/benchmarks
@@ -101,7 +106,7 @@ clean:
 
 .venv/.demo: .venv/.run examples/demo/mcp.json examples/demo/warm.py
 	@echo "Fetching the demo's MCP servers, each into an environment of its own"
-	@python -m examples.demo.warm
+	@python -m examples.demo.warm && rm -f '$(PINS)'
 	@touch $@
 
 .venv/.dev: .venv/.run

@@ -36,6 +36,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "CALLSHEET_HOME": str(tmp_path_factory.mktemp("home")),
         "CALLSHEET_WORKSPACE": str(tmp_path_factory.mktemp("workspace")),
         "CALLSHEET_CATALOG": CATALOG,
+        "CALLSHEET_YES": "1",
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
         "LANGGRAPH_NO_VERSION_CHECK": "true",
         "LANGSMITH_TRACING": "false",
