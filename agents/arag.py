@@ -41,9 +41,8 @@ No more searching or reading: the budget for this question is spent. Answer now 
 of the chunks in square brackets. If it is not enough for an answer, say what is known and what is missing."""
 
 _JSON = re.compile(r"\{.*\}", re.DOTALL)
-_BRACKETS = re.compile(r"[ \t]?[\[(]([^\[\]()\n]{1,400})[\])]")
+_CITED = re.compile(r"[ \t]?[\[(]([^\[\]()\n]{1,400})[\])]|[ \t]?(?<![\w#/])[^\s\[\](),;]+\.\w{1,8}#\d+")
 _ID = re.compile(r"[^\s,;][^,;]*?#\d+")
-_BARE_ID = re.compile(r"[ \t]?(?<![\w#/])[^\s\[\](),;]+\.\w{1,8}#\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +110,22 @@ def checked(text: str, read: Collection[str]) -> Checked:
     """Takes from an answer every citation of a chunk that is not among those read."""
     dropped: list[str] = []
 
-    def of_brackets(match: re.Match[str]) -> str:
-        ids = [found.strip() for found in _ID.findall(match.group(1))]
+    def kept_of(match: re.Match[str]) -> str:
+        said = match.group(1)
+        ids = [one.strip() for one in _ID.findall(said)] if said else [match.group().strip()]
         if not ids:
             return match.group()
-        dropped.extend(one for one in ids if one not in read)
-        kept = [one for one in ids if one in read]
+        # A file's name may hold spaces, so words before an id may look like a part of it.
+        known = {
+            one: next((chunk for chunk in read if re.search(rf"(?<!\w){re.escape(chunk)}$", one)), None) for one in ids
+        }
+        dropped.extend(one for one, chunk in known.items() if chunk is None)
+        kept = [chunk for chunk in known.values() if chunk is not None]
+        if not said:
+            return match.group() if kept else ""
         return f" [{'] ['.join(kept)}]" if kept else ""
 
-    def of_bare(match: re.Match[str]) -> str:
-        if (one := match.group().strip()) in read:
-            return match.group()
-        dropped.append(one)
-        return ""
-
-    kept = _BARE_ID.sub(of_bare, _BRACKETS.sub(of_brackets, text)).strip()
+    kept = _CITED.sub(kept_of, text).strip()
     found = {one: match.start() for one in read if (match := re.search(rf"{re.escape(one)}(?!\d)", kept))}
     return Checked(kept, tuple(sorted(found, key=lambda one: found[one])), tuple(dict.fromkeys(dropped)))
 

@@ -24,6 +24,7 @@ from callsheet.orchestrator.loops import both_ways
 from callsheet.orchestrator.settings import Settings
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
 from callsheet.retrievers.documents import (
+    Call,
     DocumentIndex,
     DocumentTools,
     Rules,
@@ -151,13 +152,18 @@ class ReaderNodes:
         over = state["loops"] >= settings.max_loops or spent(messages) > settings.max_tokens
         loops = {"loops": state["loops"] + 1, "forced": over}
         if model is None:
-            return {**loops, "messages": [await asyncio.to_thread(self._by_rules, messages, folder, forced=over)]}
+            return {
+                **loops,
+                "messages": [
+                    await asyncio.to_thread(self._by_rules, messages, folder, naive=settings.naive, forced=over)
+                ],
+            }
         tools = [] if over else self._tools(folder, settings, dict(state.get("read") or {}))
         prompt = self.prompt or (NAIVE_READER if settings.naive else READER)
         try:
             reply = await asked(model, messages, tools, prompt=prompt, again=state["loops"] == 0)
         except ModelError as error:
-            quotes = await asyncio.to_thread(self._by_rules, messages, folder, forced=True)
+            quotes = await asyncio.to_thread(self._by_rules, messages, folder, naive=settings.naive, forced=True)
             reply = AIMessage(f"{quotes.text}\n({error})")
         return {**loops, "messages": [reply]}
 
@@ -199,15 +205,23 @@ class ReaderNodes:
     def _tools(self, folder: Path, settings: Settings, read: dict[str, str], **how: int) -> list[BaseTool]:
         return DocumentTools(self.library.index(folder), read=read, **how).as_tools(naive=settings.naive)
 
-    def _by_rules(self, messages: Sequence[AnyMessage], folder: Path, *, forced: bool) -> AIMessage:
-        """What the rules do next; they see which chunks were read, in this question or before."""
+    def _by_rules(self, messages: Sequence[AnyMessage], folder: Path, *, naive: bool, forced: bool) -> AIMessage:
+        """What the rules do next: a call, or the answer from what was read for this question, now or before."""
         index, question = self.library.index(folder), _question(messages)
-        answers = [message for message in _since(messages) if isinstance(message, ToolMessage)]
-        call = None if forced else next_call(question, index, [_tokens(message) for message in answers], self.rules)
+        given = [message.artifact or {} for message in _since(messages) if isinstance(message, ToolMessage)]
+        call = (
+            None if forced else self._next(question, index, [int(one.get("tokens", 0)) for one in given], naive=naive)
+        )
         if call is not None:
             made = ToolCall(name=call.name, args=dict(call.args), id=f"call_{len(messages)}", type="tool_call")
             return AIMessage("", tool_calls=[made])
-        return AIMessage(answer_of(quotes_of(question, index, _read_in(_since(messages), index))))
+        read = dict.fromkeys(chunk for one in given for chunk in one.get("chunks", ()))
+        return AIMessage(answer_of(quotes_of(question, index, list(read))))
+
+    def _next(self, question: str, index: DocumentIndex, tokens: Sequence[int], *, naive: bool) -> Call | None:
+        if naive:
+            return None if tokens else Call("search_and_read", {"query": question})
+        return next_call(question, index, tokens, self.rules)
 
 
 def _question(messages: Sequence[AnyMessage]) -> str:
@@ -222,19 +236,3 @@ def _since(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     """What came after the question."""
     last = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
     return messages[last + 1 :]
-
-
-def _tokens(message: ToolMessage) -> int:
-    return int((message.artifact or {}).get("tokens", 0))
-
-
-def _read_in(messages: Sequence[AnyMessage], index: DocumentIndex) -> list[str]:
-    """The chunks that calls of these messages asked to read, and that are there."""
-    asked_for = [
-        str(chunk)
-        for message in messages
-        if isinstance(message, AIMessage)
-        for call in message.tool_calls
-        for chunk in call["args"].get("chunk_ids", ())
-    ]
-    return [chunk for chunk in dict.fromkeys(asked_for) if index.chunk(chunk) is not None]

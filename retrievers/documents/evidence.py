@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from callsheet.retrievers.documents.index import DocumentIndex
 from callsheet.retrievers.documents.phrases import plain
 
-Scores = NDArray[np.float32]
+Scores = NDArray[np.floating[Any]]
 _COUNTED = 2
 
 

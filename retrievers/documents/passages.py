@@ -131,10 +131,8 @@ def _of_paragraph(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    from sentencex import segment
-
     found: list[str] = []
-    for sentence in segment("en", text):
+    for sentence in _segmented(text):
         if found and not sentence.strip():
             found[-1] += sentence
         elif len(sentence) > _SUSPICIOUS:
@@ -144,12 +142,18 @@ def _split(text: str) -> list[str]:
     return found or [text]
 
 
+def _segmented(text: str) -> list[str]:
+    """As the library cuts it; its English knows the ends of sentences in other scripts too."""
+    from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] (compiled, without stubs)
+
+    parts: list[str] = segment("en", text)
+    return parts
+
+
 def _unpaired(text: str) -> Iterator[str]:
     """Cuts again what a quotation mark or bracket that is never closed holds together."""
-    from sentencex import segment
-
     start = 0
-    for part in segment("en", text.translate(_PAIRED)):
+    for part in _segmented(text.translate(_PAIRED)):
         yield text[start : start + len(part)]
         start += len(part)
 

@@ -15,7 +15,7 @@ from callsheet.retrievers.documents.evidence import Scores, Words, meaning_of, w
 from callsheet.retrievers.documents.index import DocumentIndex
 from callsheet.retrievers.documents.phrases import content_words, first_line, names, plain
 
-Interface = Literal["keyword_search", "semantic_search", "chunk_read"]
+Interface = Literal["keyword_search", "semantic_search", "chunk_read", "search_and_read"]
 ALL: tuple[Interface, ...] = ("keyword_search", "semantic_search", "chunk_read")
 _LEAST_NAME = 4
 

@@ -55,7 +55,8 @@ Result = tuple[str, dict[str, Any]]
 class DocumentTools:
     """The interfaces over one index, for one conversation.
 
-    Each gives its text, and as artifact ``{"tokens": retrieved tokens, "read": {chunk id: digest}}``.
+    Each gives its text, and as artifact ``{"tokens": retrieved tokens, "chunks": [ids of chunks read now or before],
+    "read": {id: digest of those read now}}``.
 
     Args:
         index: The documents, indexed.
@@ -118,6 +119,11 @@ class DocumentTools:
             result: Hits | Reading = search()
         except SettingsError as error:
             raise ToolException(str(error)) from error
-        news = result.read if isinstance(result, Reading) else {}
+        parts = result.parts if isinstance(result, Reading) else ()
+        news = {part.chunk: part.digest for part in parts if part.text}
         self.read.update(news)
-        return str(result), {"tokens": result.tokens, "read": news}
+        return str(result), {
+            "tokens": result.tokens,
+            "chunks": [part.chunk for part in parts if part.digest],
+            "read": news,
+        }

@@ -45,7 +45,7 @@ def test_the_tracker_goes_from_call_to_call(made: Made) -> None:
     assert "25 days" in first.text
     assert list(first.artifact["read"]) == ["leave.md#1"] == list(tools.read)
     assert "read this chunk before" in second.text
-    assert second.artifact == {"tokens": 0, "read": {}}
+    assert second.artifact == {"tokens": 0, "chunks": ["leave.md#1"], "read": {}}
 
 
 @pytest.mark.parametrize("keywords", ["leave", '["leave"]', ["leave"]])
