@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,7 +30,7 @@ def said_yes() -> bool:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Lets one process at a time read a file and write it anew.
+    """Lets one process of a user at a time read a file and write it anew; its folder is made.
 
     Raises:
         TrustError: Its folder cannot be written to, or another process has held it for half a minute.
@@ -38,7 +39,7 @@ def locked(file: Path) -> Iterator[None]:
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{file}.lock", timeout=_LOCK_SECONDS):
+        with FileLock(_lock_of(file), timeout=_LOCK_SECONDS):
             yield
     except Timeout as error:
         raise TrustError(f"another process has held {file} for {_LOCK_SECONDS:.0f} s: wait for it") from error
@@ -48,16 +49,33 @@ def locked(file: Path) -> Iterator[None]:
         ) from error
 
 
-def replace_text(file: Path, text: str) -> None:
-    """Writes a file anew, readable for its owner only; whoever reads it meets the old text or the new, never a part."""
-    handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+def _lock_of(file: Path) -> Path:
+    """Not beside the file, which may be in somebody's repository."""
+    folder = state_folder() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}.lock"
+
+
+def replace_text(file: Path, text: str, *, private: bool = False) -> None:
+    """Writes a file anew; whoever reads it meets the old text or the new, never a part.
+
+    Args:
+        file: In a folder that is there.
+        text: What it shall hold.
+        private: Whether only its owner may read it.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as new:
-            new.write(text)
-            new.flush()
-            os.fsync(new.fileno())
-        Path(name).replace(file)
+        with os.fdopen(handle, "w", encoding="utf-8") as sink:
+            sink.write(text)
+            sink.flush()
+            os.fsync(sink.fileno())
+        new.replace(file)
     except BaseException:
         with suppress(OSError):
-            Path(name).unlink()
+            new.unlink()
         raise

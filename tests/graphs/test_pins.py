@@ -20,6 +20,11 @@ def listed(*tools: Any, about: dict[str, str] | None = None, **server: Any) -> L
     return Listed(ServerConfig(**{"command": "x", **server}), about or ABOUT, tools)
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+
+
 @pytest.fixture
 def book(tmp_path: Path) -> PinBook:
     return PinBook(tmp_path / "deep" / "pins.json")
@@ -152,11 +157,11 @@ def test_books_that_are_written_at_once_lose_nothing(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert set(PinBook(file).servers()) == {f"s{i}" for i in range(8)}
-    assert [path.name for path in tmp_path.iterdir() if path.suffix not in (".json", ".lock")] == []
+    assert {path.name for path in tmp_path.iterdir()} == {"pins.json", "home"}
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "pins.json.lock").mkdir()
+    (tmp_path / "home").write_text("")
     with pytest.raises(TrustError, match=r"pins\.json cannot be written: .*: set CALLSHEET_HOME"):
         PinBook(tmp_path / "pins.json").admit({"a": listed(TOOL)})
 
