@@ -60,6 +60,8 @@ def infer(
     """
     from callsheet.graphs.inference import DependencyFile, merge_proposals, read_dependencies, write_dependencies
 
+    if file and not file.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {file.parent}: make it first", param_hint="--output")
     before = read_dependencies(file) if file and file.exists() else DependencyFile()
     catalog = open_catalog(catalogs, yes=yes).catalog
     found = _found(catalog, least, embeddings, observed=not no_observed)
