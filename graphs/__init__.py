@@ -14,9 +14,10 @@ from callsheet.graphs.errors import (
     UnknownNameError,
 )
 from callsheet.graphs.findings import Finding, Severity
+from callsheet.graphs.given import CatalogSource
 from callsheet.graphs.knowledge_graph import KnowledgeGraph, knowledge_graph
 from callsheet.graphs.loaded import Loaded, Part
-from callsheet.graphs.loading import CatalogSource, dump, load
+from callsheet.graphs.loading import dump, load
 from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing
 from callsheet.graphs.ownership import NodeKind, OwnershipGraph, kind_of, owner, ownership_graph
 from callsheet.graphs.pin_book import PinBook

@@ -14,6 +14,7 @@ from callsheet.graphs.catalog import Catalog
 from callsheet.graphs.consent import check_agreed
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.folders import read_folders
+from callsheet.graphs.given import CatalogSource, label_of, sources_of
 from callsheet.graphs.inference import attach, parse_dependencies
 from callsheet.graphs.loaded import Loaded, Part, joined
 from callsheet.graphs.mcp import DEEPEST, Problem, ServerConfig, agent_from_listing, clean, read_servers
@@ -22,7 +23,7 @@ from callsheet.graphs.policy import Policy, policy_of
 from callsheet.graphs.published import agent_of_toollinkos, agents_of_livemcpbench
 from callsheet.graphs.resolve import resolve
 
-__all__ = ["CatalogSource", "Loaded", "Part", "Problem", "dump", "load", "servers_in"]
+__all__ = ["Loaded", "Part", "Problem", "dump", "load", "servers_in"]
 
 FORMAT = 1
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -40,9 +41,6 @@ class _Opening:
     policy: Policy | None = None
 
 
-CatalogSource = str | Path | Catalog | Loaded | Part
-
-
 def load(
     *sources: CatalogSource,
     yes: bool = False,
@@ -54,8 +52,10 @@ def load(
     Args:
         sources: Any of: an ``mcp.json`` (its servers are started and listed), a folder of manifests or
             one manifest, a ``callsheet.json``, an RDF export (``.ttl``, ``.jsonld``, ``.nt``), ``module:object``,
-            the published files of LiveMCPBench and ToolLinkOS, objects that are loaded already, or a file of
-            dependencies (``callsheet_dependencies``) that belongs beside the others.
+            the published files of LiveMCPBench and ToolLinkOS, objects that are loaded already, a file of
+            dependencies (``callsheet_dependencies``) that belongs beside the others, or Python objects: LangChain
+            tools, functions with docstrings, toolkits, LangGraph apps, ``RemoteGraph`` and other runnables, one, a
+            list, or a dict by agent id. A list of several sources is the same as the sources.
         yes: Agrees to start the commands that an ``mcp.json`` names; ``CALLSHEET_YES`` does so too, and a command
             that a person agreed to on the command line needs neither.
         pins: The file that the tools of servers are pinned in; ``CALLSHEET_PINS`` by default, else one for each
@@ -71,18 +71,19 @@ def load(
         TrustError: A command was not agreed to, or the pins cannot be relied on.
         SettingsError: The policy cannot be read.
     """
+    sources = sources_of(*sources)
     if not sources:
         raise CatalogError("no catalog was named: give an mcp.json, a folder of manifests or module:object")
     held = next((source.policy for source in sources if isinstance(source, Loaded) and source.policy), None)
     rules = policy_of(policy or held)
     parts = [_part(source, _Opening(yes, pins, rules)) for source in sources]
     _check_unique(
-        [(_label(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
+        [(label_of(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
     )
     whole = joined(parts)
     agents, dangling = resolve(whole.agents, lenient=set(whole.connections))
     agents, without = attach(agents, whole.dependencies, lenient=set(whole.connections))
-    named = [_label(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
+    named = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
     return Loaded(
         catalog=Catalog(agents=agents),
         connections=whole.connections,
@@ -113,16 +114,6 @@ def dump(catalog: Catalog) -> str:
     return json.dumps(body, ensure_ascii=False, indent=1)
 
 
-def _label(source: CatalogSource) -> str:
-    match source:
-        case Loaded():
-            return source.label
-        case Catalog() | Part():
-            return ""
-        case _:
-            return str(Path(source).resolve()) if Path(source).exists() else str(source)
-
-
 def _part(source: CatalogSource, opening: _Opening) -> Part:
     match source:
         case Part():
@@ -134,7 +125,7 @@ def _part(source: CatalogSource, opening: _Opening) -> Part:
         case str() | Path():
             return _read(str(source), opening)
         case _:
-            raise CatalogError(f"a catalog is a path, module:object or a Catalog, not {type(source).__name__}")
+            return _plugin("objects")(source)
 
 
 def _read(name: str, opening: _Opening) -> Part:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
-from callsheet.agents.sources import part_of_tools
+from callsheet.agents.objects import part_of_tools
 from callsheet.graphs import CallsheetError, Part
 from callsheet.graphs.folders import FolderConfig
 from callsheet.graphs.loaded import joined

@@ -61,7 +61,7 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
 
     def __init__(
         self,
-        source: CatalogSource | Sequence[CatalogSource],
+        source: CatalogSource,
         *,
         agents: int = 5,
         tools: int = 10,
@@ -74,7 +74,7 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         super().__init__()
         if most < tools:
             raise SettingsError(f"most ({most}) must be at least tools ({tools})")
-        loaded = load(*([source] if isinstance(source, CatalogSource) else source), yes=yes, policy=policy)
+        loaded = load(source, yes=yes, policy=policy)
         self._retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
         self._registry = registry or ToolRegistry.from_catalog(loaded)
         self._reach = {"agents": agents, "tools": tools}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
@@ -31,7 +31,7 @@ Model = str | BaseChatModel
 
 
 def create_supervisor(
-    source: CatalogSource | Sequence[CatalogSource],
+    source: CatalogSource,
     *,
     model: Model | None = None,
     planner_model: Model | None = None,
@@ -70,7 +70,7 @@ def create_supervisor(
         TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
         SettingsError: The policy cannot be read, or retriever or registry have another one.
     """
-    loaded = load(*([source] if isinstance(source, CatalogSource) else source), yes=yes, policy=policy)
+    loaded = load(source, yes=yes, policy=policy)
     given = {"model": model, "planner_model": planner_model, "worker_model": worker_model, "answer_model": answer_model}
     for part in (retriever, registry):
         if part is not None and part.policy != loaded.policy:

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from callsheet.graphs.capabilities import Taxonomy, default_taxonomy
 from callsheet.graphs.findings import Finding
+from callsheet.graphs.given import CatalogSource
 from callsheet.graphs.lint import schemas, structure, texts, trust
 from callsheet.graphs.lint.rule import Remark, Rule, Subject, rule
-from callsheet.graphs.loading import CatalogSource, load
+from callsheet.graphs.loading import load
 
 __all__ = ["RULES", "TRUST_RULES", "Remark", "Rule", "Subject", "lint", "rule"]
 

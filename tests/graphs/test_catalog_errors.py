@@ -111,7 +111,7 @@ def test_no_source_at_all() -> None:
 
 
 def test_an_object_that_is_no_source() -> None:
-    with pytest.raises(CatalogError, match="not int"):
+    with pytest.raises(CatalogError, match="it is of type int"):
         load(cast("Catalog", 5))
 
 
