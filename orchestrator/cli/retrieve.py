@@ -19,6 +19,13 @@ from callsheet.orchestrator.cli.options import common, open_catalog, open_retrie
     metavar="PROVIDER:NAME",
     help="A chat model that takes a second look at the first tools.  [default: none]",
 )
+@click.option(
+    "--proposed",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="What a dependency is worth that nobody has reviewed; see `callsheet infer`.",
+)
 @click.option("--explain", is_flag=True, help="Say why: rank and score by meaning and by words, and what was cut.")
 @common
 def retrieve(
@@ -29,6 +36,7 @@ def retrieve(
     place: str | None,
     embeddings: str,
     reranker: str | None,
+    proposed: float,
     *,
     explain: bool,
     yes: bool,
@@ -49,7 +57,7 @@ def retrieve(
 
         more["reranker"] = ChatModelReranker(chat_model(reranker))
     retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings, **more)
-    selection = retriever.select(query, agents=agents, tools=tools)
+    selection = retriever.select(query, agents=agents, tools=tools, proposed=proposed)
     if as_json:
         click.echo(json.dumps(selection.to_dict(trace=explain), ensure_ascii=False))
     else:

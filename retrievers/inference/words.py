@@ -33,13 +33,14 @@ _ACTS: Mapping[Act, str] = {
     "read": "get list search find fetch retrieve read view lookup look query browse discover describe inspect "
     "enumerate load locate scan detect identify download select pick peek dump show",
     "compute": "calculate compute convert generate estimate predict extract translate transcribe summarize hash encode "
-    "decode parse transform determine evaluate resolve analyze recommend suggest derive format combine merge render",
+    "decode parse transform determine evaluate resolve analyze recommend suggest derive combine render",
     "store": "create add make new insert register book place schedule open start upload save build draft submit "
     "post write put init initialize launch reserve order clone copy",
     "change": "set update modify edit change delete remove clear reset cancel send play move rename replace enable "
     "disable toggle pause resume stop close push apply log track rate review share print pay buy sell transfer "
     "checkout mute connect disconnect run execute control unlock lock flash adjust manage archive restore assign "
-    "follow unfollow skip subscribe unsubscribe invite install uninstall deactivate activate confirm limit commit",
+    "follow unfollow skip subscribe unsubscribe invite merge format install uninstall deactivate activate confirm "
+    "limit commit",
     "check": "validate verify",
     "enter": "login signin logon authenticate authorize authorise auth",
 }

@@ -98,6 +98,18 @@ def test_a_review_is_kept_and_counts_beside_the_catalog(infer: Any, tmp_path: Pa
     assert (status, out) == (1, "No dependency is proposed.\n")
 
 
+def test_unreviewed_edges_count_only_where_that_is_asked_for(infer: Any, tmp_path: Path) -> None:
+    file = str(tmp_path / "dependencies.json")
+    infer("-o", file)
+
+    def via(*arguments: str) -> list[list[str]]:
+        _, out, _ = infer("delete_contact", "--catalog", file, "--tools", "2", "--json", *arguments, command="retrieve")
+        return [tool["via"] for agent in json.loads(out)["agents"] for tool in agent["tools"] if len(tool["via"]) > 1]
+
+    assert via() == []
+    assert via("--proposed", "1") == [["crm/delete_contact", "crm/search_contacts"]]
+
+
 def test_what_was_seen_while_running_is_proposed_too(infer: Any) -> None:
     ObservationLog().add({("crm/delete_contact", "crm/ping", "contact_id"): 2, ("gone/x", "gone/y", "z"): 9})
     found = {edge["target"]: edge for edge in json.loads(infer("--json")[1])["edges"]}
