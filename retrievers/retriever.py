@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,6 @@ from pydantic import ConfigDict, Field
 from callsheet.graphs import (
     Catalog,
     CatalogSource,
-    Loaded,
-    Part,
     Policy,
     Taxonomy,
     User,
@@ -25,7 +23,7 @@ from callsheet.graphs import (
     load,
     shown,
 )
-from callsheet.retrievers.capabilities import Assignments, CapabilityIndex, assign_capabilities
+from callsheet.retrievers.capabilities import Assignments, CapabilityIndex, Discovery, assign_capabilities, discover
 from callsheet.retrievers.chroma import ChromaIndex
 from callsheet.retrievers.embeddings import EMBEDDED, embeddings_of
 from callsheet.retrievers.index import Changes, Progress, VectorIndex
@@ -66,7 +64,7 @@ class AgentGraphRetriever(BaseRetriever):
     @classmethod
     def from_catalog(
         cls,
-        source: CatalogSource | Sequence[CatalogSource],
+        source: CatalogSource,
         *,
         k: int = 5,
         embeddings: str | Embeddings = EMBEDDED,
@@ -98,8 +96,7 @@ class AgentGraphRetriever(BaseRetriever):
             SettingsError: The index cannot be opened, the policy not be read, or a setting cannot work.
             TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
         """
-        sources = (source,) if isinstance(source, str | Path | Catalog | Loaded | Part) else tuple(source)
-        loaded = load(*sources, yes=yes, policy=policy)
+        loaded = load(source, yes=yes, policy=policy)
         nodes = nodes_of(loaded.catalog)
         vectors = index if isinstance(index, VectorIndex) else _open_index(index, embeddings, loaded.label)
         changes = vectors.sync(nodes, progress)
@@ -164,6 +161,16 @@ class AgentGraphRetriever(BaseRetriever):
             SettingsError: The selector was made without a ``CapabilityIndex``.
         """
         return assign_capabilities(self.catalog, self._seen.capabilities)
+
+    def discover(self, query: str, *, budget: int = 5, **changes: Any) -> Discovery:
+        """The few tools that a request needs, by way of its capabilities; see ``capabilities.discover``.
+
+        Args:
+            query: What is to be done.
+            budget: At most how many candidates.
+            changes: Fields of ``SelectSettings`` that hold for this call.
+        """
+        return discover(self._seen, query, budget=budget, **changes)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None

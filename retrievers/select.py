@@ -131,6 +131,7 @@ class Selector:
                 nodes=self._evidence(ranked, set(budget.taken)),
                 cut=tuple(budget.cut.values())[:_CUT_TOLD],
                 reranked=said,
+                capabilities={} if ranked.likely is None else self.capabilities.named(ranked.likely),
                 policy=self._withheld,
             ),
         )
@@ -190,11 +191,11 @@ class Selector:
 
     def _too_weak(self, tool: PickedTool, ranked: Ranked, least: float) -> str:
         """Why a tool is not worth a place in the budget; empty where it is."""
-        if not least or tool.use * (link := self._ranker.link(self._ranker.row[tool.id], ranked)) >= least:
+        if not least:
             return ""
-        return (
-            f"expected use {tool.use:.1g}, linked to the likely capabilities by {link:.2g}: a place wants {least:.1g}"
-        )
+        link = self._ranker.link(self._ranker.row[tool.id], ranked)
+        worth = f"expected use {tool.use:.2g}" + (f" x link {link:.2g}" if ranked.likely is not None else "")
+        return f"{worth}, a place wants {least:.2g}" if tool.use * link < least else ""
 
     def _attach(self, budget: Budget, tool: PickedTool, ranked: Ranked) -> None:
         """A tool for the sake of one that is taken, with those between them; it does not come without those."""

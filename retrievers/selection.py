@@ -93,6 +93,7 @@ class Trace:
         cut: What was left out.
         reranked: By what the tools were reordered, or why they were not; empty where no reranker is set.
         policy: What a policy withheld; empty where it withheld nothing.
+        capabilities: How likely each capability is needed, the likeliest first, from .1; empty where they have no part.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -103,6 +104,7 @@ class Trace:
     cut: tuple[Cut, ...] = ()
     reranked: str = ""
     policy: str = ""
+    capabilities: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from callsheet.retrievers.fusion import RRF_K
 
 Ranking = Literal["scores", "agent_as_a_graph"]
 Expansion = Literal["expected_use", "graph_rag_tool_fusion"]
+_SHARES = ("tool_dependency", "parameter_dependency", "listing", "proposed", "capability_weight", "capability_sure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +82,11 @@ class SelectSettings:
             _check_at_least(1, name, getattr(self, name))
         if self.schema_tokens is not None:
             _check_at_least(1, "schema_tokens", self.schema_tokens)
-        for name in ("tool_dependency", "parameter_dependency", "listing", "proposed", "capability_sure"):
+        for name in _SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise SettingsError(f"{name} must be between 0 and 1, not {getattr(self, name)!r}")
-        for name in ("capability_weight", "cut"):
-            if not getattr(self, name) >= 0:
-                raise SettingsError(f"{name} must be 0 or more, not {getattr(self, name)!r}")
+        if not self.cut >= 0:
+            raise SettingsError(f"cut must be 0 or more, not {self.cut!r}")
         if not self.temperature > 0:
             raise SettingsError(f"temperature must be above 0, not {self.temperature!r}")
         if isinstance(self.without, str):  # type: ignore[unreachable]

@@ -11,7 +11,9 @@ from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.text import shown
 from callsheet.orchestrator.cli.approve import approve
 from callsheet.orchestrator.cli.ask import ask
+from callsheet.orchestrator.cli.capabilities import capabilities
 from callsheet.orchestrator.cli.check import check
+from callsheet.orchestrator.cli.discover import discover
 from callsheet.orchestrator.cli.documents import documents
 from callsheet.orchestrator.cli.eval import evaluate_command
 from callsheet.orchestrator.cli.export import export
@@ -34,7 +36,20 @@ def callsheet() -> None:
     """
 
 
-for command in (approve, ask, check, documents, evaluate_command, export, index, infer, mcp, retrieve):
+for command in (
+    approve,
+    ask,
+    capabilities,
+    check,
+    discover,
+    documents,
+    evaluate_command,
+    export,
+    index,
+    infer,
+    mcp,
+    retrieve,
+):
     callsheet.add_command(command)
 
 

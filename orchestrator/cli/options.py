@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -79,6 +80,17 @@ def common(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def taxonomy_option(command: Command) -> Command:
+    """``--taxonomy``, as ``taxonomy_file``."""
+    return click.option(
+        "--taxonomy",
+        "taxonomy_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Capabilities of your own, beside the default ones.",
+    )(command)
 
 
 def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True) -> Loaded:

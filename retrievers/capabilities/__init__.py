@@ -6,6 +6,18 @@ from callsheet.retrievers.capabilities.assignment import (
     assign_capabilities,
     with_capabilities,
 )
+from callsheet.retrievers.capabilities.by_model import AssignmentError, assign_by_model
+from callsheet.retrievers.capabilities.discovery import Discovery, discover
 from callsheet.retrievers.capabilities.index import CapabilityIndex
 
-__all__ = ["Assigned", "Assignments", "CapabilityIndex", "assign_capabilities", "with_capabilities"]
+__all__ = [
+    "Assigned",
+    "AssignmentError",
+    "Assignments",
+    "CapabilityIndex",
+    "Discovery",
+    "assign_by_model",
+    "assign_capabilities",
+    "discover",
+    "with_capabilities",
+]

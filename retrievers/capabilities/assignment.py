@@ -68,11 +68,14 @@ class Assignments:
                 for name, entry in self.taxonomy.by_id.items()
             ],
             "coverage": self.coverage,
-            "tools": {
-                tool: [{"id": a.capability, "confidence": round(a.confidence, 4), "by": a.by} for a in entries]
+            "tools": [
+                {
+                    "id": tool,
+                    "capabilities": [{"id": a.capability, "confidence": a.confidence, "by": a.by} for a in entries],
+                    "unknown": list(self.unknown.get(tool, ())),
+                }
                 for tool, entries in self.of.items()
-            },
-            "unknown": {tool: list(names) for tool, names in self.unknown.items()},
+            ],
         }
 
 
@@ -109,17 +112,18 @@ def undeclared(catalog: Catalog, taxonomy: Taxonomy) -> dict[str, tuple[str, ...
     return {tool: names for tool, names in said.items() if names}
 
 
-def with_capabilities(catalog: Catalog, assignments: Assignments) -> Catalog:
-    """The same catalog with these capabilities as if its authors had declared them."""
+def with_capabilities(catalog: Catalog, assignments: Assignments, *, least: float = LIKELY) -> Catalog:
+    """The same catalog with these capabilities as if its authors had declared them, those that are as sure as that."""
     agents = []
     for agent in catalog.agents:
-        tools = (_with(tool, assignments.of.get(tool.id, ())) for tool in agent.tools)
+        tools = (_with(tool, assignments.of.get(tool.id, ()), least) for tool in agent.tools)
         agents.append(agent.model_copy(update={"tools": tuple(tools)}))
     return Catalog(agents=tuple(agents))
 
 
-def _with(tool: Tool, entries: tuple[Assigned, ...]) -> Tool:
-    return tool.model_copy(update={"capabilities": tuple(entry.capability for entry in entries)})
+def _with(tool: Tool, entries: tuple[Assigned, ...], least: float) -> Tool:
+    sure = tuple(entry.capability for entry in entries if entry.confidence >= least)
+    return tool.model_copy(update={"capabilities": sure}) if sure else tool
 
 
 def _chosen(sure: Confidences, leaves: tuple[str, ...]) -> tuple[Assigned, ...]:

@@ -155,6 +155,20 @@ class CapabilityIndex:
             return 1.0
         return max(LEAST_LINK, float((likely * has).max()))
 
+    def named(self, likely: Confidences) -> dict[str, float]:
+        """The likely capabilities by their ids, the likeliest first, from .1: below that they link nothing."""
+        best = np.argsort(-likely, kind="stable").tolist()
+        return {self.leaves[place]: float(likely[place]) for place in best if likely[place] >= LEAST_LINK}
+
+    def vector(self, named: Mapping[str, float]) -> Confidences:
+        """The other way round, ``(c,)``."""
+        return np.array([named.get(leaf, 0.0) for leaf in self.leaves], np.float32)
+
+    def having(self, capability: str, *, at_least: float) -> list[str]:
+        """Ids of the tools that have a capability, or one under it, as sure as that."""
+        sure = self.of_tools[:, self._under(capability)].max(axis=1, initial=0.0)
+        return [self._nodes[row] for row in np.flatnonzero(sure >= at_least).tolist()]
+
     @cached_property
     def _vectors_of_phrases(self) -> NDArray[np.float32]:
         return encode(self._embeddings, [phrase for phrases in self._phrases for phrase in phrases])

@@ -73,3 +73,14 @@ def test_equal_texts_have_equal_scores() -> None:
     made = index(None)
     made.sync([Node(name, "tool", "a", "the same text", "") for name in ("z", "a", "m")])
     assert len(set(made.scores("anything")[0].tolist())) == 1
+
+
+def test_products_are_the_scores_of_the_same_vectors() -> None:
+    made = index(None)
+    assert made.products(np.ones((2, 16), np.float32)).shape == (2, 0)
+    made.sync(nodes("a", 3))
+    texts = ["one", "other"]
+    products = made.products(np.array([EMBEDDER.embed_query(t) for t in texts], np.float32))
+    lengths = [float(np.linalg.norm(EMBEDDER.embed_query(text))) for text in texts]
+    for row, length, text in zip(products, lengths, texts, strict=True):
+        assert np.allclose(row / length, made.scores(text)[0], atol=1e-5)

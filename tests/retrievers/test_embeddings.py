@@ -167,3 +167,16 @@ def test_what_changes_the_vectors_changes_the_name() -> None:
     assert embedder_name(named(model_name="m2")) == "Some-m2"
     assert embedder_name(named(model="m1", dimensions=256)) == "Some-m1-256"
     assert embedder_name(named()) == "Some"
+
+
+def test_the_same_query_is_embedded_once(minilm: MiniLMEmbeddings, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = minilm.encode_spans("book a room", [(0, 4)])
+    monkeypatch.setattr(minilm, "_states", lambda *_: pytest.fail("embedded again"))
+    assert minilm.encode_spans("book a room", [(0, 4)]) is first
+    with pytest.raises(ValueError, match="read-only"):
+        first[0, 0] = 1.0
+
+
+def test_other_parts_of_the_same_query_are_embedded_anew(minilm: MiniLMEmbeddings) -> None:
+    assert len(minilm.encode_spans("book a room", [(0, 4)])) == 2
+    assert len(minilm.encode_spans("book a room", [])) == 1

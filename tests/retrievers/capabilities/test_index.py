@@ -1,0 +1,150 @@
+"""How sure it is that a tool has, or a request asks for, a capability."""
+
+from __future__ import annotations
+
+from math import exp
+
+import numpy as np
+import pytest
+
+from callsheet.graphs import Agent, Catalog, Taxonomy, Tool, default_taxonomy
+from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, nodes_of
+from callsheet.retrievers.capabilities import CapabilityIndex
+from callsheet.retrievers.capabilities.index import confidence
+from known import Known, WordVectors, capability, taxonomy_of
+from scripted import Scripted, catalog_of
+
+CATALOG = catalog_of(a_x="", a_y="", b_z="")
+
+
+def indexed(catalog: Catalog, taxonomy: Taxonomy, said: dict[str, dict[str, float]]) -> CapabilityIndex:
+    """Phrase -> node -> cosine, as a test wrote it down."""
+    nodes = nodes_of(catalog)
+    vectors = Scripted(nodes, {}, said)
+    return CapabilityIndex(catalog, vectors, [n.id for n in nodes], taxonomy, embeddings=WordVectors("fly", "swim"))
+
+
+def test_confidence_is_logistic_in_the_fit_and_the_distance_behind_the_best() -> None:
+    found = confidence(np.array([[0.5, 0.4]], np.float32))[0]
+    assert found[0] == pytest.approx(1 / (1 + exp(4.3 - 12.4 * 0.5)), abs=1e-5)
+    assert found[1] == pytest.approx(1 / (1 + exp(4.3 - 12.4 * 0.4 + 11.8 * 0.1)), abs=1e-5)
+
+
+def test_a_fit_is_half_the_best_phrase_and_half_the_mean_of_all() -> None:
+    phrases = {"fly one": {"a/x": 0.9}, "fly two": {"a/x": 0.3}, "fly three": {}}
+    index = indexed(CATALOG, taxonomy_of("fly"), phrases)
+    fit = (0.9 + (0.9 + 0.3 + 0) / 3) / 2
+    assert index.of_tools[index.rows["a/x"], 0] == pytest.approx(1 / (1 + exp(4.3 - 12.4 * fit)), abs=1e-5)
+
+
+def test_agents_have_no_capability() -> None:
+    index = indexed(CATALOG, taxonomy_of("fly"), {"fly one": {"a": 1.0, "a/x": 1.0}})
+    assert index.of_tools[index.rows["a"]].tolist() == [0.0]
+
+
+def test_what_an_author_declares_counts_one_and_alone_and_a_wide_one_means_all_under_it() -> None:
+    tools = tuple(
+        Tool(agent="a", name=name, capabilities=names)
+        for name, names in (("x", ("swim",)), ("y", ("do",)), ("z", ("dance",)))
+    )
+    catalog = Catalog(agents=(Agent(id="a", tools=tools),))
+    index = indexed(catalog, taxonomy_of("fly", "swim"), {"fly one": {"a/x": 1.0}})
+    assert {tool: index.of_tools[index.rows[f"a/{tool}"]].tolist() for tool in "xyz"} == {
+        "x": [0.0, 1.0],
+        "y": [1.0, 1.0],
+        "z": [0.0, 0.0],
+    }
+
+
+def test_a_tool_that_only_reads_does_not_change_and_one_that_destroys_may_delete() -> None:
+    hints = ({}, {"readOnlyHint": True}, {"destructiveHint": True}, {"readOnlyHint": "yes"})
+    tools = tuple(Tool(agent="a", name=f"t{i}", annotations=hint) for i, hint in enumerate(hints))
+    catalog = Catalog(agents=(Agent(id="a", tools=tools),))
+    taxonomy = Taxonomy(capabilities=(capability("change"), capability("delete", "change"), capability("look")))
+    index = indexed(catalog, taxonomy, {})
+    column = index.leaves.index("delete")
+    plain, reads, destroys, wrong = (float(index.of_tools[index.rows[f"a/t{i}"], column]) for i in range(4))
+    assert reads < plain < destroys
+    assert wrong == plain
+
+
+def test_a_request_asks_for_what_its_words_and_its_meaning_say() -> None:
+    index = indexed(CATALOG, taxonomy_of("fly", "swim"), {})
+    whole, part = index.asked("swim and fly off", [(9, 12)])
+    assert whole[0] == whole[1]
+    assert part[0] > 0.9
+    assert part[1] < 0.1
+
+
+def test_only_what_is_surely_asked_for_is_evidence() -> None:
+    known = Known(CATALOG, {"a/x": {"fly": 0.8, "swim": 1.0}, "b/z": {"fly": 0.5}}, {}, "fly", "swim")
+    evidence = known.evidence(known.vector({"fly": 0.95, "swim": 0.89}), sure=0.9)
+    found = {tool: float(evidence[known.rows[tool]]) for tool in CATALOG.tools}
+    assert found == pytest.approx({"a/x": 0.95 * 0.8, "a/y": 0.0, "b/z": 0.95 * 0.5})
+    assert not known.evidence(known.vector({"fly": 0.5}), sure=0.9).any()
+
+
+def test_likely_is_what_is_asked_for_or_what_the_expected_tools_have() -> None:
+    known = Known(CATALOG, {"a/x": {"fly": 1.0}, "b/z": {"swim": 0.5}}, {}, "fly", "swim", "run")
+    use = {known.rows["a/x"]: 0.6, known.rows["b/z"]: 0.3}
+    likely = known.likely(known.vector({"run": 0.4}), use)
+    assert known.named(likely) == pytest.approx({"fly": 1.0, "run": 0.4, "swim": 0.3 * 0.5 / 0.6})
+
+
+def test_a_link_is_never_below_a_tenth_and_a_tool_without_capability_is_not_judged_by_it() -> None:
+    known = Known(CATALOG, {"a/x": {"fly": 0.8}, "a/y": {"swim": 0.9}, "b/z": {"fly": 0.09}}, {}, "fly", "swim")
+    likely = known.vector({"fly": 0.5})
+    links = {tool: known.link(known.rows[tool], likely) for tool in CATALOG.tools}
+    assert links == pytest.approx({"a/x": 0.4, "a/y": 0.1, "b/z": 1.0})
+
+
+def test_a_part_knows_the_same_of_its_tools() -> None:
+    known = Known(CATALOG, {"a/x": {"fly": 0.8}, "b/z": {"fly": 0.7}}, {}, "fly")
+    part = known.part([known.rows["b"], known.rows["b/z"]])
+    assert part.rows == {"b": 0, "b/z": 1}
+    assert part.of_tools.tolist() == known.of_tools[[known.rows["b"], known.rows["b/z"]]].tolist()
+    assert known.having("fly", at_least=0.5) == ["a/x", "b/z"]
+    assert part.having("all", at_least=0.5) == ["b/z"]
+    assert part.having("dance", at_least=0.1) == []
+
+
+def test_no_tools_and_no_leaves_are_no_trouble() -> None:
+    assert indexed(Catalog(), default_taxonomy(), {}).of_tools.shape == (0, 46)
+    nothing = indexed(CATALOG, Taxonomy(), {})
+    assert nothing.of_tools.shape == (5, 0)
+    assert nothing.asked("q").shape == (1, 0)
+    assert not nothing.evidence(nothing.asked("q")[0], sure=0.9).any()
+    assert nothing.link(2, nothing.likely(nothing.asked("q")[0], {2: 1.0})) == 1.0
+
+
+def test_an_index_that_multiplies_and_one_that_is_asked_by_texts_say_the_same(minilm: MiniLMEmbeddings) -> None:
+    catalog = Catalog(
+        agents=(Agent(id="a", tools=(Tool(agent="a", name="convert", description="Converts units of length."),)),)
+    )
+    retriever = AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=minilm)
+    multiplying = retriever.selector.capabilities
+
+    class ByText:
+        def __init__(self) -> None:
+            self.scores, self.sync = multiplying._vectors.scores, multiplying._vectors.sync
+
+    asked = CapabilityIndex(catalog, ByText(), ["a", "a/convert"], default_taxonomy(), embeddings=minilm)
+    assert np.allclose(asked.of_tools, multiplying.of_tools, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("request_text", "wanted"),
+    [
+        ("what is the weather in Oslo", "weather-data"),
+        ("delete the old file", "delete"),
+        ("send an e-mail to Ada", "messaging"),
+        ("multiply these two matrices", "linear-algebra"),
+        ("draw a bar chart of the sales", "chart-creation"),
+    ],
+)
+def test_plain_requests_with_the_embedded_model(request_text: str, wanted: str, minilm: MiniLMEmbeddings) -> None:
+    retriever = AgentGraphRetriever.from_catalog(CATALOG, index=":memory:", embeddings=minilm)
+    index = retriever.selector.capabilities
+    asked = index.asked(request_text)[0]
+    assert index.leaves[int(asked.argmax())] == wanted
+    assert asked.max() > 0.8
