@@ -24,12 +24,18 @@ _SAID = {
     "command": "is reached by another command or address than was accepted",
     "about": "says something else of itself than was accepted, and the accepted words are used",
 }
+REORDERED = "the same words in another order: PYTHONHASHSEED=0 in its env keeps a server in Python still"
+"""What to do about a server whose texts are shuffled at every start."""
 _SEVERITY = {"removed": Severity.INFO, "about": Severity.WARNING, "new": Severity.WARNING}
 
 
 def told(change: Change) -> str:
     """One line for a person."""
-    return f"{escaped(change.id)} {_SAID[change.kind]}"
+    return f"{escaped(change.id)} {_said(change)}"
+
+
+def _said(change: Change) -> str:
+    return _SAID[change.kind] + (f" ({REORDERED})" if reordered(change) else "")
 
 
 def diff_of(change: Change) -> str:
@@ -43,11 +49,7 @@ def diff_of(change: Change) -> str:
 
 
 def reordered(change: Change) -> bool:
-    """Whether all that changed is the order of words.
-
-    Such a server puts a set into its texts; for one that is written in Python ``PYTHONHASHSEED=0`` among its
-    variables keeps it still.
-    """
+    """Whether all that changed is the order of words, as of a server that puts a set into its texts."""
     if change.kind != "changed" or change.before is None:
         return False
     before, after = (sorted(re.findall(r"\w+|[^\w\s]", json.dumps(side))) for side in (change.before, change.after))
@@ -69,7 +71,7 @@ def findings_of(changes: Sequence[Change]) -> tuple[Finding, ...]:
         Finding(
             _SEVERITY.get(change.kind, Severity.ERROR),
             f"pin-{change.kind}",
-            f"{_SAID[change.kind]}: {_cure(change.agent)}",
+            f"{_said(change)}: {_cure(change.agent)}",
             change.agent,
             change.id if change.tool else "",
         )
@@ -81,7 +83,7 @@ def _told(group: Sequence[Change]) -> str:
     change, names = group[0], [escaped(item.tool) for item in group[:_MOST_NAMES] if item.tool]
     if len(group) > _MOST_NAMES:
         names.append(f"and {len(group) - _MOST_NAMES} more")
-    said = _SAID[change.kind]
+    said = _said(change)
     who = ", ".join(names) or "it"
     return f"{who} {said if len(group) == 1 else said.replace('is ', 'are ', 1)}: {_cure(change.agent)}"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.graphs.changes import diff_of, reordered, told
+from callsheet.graphs.changes import diff_of, told
 from callsheet.graphs.errors import UnknownNameError
 from callsheet.graphs.pin_book import PinBook
 from callsheet.graphs.pins import Change
@@ -18,11 +18,6 @@ from callsheet.orchestrator.cli.options import catalog_options, open_catalog
 
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded
-
-_HINT = (
-    "The same words stand in another order: the server puts a set into its text. If it is written in Python, "
-    "PYTHONHASHSEED=0 among its variables (env) keeps it still."
-)
 
 
 @click.command()
@@ -80,8 +75,6 @@ def _show(change: Change) -> None:
     for line in diff_of(change).splitlines():
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         click.secho(f"  {line}", fg=colour)
-    if reordered(change):
-        click.echo(f"  {_HINT}")
 
 
 def _report(changes: Sequence[Change], accepted: Sequence[Change], waiting: Sequence[Change]) -> dict[str, Any]:

@@ -9,7 +9,18 @@ from typing import Any
 
 import pytest
 
-from callsheet.graphs import Change, Listed, PinBook, ServerConfig, TrustError, diff_of, digest, findings_of, reordered
+from callsheet.graphs import (
+    Change,
+    Listed,
+    PinBook,
+    ServerConfig,
+    TrustError,
+    diff_of,
+    digest,
+    findings_of,
+    reordered,
+    told,
+)
 from callsheet.graphs.pins import suspect
 
 TOOL: dict[str, Any] = {"name": "work", "description": "Does work.", "inputSchema": {"type": "object"}}
@@ -193,6 +204,7 @@ def test_a_difference_of_thousands_of_lines_is_only_told() -> None:
 def test_words_in_another_order_are_recognised() -> None:
     before, after = {"description": "Allowed: ls, cat, wc"}, {"description": "Allowed: wc, ls, cat"}
     assert reordered(Change("a", "changed", "x", before, after))
+    assert "PYTHONHASHSEED=0" in told(Change("a", "changed", "x", before, after))
     assert not reordered(Change("a", "changed", "x", before, {"description": "Allowed: rm, ls, cat"}))
     assert not reordered(Change("a", "new", "x", None, after))
 
