@@ -7,9 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from benchmarks import inferred, nothing_fits, recovery, results, tables
+from benchmarks import arag, inferred, nothing_fits, recovery, results, tables
 from benchmarks.cases import Benchmark
 from benchmarks.latency import measure
 from benchmarks.loaders import load_benchmarks
@@ -52,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     special = [name for name in SPECIAL if not options.only or name in options.only]
     for name in special:
         say(name)
-        _keep(name, SPECIAL[name](options, say), options)
+        if body := SPECIAL[name](options, say):
+            _keep(name, body, options)
     say("done")
     return 0 if benches or special else 1
 
@@ -63,7 +65,7 @@ def _parsed(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"a data set, {', '.join(SPECIAL)}")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} queries each; no results are written")
-    parser.add_argument("--scale", action="store_true", help="latency also with 100,000 tools, which takes long")
+    parser.add_argument("--scale", action="store_true", help="latency also with 50,000 and 100,000 tools")
     parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
     parser.add_argument("--tables", action="store_true", help="make docs/benchmarks.md from the results; no measuring")
@@ -128,11 +130,23 @@ def _latency(options: Options, say: Say) -> Mapping[str, object]:
     return measure(known, quick=options.quick, scale=options.scale, say=say)
 
 
+def _reading(
+    measured: Callable[[Path], Mapping[str, object]], folder: str, options: Options, say: Say
+) -> Mapping[str, object]:
+    """What is measured on documents; nothing where they are not there."""
+    if (options.data / folder).is_dir():
+        return measured(options.data)
+    say(f"{folder}: left out, there is no {options.data / folder}")
+    return {}
+
+
 SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "nothing-fits": _refusals,
     "recovery": _recovery,
     "inferred-edges": _inferred_edges,
     "inferred-retrieval": _inferred_ranks,
+    "arag-hotpotqa": partial(_reading, arag.on_hotpotqa, "hotpotqa"),
+    "arag-medical": partial(_reading, arag.on_medical, "graphrag-bench"),
     "latency": _latency,
 }
 """What is measured beside the rankings, by the name of its results file."""

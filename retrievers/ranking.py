@@ -257,7 +257,8 @@ class Ranker:
 
 def ranks_of(scores: Scores) -> Callable[[int], int]:
     """A function from a row to its rank by these scores, from 1; equal scores share the better rank."""
-    return lambda row: int(np.count_nonzero(scores > scores[row])) + 1
+    ordered = np.sort(scores)
+    return lambda row: len(ordered) - int(np.searchsorted(ordered, scores[row], side="right")) + 1
 
 
 def _with_context(scores: Scores, by_tool: Scores, tool_rows: Rows) -> Scores:
