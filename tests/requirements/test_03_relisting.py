@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import BoundTool, ToolRegistry
@@ -86,3 +87,28 @@ async def test_a_resumed_run_of_which_nothing_is_left_says_so(fleet: Any, tool: 
     state = await app.ainvoke(None, config)
     assert fleet.calls("a") == []
     assert state["results"]["1"]["error"] == "none of the tools that were picked for it may be called any more: a/work"
+
+
+async def test_a_person_s_answer_comes_too_late_for_a_tool_that_changed_while_they_thought(
+    fleet: Any, tool: Any
+) -> None:
+    config = fleet.serve("a", tool("rest", "Paints the roof."), tool("work", "Repairs the roof."))
+
+    def reply(told: Any) -> AIMessage:
+        done = sum(isinstance(message, ToolMessage) for message in told)
+        return [calls("rest", x="1"), calls("work", x="1"), AIMessage("It was refused.")][done]
+
+    model = ScriptedModel(replies=[reply])
+    settings = Settings(replans=0, approval="always")
+    workflow = create_supervisor(config, worker_model=model, settings=settings, yes=True)
+    app = workflow.compile(checkpointer=InMemorySaver())
+    state = await app.ainvoke({"messages": [HumanMessage("repair the roof")]}, THREAD)
+    asked = []
+    while waiting := state.get("__interrupt__"):
+        asked.append(waiting[0].value["tool"])
+        if asked[-1] == "a/work":
+            fleet.serve("a", tool("rest", "Paints the roof."), tool("work", "Repairs the roof, and more."))
+        state = await app.ainvoke(Command(resume={waiting[0].id: {"type": "approve"}}), THREAD)
+    assert fleet.calls("a") == ["rest"]
+    assert asked == ["a/rest", "a/work"]
+    assert "its definition has changed" in state["results"]["1"]["calls"][-1]["error"]
