@@ -22,7 +22,7 @@ Embed = Callable[[Sequence[str]], Floats]
 _BLOCK = 256
 _WORDS, _ALIKE, _CONTEXT = 0.5, 0.1, 0.1
 _WIDTH = 0.12
-_MARGIN, _ALTERNATIVES, _MOST = 0.08, 3, 20
+_MARGIN, _ALTERNATIVES, _MOST, _LOOKED_AT = 0.08, 3, 20, 300
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,10 @@ class _Match:
         agents = {agent: i for i, agent in enumerate(dict.fromkeys(tool.agent for tool in ends.tools))}
         self.agent = np.array([agents[tool.agent] for tool in ends.tools], np.intp)
         self.alone = np.bincount(self.agent, minlength=1)[self.agent] == 1
-        self.askers: defaultdict[frozenset[str], dict[int, bool]] = defaultdict(dict)
+        askers: defaultdict[tuple[frozenset[str], bool], list[int]] = defaultdict(list)
         for ask in ends.asks:
-            self.askers[ask.words][ask.tool] = ask.required or self.askers[ask.words].get(ask.tool, False)
+            askers[ask.words, ask.required].append(ask.tool)
+        self.askers = {key: np.array(rows, np.intp) for key, rows in askers.items()}
         self._embed(embed)
 
     def _embed(self, embed: Embed) -> None:
@@ -128,10 +129,12 @@ class _Match:
         tops: dict[bool, float] = {}
         counts: Counter[bool] = Counter()
         taken: set[int] = set()
-        for i in np.argsort(-confidence, kind="stable").tolist():
+        for i in np.argsort(-confidence, kind="stable")[:_LOOKED_AT].tolist():
             row, score = int(rows[i]), float(scores[i])
             tool, made = int(self.columns.tool[row]), bool(self.columns.made[row])
-            if tool in taken or len(taken) == _MOST:
+            if len(taken) == _MOST:
+                return
+            if tool in taken:
                 continue
             if not self.columns.output[row]:
                 if score < tops.setdefault(made, score) - _MARGIN or counts[made] == _ALTERNATIVES:
@@ -157,10 +160,9 @@ class _Match:
     def _echo(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
         """Less for a tool that asks for the same itself, unless it answers with a list of others."""
         factor = np.ones(len(near), np.float32)
-        asking = self.askers[ask.words]
-        for i, row in enumerate(near.tolist()):
-            if (required := asking.get(int(self.columns.tool[row]))) is not None and not self.columns.many[row]:
-                factor[i] = 0.3 if required else 0.7
+        for required, left in ((False, 0.7), (True, 0.3)):
+            if (asking := self.askers.get((ask.words, required))) is not None:
+                factor[np.isin(self.columns.tool[near], asking) & ~self.columns.many[near]] = left
         return factor
 
     def _near_by(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
