@@ -4,6 +4,8 @@ python examples/own_tools.py
 """
 
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from callsheet import create_supervisor
 
@@ -24,15 +26,23 @@ def send_mail(to: str, body: str) -> str:
     return f"sent to {to}"
 
 
+order_status.metadata = {"annotations": {"readOnlyHint": True}}  # harmless: nobody is asked before it is called
+
+
 def agents() -> dict[str, list[object]]:
     """Two agents, by name; ``callsheet ask --catalog examples.own_tools:agents`` takes them too."""
     return {"orders": [order_status], "mail": [send_mail]}
 
 
 if __name__ == "__main__":
-    app = create_supervisor("examples.own_tools:agents").compile()
+    app = create_supervisor("examples.own_tools:agents").compile(checkpointer=InMemorySaver())
+    thread = {"configurable": {"thread_id": "1"}}
     request = "Look up the status of order ORD-551 and send the result by e-mail to ann@example.org"
-    state = app.invoke({"messages": [("user", request)]})
+    state = app.invoke({"messages": [("user", request)]}, thread)
+    while questions := state.get("__interrupt__"):  # sending mail is not: here somebody would decide
+        for question in questions:
+            print("May I?", question.value["tool"], question.value["args"])
+        state = app.invoke(Command(resume={question.id: {"type": "approve"} for question in questions}), thread)
     for step in state["plan"]["steps"]:
         result = state["results"][step["id"]]
         print(step["id"], step["text"], "->", result["status"], [call["tool"] for call in result["calls"]])

@@ -14,16 +14,17 @@ from callsheet.orchestrator.supervisor import create_retriever_app, create_super
 from callsheet.retrievers import AgentGraphRetriever
 
 _environment = Environment()
+_settings = Settings.model_validate(_environment.model_dump(include={"model", "approval"}))
 _loaded = load(*_environment.catalogs())
 _retriever = AgentGraphRetriever.from_catalog(_loaded, embeddings=_environment.embeddings, index=_environment.index)
 
-supervisor = create_supervisor(
-    _loaded, retriever=_retriever, settings=Settings(model=_environment.model), observed=ObservationLog()
-).compile(name="supervisor")
+supervisor = create_supervisor(_loaded, retriever=_retriever, settings=_settings, observed=ObservationLog()).compile(
+    name="supervisor"
+)
 retriever = create_retriever_app(_retriever).compile(name="retriever")
 arag = create_arag(
     _environment.documents,
-    settings=Settings(model=_environment.model),
+    settings=_settings,
     embeddings=_environment.embeddings,
     index=_environment.index,
 ).compile(name="arag")

@@ -133,7 +133,7 @@ class Environment(BaseSettings):
     index: str | None = None
     embeddings: str = "minilm"
     documents: str | None = None
-    approval: Literal["always", "risky", "never"] = "risky"
+    approval: str = "risky"
 
     def catalogs(self) -> tuple[str, ...]:
         """The catalogs named."""

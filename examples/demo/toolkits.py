@@ -43,18 +43,25 @@ def agents() -> dict[str, Described]:
     return {
         "files": {
             "description": "Reads, writes, finds, copies, moves and deletes text files in the workspace folder.",
-            "tools": FileManagementToolkit(root_dir=str(_workspace())).get_tools(),
+            "tools": _unasked(FileManagementToolkit(root_dir=str(_workspace())).get_tools()),
         },
         "planets": {
             "description": "A read-only SQL database of the planets of the solar system and their large moons: "
             "size, mass, distance, orbit, discoverer.",
-            "tools": _sql_tools(_database()),
+            "tools": _unasked(_sql_tools(_database())),
         },
         "countries": {
             "description": "Looks up a country's capital, currency, languages, time zone and calling code.",
-            "tools": JsonToolkit(spec=JsonSpec.from_file(HERE / "countries.json")).get_tools(),
+            "tools": _unasked(JsonToolkit(spec=JsonSpec.from_file(HERE / "countries.json")).get_tools()),
         },
     }
+
+
+def _unasked(tools: list[BaseTool]) -> list[BaseTool]:
+    """The same tools, called without asking a person: they reach no further than the demo's own folder."""
+    for tool in tools:
+        tool.metadata = {**(tool.metadata or {}), "callsheet/approval": "never"}
+    return tools
 
 
 def _workspace() -> Path:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever
+from callsheet.orchestrator.cli.persons import approve_all, ask_person, described, somebody_there
+from callsheet.orchestrator.cli.running import Ran, run
 from callsheet.orchestrator.settings import Environment, Settings
+from callsheet.orchestrator.threads import Threads
 
 if TYPE_CHECKING:
-    from callsheet.agents import ToolRegistry
-
-_STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "error")
+    from callsheet.agents import ApprovalPolicy
 
 
 @click.command()
-@click.argument("query")
+@click.argument("query", required=False)
 @click.option(
     "--model",
     default=Environment().model,
@@ -31,27 +33,44 @@ _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls"
 @click.option(
     "--tools", default=10, show_default=True, type=click.IntRange(1, 128), help="Tools that a worker gets at most."
 )
+@click.option(
+    "--approve",
+    default="risky",
+    envvar="CALLSHEET_APPROVAL",
+    show_default=True,
+    show_envvar=True,
+    type=click.Choice(["always", "risky", "never"]),
+    help="Which calls you are asked about before they are made: all, of tools not known to be harmless, or none.",
+)
+@click.option("--thread", metavar="NAME", help="Go on with a conversation, or begin one that is kept.")
+@click.option("--resume", is_flag=True, help="Go on with a run that was interrupted: of --thread, else the last one.")
 @common
 def ask(
-    query: str,
+    query: str | None,
     model: str | None,
     agents: int,
     tools: int,
+    approve: str,
+    thread: str | None,
     catalogs: tuple[str, ...],
     place: str | None,
     embeddings: str,
     *,
+    resume: bool,
     yes: bool,
     as_json: bool,
 ) -> int:
     """Answer QUERY: plan it, find agents and tools for each step, let workers do the steps.
 
+    You are asked before a tool is called that is not known to be harmless. Where there is no terminal to ask at, the
+    run stops there, says so, and goes on with --resume.
+
     \b
     Example:
       callsheet ask "Convert 3 miles to km and write the result to km.txt" --catalog mcp.json
     """
-    if not query.strip():
-        raise click.UsageError("the question is empty: say what is to be done")
+    threads = Threads()
+    thread = _thread(threads, query, thread, resume=resume)
     began = time.monotonic()
     loaded = open_catalog(catalogs, yes=yes)
     retriever = open_retriever(loaded, place, embeddings)
@@ -62,49 +81,88 @@ def ask(
 
     if model:
         chat_model(model)
-    settings = Settings(model=model, agents=agents, tools=tools)
+    settings = Settings(model=model, agents=agents, tools=tools, approval=cast("ApprovalPolicy", approve))
     registry = ToolRegistry.from_catalog(loaded)
-    observed = ObservationLog()
-    workflow = create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings, observed=observed)
-    app = workflow.compile(name="supervisor")
-    if as_json:
-        state = _run(app, query, registry, lambda _: None)
-        click.echo(json.dumps(_report(state, time.monotonic() - began), ensure_ascii=False))
-    else:
-        from callsheet.orchestrator.cli.show import Show
+    workflow = create_supervisor(
+        loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
+    )
+    from callsheet.orchestrator.cli.show import Show
 
-        show = Show()
-        state = _run(app, query, registry, show.event)
-        show.answer(state["messages"][-1].text, time.monotonic() - began)
-    steps = _steps(state)
+    show, again = None if as_json else Show(), _again(thread, catalogs)
+    given = None if resume else {"messages": [{"role": "user", "content": query}]}
+    with threads.locked(thread):
+        try:
+            ran = _run(workflow, threads, thread, given, show.event if show else _nothing, approve)
+        except (KeyboardInterrupt, click.Abort):
+            click.echo(f"go on with: {again}", err=True)
+            raise
+        finally:
+            registry.close()
+        if not ran.waiting and not threads.named(thread):
+            threads.remove(thread)
+    if show is None:
+        click.echo(json.dumps(_report(ran, thread, again, time.monotonic() - began), ensure_ascii=False))
+    elif ran.waiting:
+        show.waiting(ran.waiting, again)
+    else:
+        show.answer(ran.answer, time.monotonic() - began)
+    steps = ran.steps()
     return 0 if steps and all(step["status"] == "done" for step in steps) else 1
 
 
-def _run(app: Any, query: str, registry: ToolRegistry, show: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
-    async def follow() -> dict[str, Any]:
-        state: dict[str, Any] = {}
-        given = {"messages": [{"role": "user", "content": query}]}
-        async for namespace, mode, chunk in app.astream(given, stream_mode=["custom", "values"], subgraphs=True):
-            if mode == "custom":
-                show(chunk)
-            elif not namespace:
-                state = chunk
-        return state
+def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: bool) -> str:
+    """The thread to work in.
 
-    try:
-        return asyncio.run(follow())
-    finally:
-        registry.close()
-
-
-def _steps(state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [state["results"][step["id"]] for step in state["plan"]["steps"]]
+    Raises:
+        UsageError: There is neither a question nor a run to go on with, or both.
+    """
+    if resume:
+        if query is not None:
+            raise click.UsageError("--resume goes on with the request as it was: leave the question out")
+        chosen = threads.latest() if thread is None else thread
+        threads.check(chosen)
+        return chosen
+    if not (query or "").strip():
+        raise click.UsageError("the question is empty: say what is to be done")
+    threads.sweep()
+    return threads.new() if thread is None else thread
 
 
-def _report(state: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+def _run(
+    workflow: Any, threads: Threads, thread: str, given: Any, show: Callable[[Mapping[str, Any]], None], approve: str
+) -> Ran:
+    """Runs until the end, or until nobody answers what is asked."""
+    from langgraph.types import Command
+
+    while True:
+        ran = asyncio.run(run(workflow, threads, thread, given, show))
+        answers = approve_all(ran.waiting) if approve == "never" else {}
+        left = [found for found in ran.waiting if found.id not in answers]
+        asked = ask_person(left) if left and somebody_there() else {}
+        if not (answers := {**answers, **asked}):
+            return ran
+        given = Command(resume=answers)
+        if len(asked) < len(left):  # some were left for later: the rest is done, and nothing is asked again
+            return asyncio.run(run(workflow, threads, thread, given, show))
+
+
+def _again(thread: str, catalogs: Sequence[str]) -> str:
+    """The command that goes on with a run."""
+    named = [word for catalog in catalogs for word in ("--catalog", catalog)]
+    return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *named])
+
+
+def _report(ran: Ran, thread: str, again: str, seconds: float) -> dict[str, Any]:
+    waits = f"Stopped to ask: {len(ran.waiting)} calls wait for a person. Go on with: {again}"
     return {
-        "answer": state["messages"][-1].text,
-        "steps": [{name: step[name] for name in _STEP_FIELDS} for step in _steps(state)],
-        "note": state["plan"]["note"],
+        "answer": waits if ran.waiting else ran.answer,
+        "steps": ran.steps(),
+        "note": ran.state["plan"]["note"],
+        "thread": thread,
+        "waiting": described(ran.waiting),
         "seconds": round(seconds, 3),
     }
+
+
+def _nothing(_: Mapping[str, Any]) -> None:
+    """Shows nothing."""

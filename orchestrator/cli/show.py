@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
@@ -50,6 +50,18 @@ class Show:
             self._console.print(Panel(Text(text), title=title, title_align="left", border_style="green"))
         else:
             self._console.print(f"{title}\n{escape(text)}")
+
+    def waiting(self, interrupts: Sequence[Any], again: str) -> None:
+        """Prints what waits for a person, and the command that goes on."""
+        self._heading("Waiting for you")
+        for found in interrupts:
+            asked = found.value
+            if isinstance(asked, Mapping) and "description" in asked:
+                self._console.print(f"  [yellow]{escape(asked['description'])}[/]")
+                self._indented(_short(json.dumps(asked["args"], ensure_ascii=False)), "", 4)
+            else:
+                self._indented(_short(str(asked)), "", 4)
+        self._console.print(f"Go on in a terminal with: {escape(again)}\nor agree to all of it with --approve never")
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
         self._heading("Plan")

@@ -122,7 +122,8 @@ def test_ask_answers_with_tools_of_a_python_reference(
 ) -> None:
     (tmp_path / "clock_of_the_tests.py").write_text(CLOCK)
     monkeypatch.chdir(tmp_path)
-    status, out, _ = run(capsys, "ask", "What time is it in Oslo?", "--catalog", "clock_of_the_tests:clock", "--json")
+    arguments = ["--catalog", "clock_of_the_tests:clock", "--approve", "never"]
+    status, out, _ = run(capsys, "ask", "What time is it in Oslo?", *arguments, "--json")
     answer = json.loads(out)
     step = answer["steps"][0]
     assert status == 0

@@ -1,0 +1,138 @@
+"""A person at the terminal, who is asked about calls."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from callsheet.graphs.text import escaped
+
+_LONGEST = 4_000
+_APPROVAL = {"y": "yes", "n": "no", "e": "edit", "r": "respond", "q": "ask later"}
+_OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", "q": "ask later"}
+
+
+def somebody_there() -> bool:
+    """Whether there is a terminal to ask at."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
+    """Asks about one call after the other.
+
+    Args:
+        waiting: The interrupts of a run.
+
+    Returns:
+        Interrupt id -> answer; what the person left for later is missing.
+    """
+    answers: dict[str, Any] = {}
+    for found in waiting:
+        answer = _answer(found.value)
+        if answer is None:
+            break
+        answers[found.id] = answer
+    return answers
+
+
+def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
+    """The answers of somebody who wants to be asked about nothing; whether a call took effect he cannot know."""
+    return {
+        found.id: {"type": "approve", "hash": found.value["hash"]}
+        for found in waiting
+        if _kind(found) == "tool_approval"
+    }
+
+
+def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
+    """What waits for a person, as plain values."""
+    return [
+        {"id": found.id, **(found.value if _kind(found) else {"type": "", "value": found.value})} for found in waiting
+    ]
+
+
+def _kind(found: Any) -> str:
+    value = found.value
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    return kind if kind in ("tool_approval", "unknown_outcome") else ""
+
+
+def _answer(value: Any) -> Any:
+    match value:
+        case {"type": "tool_approval"}:
+            return _decision(value)
+        case {"type": "unknown_outcome"}:
+            return _verdict(value)
+        case _:  # a tool that interrupts by itself
+            click.echo(f"\nA tool asks:\n{_fit(_plain(value))}", err=True)
+            return _text("Your answer (empty to be asked later)")
+
+
+def _decision(asked: Mapping[str, Any]) -> Any:
+    _show(asked, "wants to call")
+    match _choice(_APPROVAL):
+        case "y":
+            return {"type": "approve", "hash": asked["hash"]}
+        case "n":
+            return {"type": "reject", "message": _text("Why (may stay empty)") or ""}
+        case "e":
+            return _edit(asked)
+        case "r":
+            said = _text("What the worker is told in the place of an answer")
+            return {"type": "respond", "message": said} if said else _decision(asked)
+    return None
+
+
+def _verdict(asked: Mapping[str, Any]) -> Any:
+    _show(asked, "has called")
+    match _choice(_OUTCOME):
+        case "d":
+            return {"type": "done", "message": _text("What it answered, if you know (may stay empty)") or ""}
+        case "n":
+            return {"type": "not_done", "hash": asked["hash"]}
+        case "g":
+            return {"type": "give_up"}
+    return None
+
+
+def _edit(asked: Mapping[str, Any]) -> Any:
+    text: str | None = click.edit(_plain(asked["args"]), extension=".json")
+    try:
+        args = json.loads(text) if text else asked["args"]
+    except ValueError as error:
+        click.echo(f"that is no JSON: {error}", err=True)
+        return _decision(asked)
+    return {"type": "edit", "args": args}
+
+
+def _show(asked: Mapping[str, Any], what: str) -> None:
+    click.echo(f"\n{_fit('Step {} {} {}'.format(asked['step_id'], what, asked['tool']))}", err=True)
+    click.echo(_fit(_plain(asked["args"])), err=True)
+    click.echo(_fit(asked["why"]), err=True)
+    if asked.get("problem"):
+        click.echo(_fit(asked["problem"]), err=True)
+
+
+def _choice(words: Mapping[str, str]) -> str:
+    shown_words = ", ".join(f"{letter}={word}" for letter, word in words.items())
+    chosen: str = click.prompt(shown_words, type=click.Choice(list(words)), show_choices=False, err=True)
+    return chosen
+
+
+def _text(what: str) -> str | None:
+    said: str = click.prompt(what, default="", show_default=False, err=True)
+    return said or None
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def _fit(text: str) -> str:
+    """The text with what is hidden in it written out: a person must see what is agreed to."""
+    kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters in all)"
+    return "\n".join(map(escaped, kept.split("\n")))

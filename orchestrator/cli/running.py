@@ -1,0 +1,111 @@
+"""A run of the supervisor in a thread of the command line, and what is reported of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from callsheet.graphs.errors import SettingsError
+from callsheet.orchestrator.threads import Threads
+
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+    from langgraph.types import StateSnapshot
+
+_STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "error")
+_WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How far a run has come.
+
+    Attributes:
+        state: The supervisor's state.
+        waiting: The interrupts that wait for a person; none when the run is over.
+        results: Step id -> result, those of a wave that is not over among them.
+        picked: Step id -> selection, of the steps that are not over.
+    """
+
+    state: Mapping[str, Any]
+    waiting: tuple[Any, ...]
+    results: Mapping[str, Any]
+    picked: Mapping[str, Any]
+
+    @property
+    def answer(self) -> str:
+        """The last message."""
+        text: str = self.state["messages"][-1].text
+        return text
+
+    def steps(self) -> list[dict[str, Any]]:
+        """What became of each step of the plan; one that did not run yet is ``waiting``."""
+        return [self._step(step) for step in self.state["plan"]["steps"]]
+
+    def _step(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        if (done := self.results.get(step["id"])) is not None:
+            return {name: done[name] for name in _STEP_FIELDS}
+        agents = self.picked.get(step["id"], {}).get("agents", [])
+        asked = [found.value for found in self.waiting if _of_step(found.value, step["id"])]
+        return {
+            "id": step["id"],
+            "text": step["text"],
+            "depends_on": list(step["depends_on"]),
+            "agents": [agent["id"] for agent in agents],
+            "tools": [tool["id"] for agent in agents for tool in agent["tools"]],
+            "status": _WAITS[asked[0]["type"]] if asked else "waiting",
+            "calls": [],
+            "result": "",
+            "error": " ".join(value["description"] for value in asked),
+        }
+
+
+async def run(
+    workflow: StateGraph[Any, Any, Any, Any],
+    threads: Threads,
+    thread: str,
+    given: Any,
+    show: Callable[[Mapping[str, Any]], None],
+) -> Ran:
+    """Runs a workflow until it is over, or waits for a person.
+
+    Args:
+        workflow: The supervisor.
+        threads: Where its checkpoints are kept.
+        thread: The thread.
+        given: Its input; None to go on where it was.
+        show: Called with each custom event.
+
+    Raises:
+        SettingsError: There is nothing to go on with, or a new request would take the place of an unfinished one.
+    """
+    config: Any = {"configurable": {"thread_id": thread}}
+    async with threads.saver(thread) as saver:
+        app = workflow.compile(checkpointer=saver, name="supervisor")
+        before = await app.aget_state(config)
+        if given is None and not before.values:
+            raise SettingsError(f"the thread {thread!r} was stopped before it had begun: ask the question again")
+        if isinstance(given, dict) and before.next:
+            raise SettingsError(f"the last request of {thread!r} is not finished: go on with --resume, or name another")
+        stream: Any = app.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync")
+        async for _, event in stream:
+            show(event)
+        return _ran(await app.aget_state(config, subgraphs=True))
+
+
+def _ran(now: StateSnapshot) -> Ran:
+    """The results of a wave are in its tasks until the last one is done."""
+    results: dict[str, Any] = dict(now.values.get("results", {}))
+    picked: dict[str, Any] = {}
+    for task in now.tasks:
+        within = getattr(task.state, "values", {})
+        if isinstance(task.result, Mapping):
+            results.update(task.result.get("results", {}))
+        elif "step" in within:
+            picked[within["step"]["id"]] = within.get("selection", {})
+    return Ran(now.values, now.interrupts, results, picked)
+
+
+def _of_step(value: Any, step_id: str) -> bool:
+    return isinstance(value, Mapping) and value.get("type") in _WAITS and value.get("step_id") == step_id

@@ -1,0 +1,122 @@
+"""The threads of the command line: each a file, so that a run that was killed goes on where it was."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from callsheet.graphs import SettingsError
+from callsheet.graphs.storage import state_folder
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_UNNAMED, _DAY = "run-", 86_400.0
+_FILES = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".lock")
+
+
+class Threads:
+    """Checkpoints in one SQLite file a thread, readable for their owner only.
+
+    Args:
+        folder: ``threads`` in ``CALLSHEET_HOME``, else in the user's data folder, by default.
+        days: After so many days a thread that nobody named is removed, finished or not.
+    """
+
+    def __init__(self, folder: Path | None = None, *, days: float = 30) -> None:
+        self._folder, self._days = folder or state_folder() / "threads", days
+
+    @staticmethod
+    def new() -> str:
+        """Name of a thread that is kept only until it is finished."""
+        return f"{_UNNAMED}{uuid.uuid4().hex[:8]}"
+
+    @staticmethod
+    def named(thread: str) -> bool:
+        """Whether somebody chose the name, so that the thread is kept."""
+        return not thread.startswith(_UNNAMED)
+
+    def latest(self) -> str:
+        """The thread that was worked on last.
+
+        Raises:
+            SettingsError: There is none.
+        """
+        found = sorted(self._folder.glob("*.sqlite"), key=lambda file: file.stat().st_mtime)
+        if not found:
+            raise SettingsError("there is no thread to go on with: every run so far has come to its end")
+        return found[-1].stem
+
+    def check(self, thread: str) -> None:
+        """Makes sure that there is such a thread.
+
+        Raises:
+            SettingsError: There is none, or none can have that name.
+        """
+        if not self._file(thread).is_file():
+            known = ", ".join(sorted(file.stem for file in self._folder.glob("*.sqlite"))[:10]) or "none"
+            raise SettingsError(f"there is no thread {thread!r} to go on with; there are: {known}")
+
+    @contextmanager
+    def locked(self, thread: str) -> Iterator[None]:
+        """Keeps other processes from working on the thread at the same time.
+
+        Raises:
+            SettingsError: Another one does, or the folder cannot be written to.
+        """
+        from filelock import FileLock, Timeout
+
+        file = self._file(thread)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file.touch(mode=0o600)
+            with FileLock(file.with_suffix(".lock"), timeout=0, mode=0o600):
+                yield
+        except Timeout as error:
+            raise SettingsError(f"another process is working on the thread {thread!r}: wait for it") from error
+        except OSError as error:
+            raise SettingsError(
+                f"{file} cannot be written: {error.strerror or error}: set CALLSHEET_HOME to a folder that can be"
+            ) from error
+
+    @asynccontextmanager
+    async def saver(self, thread: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
+        """The thread's checkpoints.
+
+        Raises:
+            SettingsError: The file is no SQLite database.
+        """
+        import sqlite3
+
+        from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+        async with AsyncSqliteSaver.from_conn_string(str(self._file(thread))) as saver:
+            try:
+                await saver.setup()
+            except sqlite3.DatabaseError as error:
+                raise SettingsError(f"{self._file(thread)} cannot be read: {error}: remove it") from error
+            yield saver
+
+    def remove(self, thread: str) -> None:
+        """Removes a thread; it may be gone already."""
+        for ending in _FILES:
+            with suppress(FileNotFoundError):
+                self._file(thread).with_suffix(ending).unlink()
+
+    def sweep(self) -> None:
+        """Removes the threads that nobody named and nobody has worked on for a long time."""
+        for file in self._folder.glob(f"{_UNNAMED}*.sqlite"):
+            with suppress(OSError):
+                if file.stat().st_mtime < time.time() - self._days * _DAY:
+                    self.remove(file.stem)
+
+    def _file(self, thread: str) -> Path:
+        if not _NAME.fullmatch(thread):
+            raise SettingsError(f"{thread!r} cannot be the name of a thread: use letters, digits, '.', '_' and '-'")
+        return self._folder / f"{thread}.sqlite"
