@@ -64,6 +64,7 @@ class CallState(TypedDict):
         when: When that was, in seconds of the epoch.
         problem: What was wrong with the last answer.
         unknown: What is known of a call whose outcome is not; empty where it is.
+        kind: The sort of trouble that it had.
         answer: What the model is given.
     """
 
@@ -73,6 +74,7 @@ class CallState(TypedDict):
     when: float
     problem: str
     unknown: str
+    kind: NotRequired[str]
     answer: NotRequired[Any]
 
 
@@ -172,7 +174,8 @@ async def _send(state: CallState) -> _Update:
     case, args = get_runtime(Case).context, state["args"]
     if case.cut_off:
         case.cut_off = False
-        return _unknown(case, f"agent {case.bound.agent!r}, tool {case.bound.id!r}: {_CUT_OFF}")
+        what = f"agent {case.bound.agent!r}, tool {case.bound.id!r}: {_CUT_OFF}"
+        return _unknown(case, case.said(what, kind="crash", effect="unknown"))
     if state["why"] and (state["approved"] != case.mark(args) or time.time() - state["when"] > _GOOD_FOR):
         return {"approved": "", "problem": "the approval is too old, or the tool's definition has changed since"}
     request = case.request
@@ -181,15 +184,15 @@ async def _send(state: CallState) -> _Update:
         if args != request.tool_call["args"]:
             answer = _edited(answer, args, notice=case.supervision.notice)
         if _effect(answer) == "unknown" and not case.supervision.registry.assurance(case.bound.id).repeatable:
-            return _unknown(case, answer.text)
+            return _unknown(case, answer)
     return {"answer": answer, "unknown": ""}
 
 
-def _unknown(case: Case, what: str) -> _Update:
+def _unknown(case: Case, answer: ToolMessage) -> _Update:
     """To a person, if there is one; else the call has failed, and will not be made again."""
     if case.supervision.policy != "never":
-        return {"unknown": what, "problem": ""}
-    return {"answer": case.said(what, kind="crash", effect="unknown"), "unknown": ""}
+        return {"unknown": answer.text, "kind": answer.artifact["kind"], "problem": ""}
+    return {"answer": answer, "unknown": ""}
 
 
 async def _settle(state: CallState) -> _Update:
@@ -209,7 +212,8 @@ async def _settle(state: CallState) -> _Update:
             told = verdict.message or "A person says that this call took effect; what it answered is not known."
             return {"answer": case.said(told, kind="", effect="reported", error=False), "unknown": ""}
         case "give_up":
-            return {"answer": case.said(state["unknown"], kind="crash", effect="unknown"), "unknown": ""}
+            kind = state.get("kind", "crash")
+            return {"answer": case.said(state["unknown"], kind=kind, effect="unknown"), "unknown": ""}
 
 
 def _after_ask(state: CallState) -> str:

@@ -47,9 +47,25 @@ class Servers:
         return file.read_text().count(what) if file.is_file() else 0
 
     def processes(self) -> list[str]:
-        """The command lines of those that are there, their children included."""
-        listed = subprocess.run(["ps", "-axwwo", "command="], capture_output=True, text=True, check=True).stdout
-        return [line for line in listed.splitlines() if self.tag in line]
+        """Those that are there, their children included."""
+        return alive(self.tag)
+
+
+def alive(tag: str) -> list[str]:
+    """The processes that have this tag in their command line or in their environment, which children inherit."""
+    proc = Path("/proc")
+    if proc.is_dir():
+        return [folder.name for folder in proc.iterdir() if folder.name.isdigit() and tag in _said(folder)]
+    command = ["ps", "-E", "-A", "-ww", "-o", "pid=,command="]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True, errors="replace").stdout
+    return [line for line in listed.splitlines() if tag in line]
+
+
+def _said(folder: Path) -> str:
+    try:
+        return (folder / "cmdline").read_text(errors="replace") + (folder / "environ").read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 class HttpServer:

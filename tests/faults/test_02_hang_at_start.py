@@ -1,0 +1,64 @@
+"""Fault 2: a server hangs when it is started, or when it is listed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.agents import SessionPool
+from callsheet.agents.sources import load_servers
+from servers import Servers
+
+LIMIT, SLACK = 3.0, 3.0
+
+
+async def test_a_hang_at_the_start_costs_its_own_step_only(scenario: Any) -> None:
+    made = [scenario(own={"start": LIMIT, "list": LIMIT}) for _ in range(2)]
+    init, listing = await asyncio.gather(
+        made[0].survives("timeout", mode="hang_init"), made[1].survives("timeout", mode="hang_list")
+    )
+    assert "it did not start within 3 s" in init["error"]
+    assert "no answer to tools/list within 3 s" in listing["error"]
+
+
+async def test_the_shared_server_does_so_too(scenario: Any, chaos: str) -> None:
+    made = scenario(own={"start": LIMIT, "list": LIMIT})
+    made.be("faulty", f"{chaos}hang_list")
+    state = await made.run()
+    assert [state["results"][i]["status"] for i in "123"] == ["done", "failed", "done"]
+
+
+def test_hanging_servers_delay_no_other_and_end_at_their_limit(tmp_path: Path) -> None:
+    servers = Servers(tmp_path)
+    own = {"start": LIMIT, "list": LIMIT}
+    config = {f"good{i}": servers.stdio("ok", log="good") for i in range(14)}
+    hanging = {mode: servers.stdio(mode, limits=own) for mode in ("hang_init", "hang_list")}
+    listings = SessionPool().list_all({**config, **hanging})
+    assert [name for name, listing in listings.items() if listing.error] == ["hang_init", "hang_list"]
+    assert listings["hang_init"].kind == listings["hang_list"].kind == "timeout"
+    # From its own start on: what waits for a processor before that is no fault of the limit.
+    assert listings["hang_init"].seconds < LIMIT + SLACK + 10
+    assert not servers.processes()
+
+
+async def test_listing_can_be_cancelled(tmp_path: Path) -> None:
+    servers = Servers(tmp_path)
+    listing = asyncio.create_task(SessionPool().list_tools(servers.stdio("hang_list")))
+    async with asyncio.timeout(30):
+        while not servers.processes():
+            await asyncio.sleep(0.05)
+    listing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listing
+    async with asyncio.timeout(10):
+        while servers.processes():
+            await asyncio.sleep(0.05)
+
+
+def test_problems_of_a_hang_name_the_server_and_the_cause(tmp_path: Path) -> None:
+    part = load_servers({"slow": Servers(tmp_path).stdio("hang_init", limits={"start": 1.0})})
+    assert [(problem.agent, problem.kind) for problem in part.problems] == [("slow", "timeout")]
+    assert "it did not start within 1 s" in part.problems[0].message

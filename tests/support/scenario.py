@@ -1,0 +1,188 @@
+"""Four steps over three servers, one of which misbehaves, with a SQLite checkpointer; and what must hold then."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from callsheet import AgentGraphRetriever, Settings, create_supervisor
+from callsheet.agents import Limits, ToolRegistry
+from callsheet.agents.sources import load_servers
+from callsheet.graphs import Loaded, ServerConfig, load
+from callsheet.graphs.terms import Terms
+from callsheet.orchestrator.resume import resume
+from scripted_model import ScriptedModel, calls, planned
+from servers import FIXTURES, alive, until
+
+FIRST, FAULTY, BESIDE = "first", "faulty", "beside"
+STEPS = (
+    ("1", f"do the work of {FIRST}", []),
+    ("2", f"do the work of {FAULTY}", ["1"]),
+    ("3", f"do the work of {BESIDE}", ["1"]),
+    ("4", f"do the work of {FIRST} again", ["2"]),
+)
+REQUEST = ", then ".join(text for _, text, _ in STEPS)
+
+
+class Scenario:
+    """Step 1, then 2 (faulty) beside 3, then 4, which needs 2.
+
+    Args:
+        folder: Where logs and the database are.
+        minilm: The embedder.
+        limits: Of all exchanges.
+        trusted: Whether the hints of the faulty server are believed.
+        own: Limits of the faulty server alone.
+        approval: Which calls a person is asked about.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        minilm: Any,
+        *,
+        limits: Limits | None = None,
+        trusted: bool = False,
+        own: Mapping[str, float] | None = None,
+        approval: Any = "never",
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.tag = folder, f"callsheet-{uuid.uuid4().hex}"
+        self.config: Any = {"configurable": {"thread_id": "1"}}
+        self.settings = Settings(replans=0, agents=10, tools=20, approval=approval)
+        self.limits = limits or Limits(start=30, list=30, call=30, failures=50)
+        self._minilm, self._terms = minilm, Terms(trusted=trusted, limits=dict(own or {}))
+        self.args: dict[str, Any] = {"x": 1}  # of the faulty server's call
+        for agent in (FIRST, FAULTY, BESIDE):
+            self.be(agent, "ok")
+        self.loaded: Loaded
+        self.read()
+
+    def be(self, agent: str, mode: str) -> None:
+        """What a server is from its next start on."""
+        (self.folder / f"{agent}.mode").write_text(mode)
+
+    def servers(self) -> dict[str, ServerConfig]:
+        """How they are reached."""
+        return {agent: self._server(agent) for agent in (FIRST, FAULTY, BESIDE)}
+
+    def read(self) -> None:
+        """Reads the catalog, as a new program would; nobody hurries it."""
+        servers = {agent: server.model_copy(update={"callsheet": Terms()}) for agent, server in self.servers().items()}
+        part = load_servers(servers, limits=Limits(start=60, list=60))
+        self.loaded = load(replace(part, connections={agent: self._server(agent) for agent in part.connections}))
+
+    def count(self, agent: str, what: str = "call") -> int:
+        """How often something is in the log of a server."""
+        log = self.folder / f"{agent}.log"
+        return log.read_text().count(what) if log.exists() else 0
+
+    @asynccontextmanager
+    async def app(self) -> AsyncIterator[Any]:
+        """The supervisor as a new program would make it, over the same database."""
+        registry = ToolRegistry.from_catalog(self.loaded, limits=self.limits)
+        retriever = AgentGraphRetriever.from_catalog(self.loaded, embeddings=self._minilm, index=":memory:")
+        planner, worker = ScriptedModel(replies=[planned(*STEPS)]), ScriptedModel(replies=[])
+        worker.replies.append(lambda messages: self._reply(worker, messages))
+        workflow = create_supervisor(
+            self.loaded,
+            planner_model=planner,
+            worker_model=worker,
+            retriever=retriever,
+            registry=registry,
+            settings=self.settings,
+        )
+        async with AsyncSqliteSaver.from_conn_string(str(self.folder / "threads.sqlite")) as memory:
+            yield workflow.compile(checkpointer=memory)
+            await registry.pool.close_run("")
+
+    async def run(self) -> dict[str, Any]:
+        """One request, from its start to its end."""
+        async with self.app() as app:
+            state: dict[str, Any] = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, self.config)
+        return state
+
+    async def resumed(self, again: Sequence[str] = ()) -> dict[str, Any]:
+        """The same thread taken up by another program."""
+        async with self.app() as app:
+            return await resume(app, self.config, again=again)
+
+    async def kept(self) -> dict[str, str]:
+        """Step -> status, as the database has it."""
+        async with AsyncSqliteSaver.from_conn_string(str(self.folder / "threads.sqlite")) as memory:
+            found = await memory.aget_tuple(self.config)
+        results = found.checkpoint["channel_values"].get("results", {}) if found else {}
+        return {step: result["status"] for step, result in results.items()}
+
+    async def survives(self, *kinds: str, mode: str, status: str = "failed") -> dict[str, Any]:
+        """Runs it with the faulty server in a mode and checks the five things that must hold whatever it does.
+
+        Args:
+            kinds: What the failure may be called.
+            mode: What the server does.
+            status: What becomes of step 2.
+
+        Returns:
+            The result of step 2.
+        """
+        self.be(FAULTY, mode)
+        if mode.startswith("chaos:"):
+            self.args = {"x": "1"}
+            await asyncio.to_thread(self.read)
+        state = await self.run()
+        result: dict[str, Any] = state["results"]["2"]
+        # Independent branches end, and state before the fault is in the checkpoint.
+        assert {i: r["status"] for i, r in state["results"].items()} == {
+            "1": "done",
+            "2": status,
+            "3": "done",
+            "4": "done" if status == "done" else "skipped",
+        }, (mode, state["results"])
+        assert await self.kept() == {i: r["status"] for i, r in state["results"].items()}
+        # The error names server, tool and kind.
+        if status != "done":
+            call = result["calls"][-1]
+            assert call["kind"] in kinds, (mode, call)
+            assert f"agent {FAULTY!r}, tool 'work'" in result["error"], (mode, result["error"])
+            assert "ExceptionGroup" not in result["error"]
+            assert "CancelledError" not in result["error"]
+        # No process is left.
+        assert until(8, lambda: not alive(self.tag)), (mode, alive(self.tag))
+        # Resuming does not repeat what is done, and does what is left.
+        before = (self.count(FIRST), self.count(BESIDE))
+        self.be(FAULTY, "ok")
+        self.args = {"x": 1}
+        await asyncio.to_thread(self.read)
+        again = ["2"] if status == "outcome_unknown" else []
+        if again:
+            assert (await self.resumed())["results"]["2"]["status"] == status
+        state = await self.resumed(again)
+        assert {i: r["status"] for i, r in state["results"].items()} == dict.fromkeys("1234", "done"), mode
+        assert (self.count(FIRST), self.count(BESIDE)) == (before[0] + (status != "done"), before[1])
+        assert until(8, lambda: not alive(self.tag)), (mode, alive(self.tag))
+        return result
+
+    def _server(self, agent: str) -> ServerConfig:
+        args = (str(FIXTURES / "fault_server.py"), f"@{self.folder / agent}.mode", "30000000", self.tag)
+        env = {"FAULT_LOG": str(self.folder / f"{agent}.log"), "FAULT_TAG": self.tag}
+        terms = self._terms if agent == FAULTY else Terms()
+        return ServerConfig(command=sys.executable, args=args, env=env, callsheet=terms)
+
+    def _reply(self, worker: ScriptedModel, messages: Any) -> AIMessage:
+        last = messages[-1]
+        if isinstance(last, ToolMessage):
+            return AIMessage("done" if last.status == "success" else f"It failed: {last.text}")
+        agent = next(agent for agent in (FIRST, FAULTY, BESIDE) if agent in messages[-1].text.splitlines()[0])
+        offered = worker.shown[-1]["tools"]
+        name = f"{agent}__work"
+        args = self.args if agent == FAULTY else {"x": 1}
+        return calls(name, **args) if name in offered else AIMessage(f"{name} is not there")
