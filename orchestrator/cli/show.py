@@ -137,6 +137,8 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
     if explain:
         if selection.trace.reranked:
             out.print(f"reranked: {escape(selection.trace.reranked)}", style="bright_black")
+        if selection.trace.policy:
+            out.print(escape(selection.trace.policy), style="bright_black")
         for unit in selection.trace.units[1:]:
             out.print(f"{unit.kind}: {escape(unit.text)}", style="bright_black")
         for cut in selection.trace.cut[:5]:
