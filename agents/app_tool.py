@@ -3,58 +3,103 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any
 
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import Runnable
-from langchain_core.tools import StructuredTool
+from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from callsheet.graphs.errors import CatalogError
 
 TOOL_NAME = "run"
+APP = "callsheet_app"
+"""In a tool's metadata: it is an app, which may take as long as its step."""
+_MOST_TOOLS = 30
+_LONGEST_LINE = 160
 Request = Annotated[str, Field(description="The whole request, in plain words.")]
 
 
-def tool_of_app(agent_id: str, app: Runnable[Any, Any]) -> StructuredTool:
+def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str = "") -> StructuredTool:
     """The tool ``run(request: str)`` that hands its request to the app.
+
+    The app runs as a part of the run that calls it: its tokens are streamed with it, what it asks a person is asked
+    by it, and the answer resumes the app where it stopped.
 
     Args:
         agent_id: Name of the app's agent.
-        app: Takes a string, messages, or an object with one required string.
+        app: Takes a string, messages, or an object with one required string; a ``RemoteGraph`` takes messages.
+        description: What it is for; what it says of itself where that is empty. Its own metadata that begin with
+            ``callsheet/`` count as the tool's: ``app.with_config(metadata={"callsheet/approval": "never"})``.
 
     Raises:
         CatalogError: The app takes something else.
     """
+    from langgraph.pregel.remote import RemoteGraph
+
+    from callsheet.agents.remote import talk
+
+    said = _metadata(app)
+    about: dict[str, Any] = {
+        "name": TOOL_NAME,
+        "description": description or description_of(agent_id, app),
+        "response_format": "content_and_artifact",
+        "metadata": {APP: True, **{key: value for key, value in said.items() if key.startswith("callsheet/")}},
+        "handle_tool_error": True,
+    }
+    if isinstance(app, RemoteGraph):
+        remote = app
+
+        async def ask(request: Request) -> tuple[str, Any]:
+            with _askable():
+                return _answer(await talk(remote, _input("messages", request)))
+
+        return StructuredTool.from_function(coroutine=ask, **about)
     field = _field_for_request(agent_id, app)
 
     def run(request: Request) -> tuple[str, Any]:
-        return _answer(app.invoke(_input(field, request)))
+        with _askable():
+            return _answer(app.invoke(_input(field, request), _config(app)))
 
     async def arun(request: Request) -> tuple[str, Any]:
-        return _answer(await app.ainvoke(_input(field, request)))
+        with _askable():
+            return _answer(await app.ainvoke(_input(field, request), _config(app)))
 
-    return StructuredTool.from_function(
-        func=run,
-        coroutine=arun,
-        name=TOOL_NAME,
-        description=description_of(agent_id, app),
-        response_format="content_and_artifact",
-    )
+    return StructuredTool.from_function(func=run, coroutine=arun, **about)
 
 
 def description_of(agent_id: str, app: Runnable[Any, Any]) -> str:
-    """What the app says of itself: its description, else the names of its nodes."""
+    """What the app says of itself: its description, else the tools that it has, else the names of its nodes."""
     if isinstance(said := getattr(app, "description", None), str) and said.strip():
         return said
-    metadata = (getattr(app, "config", None) or {}).get("metadata") or {}
-    if isinstance(said := metadata.get("description"), str) and said.strip():
+    if isinstance(said := _metadata(app).get("description"), str) and said.strip():
         return said
-    nodes = [name for name in getattr(app, "nodes", None) or () if not str(name).startswith("__")]
     name = getattr(app, "name", None)
     named = name if isinstance(name, str) and name not in ("", "LangGraph") else agent_id
+    if tools := tools_of(app):
+        return f"Hands a request to {named}, which has these tools. {' '.join(map(_line, tools[:_MOST_TOOLS]))}"
+    nodes = [str(node) for node in getattr(app, "nodes", None) or () if not str(node).startswith("__")]
     return f"Hands a request to {named}" + (f", which works in the steps {', '.join(nodes)}." if nodes else ".")
+
+
+def tools_of(app: Runnable[Any, Any]) -> list[BaseTool]:
+    """The tools of an app that ``create_agent`` made, or that has a ``ToolNode``; none where none is known."""
+    nodes = getattr(app, "nodes", None)
+    bound = [getattr(node, "bound", None) for node in (nodes.values() if isinstance(nodes, Mapping) else ())]
+    held: Iterable[Any] = (getattr(node, "tools_by_name", {}) for node in bound)
+    return [tool for tools in held for tool in tools.values() if isinstance(tool, BaseTool)]
+
+
+def _line(tool: BaseTool) -> str:
+    about = " ".join(tool.description.strip().split("\n\n")[0].split())
+    return f"{tool.name}: {about if len(about) <= _LONGEST_LINE else about[:_LONGEST_LINE] + '…'}"
+
+
+def _metadata(app: Runnable[Any, Any]) -> dict[str, Any]:
+    return dict((getattr(app, "config", None) or {}).get("metadata") or {})
 
 
 def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
@@ -84,14 +129,47 @@ def _input(field: str | None, request: str) -> Any:
             return {field: request}
 
 
+def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
+    """A thread for an app that keeps one itself, where the run that calls it keeps none."""
+    from callsheet.agents.checkpoints import checkpointer
+
+    if checkpointer() is not None or not getattr(app, "checkpointer", None):
+        return None
+    return {"configurable": {"thread_id": str(uuid.uuid4())}}
+
+
+@contextmanager
+def _askable() -> Iterator[None]:
+    """Lets a question to a person through if the run can wait for the answer."""
+    from langgraph.errors import GraphInterrupt
+
+    from callsheet.agents.checkpoints import checkpointer
+
+    try:
+        yield
+    except GraphInterrupt as stopped:
+        if checkpointer() is not None:
+            raise
+        raise _unasked(stopped.args[0]) from None
+
+
+def _unasked(asked: Iterable[Any]) -> ToolException:
+    questions = "; ".join(str(getattr(question, "value", question)) for question in asked)
+    return ToolException(
+        f"it asks a person, who can answer only if the workflow is compiled with a checkpointer: {questions}"
+    )
+
+
 def _answer(output: object) -> tuple[str, Any]:
     match output:
         case str():
             return output, None
         case BaseMessage():
             return output.text, None
-        case {"messages": [*_, BaseMessage() as last], **rest}:
-            return last.text, rest or None
+        case {"__interrupt__": [*asked]}:
+            raise _unasked(asked)
+        case {"messages": [*_, (BaseMessage() | dict()) as last], **rest}:
+            return convert_to_messages([last])[0].text, rest or None
         case Mapping() | list():
             return json.dumps(output, ensure_ascii=False, default=str), output
         case _:

@@ -15,6 +15,7 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
+from callsheet.agents.app_tool import APP
 from callsheet.agents.background import BackgroundLoop
 from callsheet.agents.calls import Keep, Outcome, capped, failed, text_of
 from callsheet.agents.limits import Limits
@@ -44,7 +45,7 @@ async def call(
         GraphBubbleUp: The tool interrupts the workflow that it runs in.
     """
     began = monotonic()
-    scope = asyncio.timeout(limits.call)
+    scope = asyncio.timeout(_seconds(tool, limits))
     try:
         async with scope:
             request = _request(tool, args)
@@ -67,12 +68,17 @@ def call_blocking(
     began = monotonic()
     future = _in_thread(lambda: tool.invoke(_request(tool, args)))
     try:
-        outcome = _outcome(agent_id, tool, future.result(limits.call), limits, keep)
+        outcome = _outcome(agent_id, tool, future.result(_seconds(tool, limits)), limits, keep)
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         if _only_async(tool, error):
             return _LOOP.blocking(call(agent_id, tool, args, limits, keep))
         outcome = _raised(agent_id, tool, error) if future.done() else _late(agent_id, tool, limits)
     return replace(outcome, seconds=monotonic() - began)
+
+
+def _seconds(tool: BaseTool, limits: Limits) -> float | None:
+    """How long a call may take; an app, whose work is a step's, as long as the step."""
+    return None if (tool.metadata or {}).get(APP) else limits.call
 
 
 def _request(tool: BaseTool, args: Mapping[str, Any]) -> dict[str, Any]:

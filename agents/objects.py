@@ -65,7 +65,7 @@ def _part(name: str, found: Any, where: str, depth: int = 0) -> Part:
         case Catalog():
             return Part(found.agents)
         case {"tools": tools, "description": str() as description, **rest} if not rest:
-            return _described(_part(name, tools, where, depth + 1), description)
+            return _described(name, tools, description, where, depth)
         case Mapping():
             return _joined([_part(str(key), value, where, depth + 1) for key, value in found.items()], where)
         case list() | tuple():
@@ -74,7 +74,10 @@ def _part(name: str, found: Any, where: str, depth: int = 0) -> Part:
             return _live(name, found, where, depth)
 
 
-def _described(part: Part, description: str) -> Part:
+def _described(name: str, found: Any, description: str, where: str, depth: int) -> Part:
+    if _is_app(found):
+        return _app(name, found, where, description)
+    part = _part(name, found, where, depth + 1)
     agents = tuple(agent.model_copy(update={"description": description}) for agent in part.agents)
     return replace(part, agents=agents)
 
@@ -107,7 +110,6 @@ def _own_name(found: object) -> str:
 
 
 def _live(name: str, found: Any, where: str, depth: int) -> Part:
-    from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
 
     match found:
@@ -115,8 +117,8 @@ def _live(name: str, found: Any, where: str, depth: int) -> Part:
             return part_of_tools(name or found.name, [found], where)
         case _ if callable(get_tools := getattr(found, "get_tools", None)) and not isinstance(found, type):
             return part_of_tools(name, list(_called(get_tools, where)), where, _doc(found))
-        case Runnable():
-            return _app(name, found, where)
+        case _ if _is_app(found):
+            return _app(name or _own_name(found), found, where)
         case _ if callable(getattr(found, "compile", None)) and hasattr(found, "add_node"):
             raise CatalogError(f"{where}: {name!r} is a workflow that is not compiled: give workflow.compile()")
         case FunctionType() | MethodType() if _takes_arguments(found):
@@ -140,14 +142,22 @@ def _called(function: Callable[[], Any], where: str) -> Any:
         raise CatalogError(f"{where}: calling it fails: {type(error).__name__}: {error}") from error
 
 
-def _app(name: str, app: Any, where: str) -> Part:
+def _is_app(found: object) -> bool:
+    from langchain_core.runnables import Runnable
+    from langchain_core.tools import BaseTool
+
+    return isinstance(found, Runnable) and not isinstance(found, BaseTool)
+
+
+def _app(name: str, app: Any, where: str, description: str = "") -> Part:
     from callsheet.agents.app_tool import description_of, tool_of_app
 
     if not name:
         raise CatalogError(
             f"{where}: a {type(app).__name__} has no name: give it one, compile(name=...), or give a dict by agent id"
         )
-    return part_of_tools(name, [tool_of_app(name, app)], where, description_of(name, app))
+    about = description or description_of(name, app)
+    return part_of_tools(name, [tool_of_app(name, app, about)], where, about)
 
 
 def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str = "") -> Part:
