@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever
+from callsheet.orchestrator.cli.options import common, kept_options, open_catalog, open_retriever
 from callsheet.orchestrator.cli.persons import approve_all, ask_person, described, somebody_there
 from callsheet.orchestrator.cli.running import Ran, run
 from callsheet.orchestrator.settings import Environment, Settings
@@ -149,7 +149,7 @@ def _run(
 def _again(thread: str, catalogs: Sequence[str]) -> str:
     """The command that goes on with a run."""
     named = [word for catalog in catalogs for word in ("--catalog", catalog)]
-    return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *named])
+    return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *named, *kept_options()])
 
 
 def _report(ran: Ran, thread: str, again: str, seconds: float) -> dict[str, Any]:

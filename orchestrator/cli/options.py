@@ -26,6 +26,14 @@ def _kept(context: click.Context, parameter: click.Parameter, value: str | None)
         context.meta[f"{_META}.{parameter.name}"] = value
 
 
+def kept_options() -> list[str]:
+    """``--policy`` and ``--pins`` as they were given, for a command that is to go on with this one."""
+    given = click.get_current_context().meta
+    return [
+        word for name in ("policy", "pins") if (value := given.get(f"{_META}.{name}")) for word in (f"--{name}", value)
+    ]
+
+
 def catalog_options(command: Command) -> Command:
     """``--catalog``, ``--policy``, ``--pins``, ``--yes`` and ``--json``: all that reading the catalog needs."""
     for option in (

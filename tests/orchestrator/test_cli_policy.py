@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from callsheet.orchestrator.cli.main import main
+from callsheet.orchestrator.cli.options import catalog_options, kept_options
 
 SERVER = Path(__file__).parents[1] / "fixtures" / "changing_server.py"
 
@@ -83,3 +86,14 @@ def test_check_finds_what_servers_changed_once(catalog: Path, tmp_path: Path, ca
     assert status == 1
     rules = [finding["rule"] for finding in json.loads(out)["findings"] if finding["severity"] == "error"]
     assert rules == ["pin-changed"]
+
+
+def test_a_command_that_goes_on_keeps_policy_and_pins() -> None:
+    @click.command()
+    @catalog_options
+    def command(**_: Any) -> None:
+        click.echo(" ".join(kept_options()))
+
+    given = ["--pins", "pins.json", "--policy", "policy.json"]
+    assert CliRunner().invoke(command, given).output == "--policy policy.json --pins pins.json\n"
+    assert CliRunner().invoke(command, []).output == "\n"
