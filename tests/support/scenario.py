@@ -21,7 +21,7 @@ from callsheet.graphs import Loaded, ServerConfig, load
 from callsheet.graphs.terms import Terms
 from callsheet.orchestrator.resume import resume
 from scripted_model import ScriptedModel, calls, planned
-from servers import FIXTURES, alive, until
+from servers import FIXTURES, HttpServer, alive, until
 
 FIRST, FAULTY, BESIDE = "first", "faulty", "beside"
 STEPS = (
@@ -30,6 +30,7 @@ STEPS = (
     ("3", f"do the work of {BESIDE}", ["1"]),
     ("4", f"do the work of {FIRST} again", ["2"]),
 )
+_OTHER_TOOLS = ("chaos:", "structured")
 REQUEST = ", then ".join(text for _, text, _ in STEPS)
 
 
@@ -43,6 +44,8 @@ class Scenario:
         trusted: Whether the hints of the faulty server are believed.
         own: Limits of the faulty server alone.
         approval: Which calls a person is asked about.
+        http: The faulty server, where it is to be this one; its mode ``down`` means that it does not run.
+        tag: By which processes are known, where another program made them.
     """
 
     def __init__(
@@ -54,9 +57,12 @@ class Scenario:
         trusted: bool = False,
         own: Mapping[str, float] | None = None,
         approval: Any = "never",
+        http: HttpServer | None = None,
+        tag: str = "",
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.tag = folder, f"callsheet-{uuid.uuid4().hex}"
+        self.folder, self.tag = folder, tag or f"callsheet-{uuid.uuid4().hex}"
+        self.http = http
         self.config: Any = {"configurable": {"thread_id": "1"}}
         self.settings = Settings(replans=0, agents=10, tools=20, approval=approval)
         self.limits = limits or Limits(start=30, list=30, call=30, failures=50)
@@ -69,7 +75,12 @@ class Scenario:
 
     def be(self, agent: str, mode: str) -> None:
         """What a server is from its next start on."""
-        (self.folder / f"{agent}.mode").write_text(mode)
+        if self.http is None or agent != FAULTY:
+            (self.folder / f"{agent}.mode").write_text(mode)
+        elif mode == "down":
+            self.http.kill()
+        else:
+            self.http.start(mode)
 
     def servers(self) -> dict[str, ServerConfig]:
         """How they are reached."""
@@ -83,7 +94,7 @@ class Scenario:
 
     def count(self, agent: str, what: str = "call") -> int:
         """How often something is in the log of a server."""
-        log = self.folder / f"{agent}.log"
+        log = self.http.log if self.http and agent == FAULTY else self.folder / f"{agent}.log"
         return log.read_text().count(what) if log.exists() else 0
 
     @asynccontextmanager
@@ -137,6 +148,7 @@ class Scenario:
         self.be(FAULTY, mode)
         if mode.startswith("chaos:"):
             self.args = {"x": "1"}
+        if mode.startswith(_OTHER_TOOLS):
             await asyncio.to_thread(self.read)
         state = await self.run()
         result: dict[str, Any] = state["results"]["2"]
@@ -174,6 +186,8 @@ class Scenario:
     def _server(self, agent: str) -> ServerConfig:
         args = (str(FIXTURES / "fault_server.py"), f"@{self.folder / agent}.mode", "30000000", self.tag)
         env = {"FAULT_LOG": str(self.folder / f"{agent}.log"), "FAULT_TAG": self.tag}
+        if self.http and agent == FAULTY:
+            return self.http.config
         terms = self._terms if agent == FAULTY else Terms()
         return ServerConfig(command=sys.executable, args=args, env=env, callsheet=terms)
 

@@ -1,0 +1,82 @@
+"""Fault 10: a server over HTTP is killed and comes back; and a user cancels, at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+
+from callsheet.agents import Limits
+from callsheet.orchestrator.resume import resume
+from scenario import FAULTY, REQUEST
+from servers import HttpServer, alive, until
+
+CANCELS, AT_ONCE = 200, 10
+
+
+@pytest.fixture
+def http(tmp_path: Path) -> Iterator[HttpServer]:
+    server = HttpServer(tmp_path)
+    yield server
+    server.kill()
+
+
+async def test_a_server_that_is_down_costs_its_own_step_and_is_used_when_it_is_back(scenario: Any, http: Any) -> None:
+    result = await scenario(http=http).survives("start", mode="down")
+    assert result["calls"][-1]["effect"] == "none"
+
+
+async def test_a_server_that_dies_in_a_call_leaves_its_outcome_unknown(scenario: Any, http: Any) -> None:
+    await scenario(http=http).survives("crash", mode="crash", status="outcome_unknown")
+
+
+async def test_a_call_that_hangs_ends_at_our_limit(scenario: Any, http: Any) -> None:
+    made = scenario(http=http, limits=Limits(start=30, list=30, call=3, failures=50))
+    await made.survives("timeout", mode="hang", status="outcome_unknown")
+
+
+async def test_two_hundred_cancels_leave_no_process_no_lock_and_usable_checkpoints(scenario: Any) -> None:
+    made, chance = scenario(), random.Random(0)
+    made.be(FAULTY, "slow")
+    ends: Counter[str] = Counter()
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(app: Any, thread: int, seconds: float | None = None) -> None:
+        config = {"configurable": {"thread_id": str(thread)}}
+        async with gate:
+            run = asyncio.create_task(app.ainvoke({"messages": [HumanMessage(REQUEST)]}, config))
+            await asyncio.wait([run], timeout=None if seconds is None else chance.uniform(0, seconds))
+            run.cancel()
+            ended = await asyncio.gather(run, return_exceptions=True)
+            ends[type(ended[0]).__name__] += 1
+
+    async with made.app() as app:
+        began = time.monotonic()
+        await asyncio.gather(*(one(app, CANCELS + i) for i in range(AT_ONCE)))
+        whole = time.monotonic() - began
+        await asyncio.gather(*(one(app, i, whole) for i in range(CANCELS)))
+        assert await asyncio.to_thread(until, 10, lambda: not alive(made.tag)), alive(made.tag)
+        assert set(ends) <= {"CancelledError", "dict", "AddableValuesDict"}
+        assert ends["CancelledError"] > CANCELS / 4
+        calls = made.count(FAULTY)
+        states = [await app.aget_state({"configurable": {"thread_id": str(i)}}) for i in range(CANCELS)]
+        cut = [i for i, state in enumerate(states) if state.next]
+        for thread in cut[:: max(1, len(cut) // 8)]:
+            state = await resume(app, {"configurable": {"thread_id": str(thread)}})
+            statuses = {i: r["status"] for i, r in state["results"].items()}
+            assert set(statuses) == set("1234")
+            assert set(statuses.values()) <= {"done", "outcome_unknown", "skipped"}, statuses
+        assert made.count(FAULTY) >= calls
+    assert until(10, lambda: not alive(made.tag)), alive(made.tag)
+    with sqlite3.connect(made.folder / "threads.sqlite", timeout=1) as database:
+        database.execute("BEGIN EXCLUSIVE")
+        database.rollback()
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
