@@ -6,22 +6,24 @@ The catalog is read once, from ``CALLSHEET_CATALOG``; a server without one does 
 
 from __future__ import annotations
 
-from callsheet.graphs import load
 from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.arag import create_arag
+from callsheet.orchestrator.served import served
 from callsheet.orchestrator.settings import Environment, Settings
 from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
-from callsheet.retrievers import AgentGraphRetriever
 
 _environment = Environment()
 _settings = Settings.model_validate(_environment.model_dump(include={"model", "approval"}))
-_loaded = load(*_environment.catalogs())
-_retriever = AgentGraphRetriever.from_catalog(_loaded, embeddings=_environment.embeddings, index=_environment.index)
+_served = served()
 
-supervisor = create_supervisor(_loaded, retriever=_retriever, settings=_settings, observed=ObservationLog()).compile(
-    name="supervisor"
-)
-retriever = create_retriever_app(_retriever).compile(name="retriever")
+supervisor = create_supervisor(
+    _served.loaded,
+    retriever=_served.retriever,
+    registry=_served.registry,
+    settings=_settings,
+    observed=ObservationLog(),
+).compile(name="supervisor")
+retriever = create_retriever_app(_served.retriever).compile(name="retriever")
 arag = create_arag(
     _environment.documents,
     settings=_settings,

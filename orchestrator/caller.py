@@ -15,19 +15,27 @@ _USER, _PERMISSIONS = "langgraph_auth_user", "langgraph_auth_permissions"
 def caller() -> User:
     """The user of the current run; nobody in particular where nobody was authenticated.
 
-    The server puts the user where a client cannot (``configurable["langgraph_auth_user"]``). Groups are what the
-    authentication gives as the user's ``groups`` or ``permissions``.
+    The server puts the user where a client cannot (``configurable["langgraph_auth_user"]``).
     """
     try:
         configurable: Mapping[str, Any] = get_config().get("configurable") or {}
     except RuntimeError:  # outside of any run
         return User()
-    user = configurable.get(_USER)
-    groups = {*_names(_field(user, "groups")), *_names(_field(user, "permissions"))}
+    return user_of(configurable.get(_USER), configurable.get(_PERMISSIONS))
+
+
+def user_of(user: object, permissions: object = ()) -> User:
+    """A user as an authentication gives one; nobody in particular for one without identity.
+
+    Args:
+        user: An object or a mapping with ``identity``, and perhaps ``groups`` and ``permissions``; both are groups.
+        permissions: More groups.
+    """
     identity = _field(user, "identity")
     if not isinstance(identity, str) or not identity:
         return User()
-    return User(identity, frozenset(groups | _names(configurable.get(_PERMISSIONS))))
+    groups = {*_names(_field(user, "groups")), *_names(_field(user, "permissions"))}
+    return User(identity, frozenset(groups | _names(permissions)))
 
 
 def _field(user: object, name: str) -> object:

@@ -48,10 +48,14 @@ class Threads:
         Raises:
             SettingsError: There is none.
         """
-        found = sorted(self._folder.glob("*.sqlite"), key=lambda file: file.stat().st_mtime)
-        if not found:
+        if not (found := self.names()):
             raise SettingsError("there is no thread to go on with: every run so far has come to its end")
-        return found[-1].stem
+        return found[0]
+
+    def names(self) -> list[str]:
+        """All threads, the one that was worked on last first."""
+        found = sorted(self._folder.glob("*.sqlite"), key=lambda file: file.stat().st_mtime, reverse=True)
+        return [file.stem for file in found]
 
     def check(self, thread: str) -> None:
         """Makes sure that there is such a thread.

@@ -1,0 +1,107 @@
+"""What the runs of this process are counted by, for Prometheus."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+    from callsheet.retrievers import AgentGraphRetriever, Selection
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class _Figures:
+    """The figures of this process."""
+
+    def __init__(self) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Histogram
+
+        self.registry = mine = CollectorRegistry()
+        self.retrieval = Histogram(
+            "callsheet_retrieval_seconds", "How long a retrieval took.", buckets=_SECONDS, registry=mine
+        )
+        self.nothing = Counter("callsheet_nothing_fits", "Retrievals to which nothing fitted.", registry=mine)
+        self.picks = Counter("callsheet_picks", "How often an agent was picked.", ["agent"], registry=mine)
+        self.steps = Counter("callsheet_steps", "Steps by what became of them.", ["status"], registry=mine)
+        self.calls = Counter("callsheet_calls", "Calls of tools, by their agent.", ["agent"], registry=mine)
+        self.failures = Counter(
+            "callsheet_call_failures",
+            "Calls that failed, by agent and sort of trouble.",
+            ["agent", "kind"],
+            registry=mine,
+        )
+
+
+@cache
+def _figures() -> _Figures:
+    return _Figures()
+
+
+def measured(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Selection:
+    """What ``retriever.select`` gives; how long it took and what was picked is counted."""
+    began = time.perf_counter()
+    selection = retriever.select(query, **changes)
+    figures = _figures()
+    figures.retrieval.observe(time.perf_counter() - began)
+    if selection.verdict == "nothing_fits":
+        figures.nothing.inc()
+        return selection
+    for agent in selection.agents:
+        figures.picks.labels(agent.id).inc()
+    return selection
+
+
+def count_result(result: Mapping[str, Any]) -> None:
+    """Counts a step that has come to an end, with its calls.
+
+    Args:
+        result: A ``StepResult`` as plain values.
+    """
+    figures = _figures()
+    figures.steps.labels(result["status"]).inc()
+    for call in result["calls"]:
+        figures.calls.labels(call["agent"]).inc()
+        if call["error"]:
+            figures.failures.labels(call["agent"], call["kind"] or "tool").inc()
+
+
+def exposition(may_see: Callable[[str], bool], unavailable: Iterable[str] = (), waiting: int | None = None) -> str:
+    """The figures in Prometheus's text format.
+
+    Args:
+        may_see: Whether an agent may be named to whoever reads it.
+        unavailable: Agents that are not called for the time being.
+        waiting: How many questions wait for a person; None where that is not known.
+    """
+    from prometheus_client import generate_latest
+    from prometheus_client.metrics_core import GaugeMetricFamily
+
+    down = GaugeMetricFamily("callsheet_agent_unavailable", "Agents not called for the time being.", labels=["agent"])
+    for agent in unavailable:
+        down.add_metric([agent], 1)
+    found = [*_figures().registry.collect(), down]
+    if waiting is not None:
+        found.append(GaugeMetricFamily("callsheet_approvals_waiting", "Questions that wait for a person.", waiting))
+    return generate_latest(_Read([_without(metric, may_see) for metric in found])).decode()
+
+
+class _Read:
+    """A registry of figures that were read already."""
+
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> list[Metric]:
+        return self._metrics
+
+
+def _without(metric: Metric, may_see: Callable[[str], bool]) -> Metric:
+    """The figures but those of agents that may not be named."""
+    metric.samples = [s for s in metric.samples if "agent" not in s.labels or may_see(s.labels["agent"])]
+    return metric

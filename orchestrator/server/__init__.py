@@ -1,0 +1,6 @@
+"""Beside LangGraph's own routes: the explorer, metrics and health, at ``/callsheet``."""
+
+from callsheet.orchestrator.server.routes import create_explorer
+from callsheet.orchestrator.server.site import Site
+
+__all__ = ["Site", "create_explorer"]

@@ -1,0 +1,195 @@
+"""What the explorer shows, and how much of it each user may see."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from callsheet.agents import ToolRegistry
+from callsheet.graphs import (
+    Catalog,
+    CatalogError,
+    Change,
+    Dependency,
+    Finding,
+    Loaded,
+    Policy,
+    Problem,
+    Tool,
+    User,
+)
+from callsheet.graphs.lint import lint
+from callsheet.graphs.mcp import tool_from_entry
+from callsheet.orchestrator.served import Served
+from callsheet.orchestrator.server.reports import Report
+from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers.capabilities import Assignments
+
+_MOST_KNOWN = 8
+_QUARANTINED = "quarantined"
+_ONE_AT_A_TIME = threading.Lock()
+T = TypeVar("T")
+
+
+class Knowledge:
+    """What is worked out once for a catalog, or for the part of one that some users may see.
+
+    Args:
+        loaded: The whole.
+        retriever: Over what these users may see.
+    """
+
+    def __init__(self, loaded: Loaded, retriever: AgentGraphRetriever) -> None:
+        self.catalog = retriever.catalog
+        self._loaded, self._retriever = loaded, retriever
+        self._lock = threading.Lock()
+        self._capabilities: Future[Assignments] | None = None
+        self._findings: Future[Mapping[str, Sequence[Finding]]] | None = None
+
+    @cached_property
+    def needed_by(self) -> Mapping[str, Sequence[tuple[Tool, Dependency]]]:
+        """Tool id -> the tools that depend on it, each with its edge."""
+        found: dict[str, list[tuple[Tool, Dependency]]] = {}
+        for tool in self.catalog.tools.values():
+            for edge in tool.depends_on:
+                found.setdefault(edge.tool, []).append((tool, edge))
+        return found
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was left out when the catalog was read; nothing of it where only a part may be seen."""
+        return self._loaded.problems if self.catalog is self._loaded.catalog else ()
+
+    def capabilities(self) -> Future[Assignments]:
+        """What each tool can do; worked out when it is first asked for."""
+        with self._lock:
+            if self._capabilities is None:
+                self._capabilities = _in_background(self._retriever.capabilities)
+            return self._capabilities
+
+    def findings(self) -> Future[Mapping[str, Sequence[Finding]]]:
+        """What ``callsheet check`` finds, by the id of the tool or agent; worked out when it is first asked for."""
+        with self._lock:
+            if self._findings is None:
+                self._findings = _in_background(self._found)
+            return self._findings
+
+    def _found(self) -> Mapping[str, Sequence[Finding]]:
+        problems = tuple(problem for problem in self.problems if problem.kind != _QUARANTINED)
+        found: dict[str, list[Finding]] = {}
+        for finding in lint(Loaded(self.catalog, problems=problems)):
+            found.setdefault(finding.tool or finding.agent, []).append(finding)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one user may see.
+
+    Attributes:
+        user: Who it is.
+        retriever: Finds in it.
+        knowledge: What is known of it; shared with those who may see the same.
+        loaded: The whole catalog, for what stands beside it.
+        registry: Knows whose words about their tools are believed.
+        reports: Evaluations.
+    """
+
+    user: User
+    retriever: AgentGraphRetriever
+    knowledge: Knowledge
+    loaded: Loaded
+    registry: ToolRegistry
+    reports: Sequence[Report]
+
+    @property
+    def policy(self) -> Policy | None:
+        """Who may see what; everybody everything where there is none."""
+        return self.retriever.policy
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything may be seen."""
+        return self.catalog is self.loaded.catalog
+
+    @property
+    def catalog(self) -> Catalog:
+        """As much of the catalog as may be seen."""
+        return self.knowledge.catalog
+
+    def may_see(self, node: str) -> bool:
+        """Whether an agent or tool may be named; where there is a policy, nothing that is not in the catalog."""
+        return self.policy is None or node in self.catalog.tools or node in self.catalog.by_id
+
+    def digest(self, tool: str) -> str:
+        """SHA-256 of the accepted definition of a tool; empty for one that is not pinned."""
+        return self.loaded.digests.get(tool, "")
+
+    def changes(self, agent: str) -> list[Change]:
+        """What an agent's server says otherwise than was accepted, as far as it may be seen."""
+        return [change for change in self.loaded.changes if change.agent == agent and self._may_see_change(change)]
+
+    def _may_see_change(self, change: Change) -> bool:
+        """A tool in quarantine is in no catalog, so the policy is asked about what it was and what it is now."""
+        if self.policy is None or not change.tool:
+            return True
+        try:
+            sides = [tool_from_entry(change.agent, side) for side in (change.before, change.after) if side is not None]
+        except CatalogError:
+            return False
+        return bool(sides) and all(self.policy.allows(tool, self.user) for tool in sides)
+
+
+class Site:
+    """A catalog that people look at.
+
+    Args:
+        served: What is looked at; called when the first of them comes.
+        reports: Reads the evaluations that are shown.
+    """
+
+    def __init__(self, served: Callable[[], Served], reports: Callable[[], Sequence[Report]] = tuple) -> None:
+        self._served, self._reports = served, reports
+        self._lock = threading.Lock()
+        self._known: OrderedDict[int, Knowledge] = OrderedDict()
+
+    def seen(self, user: User) -> Seen:
+        """What a user may see; takes a while the first time, so it is not for an event loop.
+
+        Raises:
+            CallsheetError: The catalog, its index, its policy or a report cannot be read.
+        """
+        served = self._served()
+        retriever = served.retriever.within(user)
+        knowledge = self._knowledge(served.loaded, retriever)
+        return Seen(user, retriever, knowledge, served.loaded, served.registry, self._reports())
+
+    def _knowledge(self, loaded: Loaded, retriever: AgentGraphRetriever) -> Knowledge:
+        key = id(retriever.catalog)
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = Knowledge(loaded, retriever)
+            self._known.move_to_end(key)
+            while len(self._known) > _MOST_KNOWN:
+                self._known.popitem(last=False)
+            return self._known[key]
+
+
+def _in_background(work: Callable[[], T]) -> Future[T]:
+    """Does long work in a thread that nobody waits for at the end of the program, one piece at a time."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            with _ONE_AT_A_TIME:
+                future.set_result(work())
+        except Exception as error:  # noqa: BLE001 (handed to whoever waits)
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="callsheet-explorer", daemon=True).start()
+    return future
