@@ -15,6 +15,36 @@ from callsheet.orchestrator.settings import Settings
 _OVER = ("failed", "skipped")
 
 
+async def take_up(
+    app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfig, *, again: Collection[str] = ()
+) -> bool:
+    """Makes a thread ready to go on, as ``resume`` says; what runs it next is given no input.
+
+    Returns:
+        Whether there is anything left to be done.
+
+    Raises:
+        SettingsError: As in ``resume``.
+    """
+    before = await app.aget_state(config)
+    if not before.values:
+        raise SettingsError(f"there is nothing to resume in thread {config.get('configurable', {}).get('thread_id')!r}")
+    results: dict[str, Any] = before.values.get("results", {})
+    doubtful = {step for step, result in results.items() if result["status"] == "outcome_unknown"}
+    if wrong := sorted(set(again) - doubtful):
+        raise SettingsError(
+            f"step {', '.join(wrong)} is not of unknown outcome: there are {sorted(doubtful) or 'none'}"
+        )
+    # A thread that died between two writes has tasks that are done, and nothing that comes next.
+    if before.tasks:
+        return True
+    kept = {step: r for step, r in results.items() if r["status"] not in _OVER and step not in again}
+    if kept == results:
+        return False
+    await app.aupdate_state(config, {"results": Overwrite(kept)}, as_node="plan")
+    return True
+
+
 async def resume(
     app: PregelProtocol[Any, Any, Any, Any],
     config: RunnableConfig,
@@ -40,17 +70,7 @@ async def resume(
     Raises:
         SettingsError: The thread is not known, or has no step of unknown outcome by that name.
     """
-    before = await app.aget_state(config)
-    results: dict[str, Any] = before.values.get("results", {})
-    if not before.values.get("plan"):
-        raise SettingsError(f"there is nothing to resume in thread {config.get('configurable', {}).get('thread_id')!r}")
-    doubtful = {step for step, result in results.items() if result["status"] == "outcome_unknown"}
-    if wrong := sorted(set(again) - doubtful):
-        raise SettingsError(f"step {', '.join(wrong)} is not of unknown outcome: there are {sorted(doubtful) or 'none'}")
-    if not before.next:
-        kept = {step: r for step, r in results.items() if r["status"] not in _OVER and step not in again}
-        if kept == results:
-            return dict(before.values)
-        config = await app.aupdate_state(config, {"results": Overwrite(kept)}, as_node="plan")
+    if not await take_up(app, config, again=again):
+        return dict((await app.aget_state(config)).values)
     state: dict[str, Any] = await app.ainvoke(None, config, context=context)
     return state

@@ -98,7 +98,7 @@ def ask(
             raise
         finally:
             registry.close()
-        if not ran.waiting and not threads.named(thread):
+        if not ran.left and not threads.named(thread):
             threads.remove(thread)
     if show is None:
         click.echo(json.dumps(_report(ran, thread, again, time.monotonic() - began), ensure_ascii=False))

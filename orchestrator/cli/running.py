@@ -39,6 +39,11 @@ class Ran:
         text: str = self.state["messages"][-1].text
         return text
 
+    @property
+    def left(self) -> bool:
+        """Whether ``--resume`` has something to do: a question to ask, or a step that failed."""
+        return bool(self.waiting) or any(step["status"] in ("failed", "skipped") for step in self.steps())
+
     def steps(self) -> list[dict[str, Any]]:
         """What became of each step of the plan; one that did not run yet is ``waiting``."""
         return [self._step(step) for step in self.state["plan"]["steps"]]
@@ -80,17 +85,17 @@ async def run(
     Raises:
         SettingsError: There is nothing to go on with, or a new request would take the place of an unfinished one.
     """
+    from callsheet.orchestrator.resume import take_up
+
     config: Any = {"configurable": {"thread_id": thread}}
     async with threads.saver(thread) as saver:
         app = workflow.compile(checkpointer=saver, name="supervisor")
-        before = await app.aget_state(config)
-        if given is None and not before.values:
-            raise SettingsError(f"the thread {thread!r} was stopped before it had begun: ask the question again")
-        if isinstance(given, dict) and before.next:
+        if isinstance(given, dict) and (await app.aget_state(config)).tasks:
             raise SettingsError(f"the last request of {thread!r} is not finished: go on with --resume, or name another")
-        stream: Any = app.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync")
-        async for _, event in stream:
-            show(event)
+        if given is not None or await take_up(app, config):
+            stream: Any = app.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync")
+            async for _, event in stream:
+                show(event)
         return _ran(await app.aget_state(config, subgraphs=True))
 
 
