@@ -16,7 +16,7 @@ from callsheet.retrievers.inference.words import LOCATOR, RECORD_ID, Act, name_o
 Flags = NDArray[np.bool_]
 EVEN: Mapping[Source, float] = {"output": 1.05, "returns": 0.95, "name": 0.8}
 """The score at which a match is as likely right as wrong, before all else."""
-PART: Mapping[Act, float] = {"change": 0.3, "check": 0.2, "enter": 0.2, "": 0.8}
+PART: Mapping[Act, float] = {"change": 0.3, "use": 0.3, "check": 0.2, "enter": 0.2, "": 0.8}
 """How likely a tool that does this is called for the value that its name speaks of; those not named here: 1."""
 
 
@@ -88,5 +88,5 @@ def part_of(give: Give, tool: Tool) -> float:
     if give.source == "output":
         byway = name.act == "store" and not give.words & name.words
         effect = not name.act and tool.annotations.get("readOnlyHint") is False
-        return 0.7 if name.act == "change" or byway or effect else 1.0
+        return 0.7 if name.act in ("change", "use") or byway or effect else 1.0
     return PART.get(name.act, 1.0) * (0.85 if give.source == "returns" else 1.0)

@@ -14,8 +14,8 @@ from typing import Literal
 from callsheet.graphs import split_name
 from callsheet.retrievers.lexical import tokens
 
-Act = Literal["read", "compute", "store", "change", "check", "enter", ""]
-"""What a tool does with its object: tells, works out, makes, changes or uses it, judges it, or opens a session."""
+Act = Literal["read", "compute", "store", "change", "use", "check", "enter", ""]
+"""What a tool does with its object: tells, works out, makes, changes, uses or judges it; or opens a session."""
 
 
 @lru_cache(maxsize=65_536)
@@ -36,11 +36,11 @@ _ACTS: Mapping[Act, str] = {
     "decode parse transform determine evaluate resolve analyze recommend suggest derive combine render",
     "store": "create add make new insert register book place schedule open start upload save build draft submit "
     "post write put init initialize launch reserve order clone copy",
-    "change": "set update modify edit change delete remove clear reset cancel send play move rename replace enable "
-    "disable toggle pause resume stop close push apply log track rate review share print pay buy sell transfer "
-    "checkout mute connect disconnect run execute control unlock lock flash adjust manage archive restore assign "
-    "follow unfollow skip subscribe unsubscribe invite merge format install uninstall deactivate activate confirm "
-    "limit commit",
+    "change": "set update modify edit change delete remove clear reset cancel move rename replace enable disable "
+    "toggle pause resume stop close mute lock unlock adjust archive restore assign unassign merge format "
+    "deactivate activate uninstall",
+    "use": "send play push apply log track rate review share print pay buy sell transfer checkout connect disconnect "
+    "run execute control flash manage follow unfollow skip subscribe unsubscribe invite install confirm limit commit",
     "check": "validate verify",
     "enter": "login signin logon authenticate authorize authorise auth",
 }
