@@ -2,97 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
-import json
-import shutil
-import subprocess
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from websockets.sync.client import connect
 
 from callsheet.graphs import Catalog
 from callsheet.graphs.pictures import to_html
+from chromium import Browser, Run, opened
 
 pytestmark = pytest.mark.server
-Run = Callable[[str], Any]
-
-
-class Browser:
-    """A headless Chromium, spoken to by its DevTools protocol."""
-
-    def __init__(self, program: str, profile: Path) -> None:
-        quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=1400,900"]
-        words = [program, *quiet, "--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank"]
-        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self._numbers = itertools.count(1)
-        self.complaints: list[str] = []
-        self._opened = ExitStack()
-        address = self._address(profile / "DevToolsActivePort")
-        self._socket = self._opened.enter_context(connect(address, max_size=None))
-        for domain in ("Page", "Runtime", "Log"):
-            self.send(f"{domain}.enable")
-
-    def _address(self, port_file: Path) -> str:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and self._process.poll() is None:
-            if port_file.exists() and (port := port_file.read_text().partition("\n")[0]):
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as answer:
-                    pages = [page for page in json.load(answer) if page["type"] == "page"]
-                if pages:
-                    return str(pages[0]["webSocketDebuggerUrl"])
-            time.sleep(0.1)
-        self._process.kill()
-        pytest.skip("Chromium is installed but does not start here")
-
-    def send(self, method: str, **params: Any) -> Any:
-        number = next(self._numbers)
-        self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
-        return self._until(lambda message: message.get("id") == number)["result"]
-
-    def show(self, page: Path) -> None:
-        self.complaints.clear()
-        self.send("Page.navigate", url=page.as_uri())
-        self._until(lambda message: message.get("method") == "Page.loadEventFired")
-
-    def run(self, script: str) -> Any:
-        answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def close(self) -> None:
-        self._opened.close()
-        self._process.terminate()
-        self._process.wait(30)
-
-    def _until(self, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        while True:
-            message: dict[str, Any] = json.loads(self._socket.recv(timeout=60))
-            if message.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
-                self.complaints.append(json.dumps(message["params"]))
-            if is_it(message):
-                return message
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    program = next(filter(None, map(shutil.which, names)), None)
-    if program is None:
-        pytest.skip("no Chromium is installed: the page is not tried in a browser")
-    opened = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield opened
-    opened.close()
+    yield from opened(tmp_path_factory.mktemp("profile"))
 
 
 def shown(browser: Browser, catalog: Catalog, tmp_path: Path) -> Run:
     (tmp_path / "page.html").write_text(to_html(catalog), encoding="utf-8")
-    browser.show(tmp_path / "page.html")
+    browser.show((tmp_path / "page.html").as_uri())
     return browser.run
 
 
