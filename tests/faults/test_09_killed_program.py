@@ -18,7 +18,7 @@ from scenario import Scenario
 from servers import FIXTURES, alive, until
 
 PROGRAM = """
-import asyncio, os, sys
+import asyncio, os, sys, time
 from pathlib import Path
 
 sys.path.insert(0, {support!r})
@@ -30,6 +30,9 @@ class Dying(Scenario):
     def _reply(self, worker, messages):
         told = " ".join(message.text for message in messages[:2])
         if {dies} and isinstance(messages[-1], ToolMessage) and "work of faulty" in told:
+            while not self.count("beside", "out"):
+                time.sleep(0.05)
+            time.sleep(2)
             os.kill(os.getpid(), 9)
         return super()._reply(worker, messages)
 
