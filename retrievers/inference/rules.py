@@ -87,7 +87,11 @@ def hints_by_rules(ends: Ends) -> list[Hint]:
 
 
 def sessions(shelf: Shelf) -> Iterator[Hint]:
-    """A tool that opens a session comes before the others of its agent; of several, before those of its own name."""
+    """A tool that opens a session comes before the others of its agent; of several, before those of its own name.
+
+    Where tools of the agent ask for the session, it comes before just those.
+    """
+    explicit = {shelf.tools[ask.tool].agent for ask in shelf.asks if ask.words & CREDENTIAL}
     doors: defaultdict[str, list[int]] = defaultdict(list)
     for row, name in enumerate(shelf.names):
         if name.act == "enter" and _opens(shelf, row):
@@ -98,8 +102,9 @@ def sessions(shelf: Shelf) -> Iterator[Hint]:
             continue
         for door in at_hand:
             own = shelf.names[door].words - SESSION
-            if len(at_hand) == 1 or (own and own <= shelf.names[row].words):
-                asked = next((ask for ask in shelf.asks_of.get(row, ()) if ask.words & CREDENTIAL), None)
+            asked = next((ask for ask in shelf.asks_of.get(row, ()) if ask.words & CREDENTIAL), None)
+            only = len(at_hand) == 1 and (asked is not None or tool.agent not in explicit)
+            if only or (own and own <= shelf.names[row].words):
                 why = "it opens the session that this tool works in"
                 yield Hint(row, door, asked.parameter if asked else None, _SESSION, True, why)
 

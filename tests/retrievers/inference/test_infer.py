@@ -147,6 +147,14 @@ def test_each_rule(
     assert found[edge].evidence
 
 
+def test_where_some_tools_ask_for_the_session_the_others_do_without(minilm: MiniLMEmbeddings) -> None:
+    login, public = tool("music/login", password=""), tool("music/show_song", song="")
+    asks = tool("music/like_song", access_token="", song="")
+    assert (asks.id, login.id, "access_token") in inferred(minilm, login, public, asks)
+    assert not any(source == public.id for source, _, _ in inferred(minilm, login, public, asks))
+    assert (public.id, login.id, None) in inferred(minilm, login, public), "nobody says how the session is kept"
+
+
 @pytest.mark.parametrize(
     "tools",
     [
