@@ -4,7 +4,8 @@ from callsheet.retrievers.documents.answering import Quote, answer_of, quotes_of
 from callsheet.retrievers.documents.arag import chunk_read, keyword_search, search_and_read, semantic_search
 from callsheet.retrievers.documents.evidence import Words, words_of
 from callsheet.retrievers.documents.folder import Found, Listing, documents_in
-from callsheet.retrievers.documents.index import DocumentIndex, Indexed, PlainChunk
+from callsheet.retrievers.documents.index import DocumentIndex, Indexed
+from callsheet.retrievers.documents.lexicon import Lexicon, Occurrences, PlainChunk
 from callsheet.retrievers.documents.loaders import LOADERS, DocumentError, Loader
 from callsheet.retrievers.documents.passages import Block, Passage, estimated_tokens, passages_of, sentences_of
 from callsheet.retrievers.documents.phrases import content_words, names
@@ -26,8 +27,10 @@ __all__ = [
     "Hit",
     "Hits",
     "Indexed",
+    "Lexicon",
     "Listing",
     "Loader",
+    "Occurrences",
     "Part",
     "Passage",
     "PlainChunk",

@@ -6,7 +6,8 @@ Source: A-RAG (arXiv 2602.03442), section 3.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from heapq import nsmallest
 
@@ -17,7 +18,6 @@ from callsheet.retrievers.documents.index import DocumentIndex
 from callsheet.retrievers.documents.phrases import plain
 from callsheet.retrievers.documents.results import Hit, Hits, Part, Reading
 from callsheet.retrievers.documents.store import Chunk, split_id
-from callsheet.retrievers.lexical import keyword_score
 
 TOP_K, MOST_HITS = 5, 20
 MOST_KEYWORDS, MOST_READ, MOST_NEIGHBOURS = 50, 10, 2
@@ -50,18 +50,17 @@ def keyword_search(
     kept = dict(list(wanted.items())[:MOST_KEYWORDS])
     limit, note = _limited(top_k)
 
-    def scored() -> Iterator[tuple[int, int, str]]:
-        for order, chunk in enumerate(index.plain_texts()):
-            if score := keyword_score(kept, chunk.text):
-                yield -score, order, chunk.id
-
-    best = nsmallest(limit, scored())
+    lexicon = index.lexicon
+    scores: Counter[int] = Counter()
+    for key, found in lexicon.occurrences(list(kept)).items():
+        scores.update(dict(zip(found.rows.tolist(), (found.counts * len(key)).tolist(), strict=True)))
+    best = nsmallest(limit, ((-score, row) for row, score in scores.items()))
     if len(kept) < len(wanted):
         note = _joined(note, f"only the first {MOST_KEYWORDS} keywords were looked for")
     if not best:
         note = _joined(note, _nothing(index, f"no chunk holds {' or '.join(kept.values())}; try other words"))
-    chunks = ((index.chunk(chunk_id), score) for score, _, chunk_id in best)
-    return Hits(tuple(_keyword_hit(chunk, -score, kept, sentences) for chunk, score in chunks if chunk), note)
+    chunks = ((index.chunk(lexicon.ids[row]), -score) for score, row in best)
+    return Hits(tuple(_keyword_hit(chunk, score, kept, sentences) for chunk, score in chunks if chunk), note)
 
 
 def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sentences: int = SENTENCES) -> Hits:

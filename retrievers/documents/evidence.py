@@ -51,19 +51,17 @@ class Words:
 
 
 def words_of(index: DocumentIndex, keywords: Sequence[str]) -> Words:
-    """Where these keywords stand, in one pass over all texts."""
+    """Where these keywords stand among the chunks of ``index.lexicon.ids``."""
     keys = tuple(dict.fromkeys(filter(None, map(plain, keywords))))
-    held: list[list[int]] = []
-    title: list[list[float]] = []
-    for chunk in index.plain_texts():
-        held.append([min(chunk.text.count(key), _COUNTED) for key in keys])
-        length = max(len(chunk.title), 1)
-        title.append([len(key) / length if key in chunk.title else 0.0 for key in keys])
-    shape = (len(held), len(keys))
-    counts: Scores = np.array(held, np.float32).reshape(shape) / np.float32(_COUNTED)
-    titles: Scores = np.array(title, np.float32).reshape(shape)
-    rarity = [_rarity(int(found), len(held)) for found in (counts > 0).sum(axis=0)]
-    return Words(keys, np.array(rarity, np.float32), counts, titles)
+    chunks = len(index.lexicon.ids)
+    held: Scores = np.zeros((chunks, len(keys)), np.float32)
+    title: Scores = np.zeros((chunks, len(keys)), np.float32)
+    found = index.lexicon.occurrences(keys)
+    for column, key in enumerate(keys):
+        held[found[key].rows, column] = np.minimum(found[key].counts, _COUNTED) / _COUNTED
+        title[found[key].rows, column] = found[key].titles
+    rarity = [_rarity(len(found[key].rows), chunks) for key in keys]
+    return Words(keys, np.array(rarity, np.float32), held, title)
 
 
 def _rarity(found: int, chunks: int) -> float:

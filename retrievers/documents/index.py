@@ -13,9 +13,9 @@ from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import Problem
 from callsheet.retrievers.documents.folder import Found, documents_in, existing_folder
+from callsheet.retrievers.documents.lexicon import Lexicon
 from callsheet.retrievers.documents.loaders import LOADERS, Loader
 from callsheet.retrievers.documents.passages import CHUNK_TOKENS
-from callsheet.retrievers.documents.phrases import first_line, plain
 from callsheet.retrievers.documents.reading import put_document
 from callsheet.retrievers.documents.store import Change, Chunk, TextStore
 from callsheet.retrievers.documents.vectors import SentenceVectors, Similar
@@ -24,7 +24,6 @@ from callsheet.retrievers.retriever import IN_MEMORY, default_place
 from callsheet.retrievers.rows import exclusive, is_url
 
 RECIPE = "d1"
-_HELD = 16_000_000  # characters
 
 Stage = Callable[[str, int, int], None]
 """Called with what is done (``reading`` files, ``embedding`` sentences), how many are done and how many there are."""
@@ -53,21 +52,6 @@ class Indexed:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PlainChunk:
-    """A chunk as words are compared (``plain``).
-
-    Attributes:
-        id: Its id.
-        title: Its first sentence, or the heading that it begins with.
-        text: All of it.
-    """
-
-    id: str
-    title: str
-    text: str
-
-
 class DocumentIndex:
     """Chunks of about 1,000 tokens of all documents of a folder, found by words and by the meaning of sentences.
 
@@ -81,6 +65,11 @@ class DocumentIndex:
             The texts lie beside the vectors, or in the user's cache where those are on a server.
         loaders: What reads which ending of a file's name; ``LOADERS`` by default.
         chunk_tokens: Estimated tokens of a chunk.
+
+    Attributes:
+        folder: The full path of the folder.
+        place: Where the texts lie.
+        lexicon: The words of the chunks, as the last ``sync`` left them.
 
     Source: A-RAG (arXiv 2602.03442), section 3.1, hierarchical index.
 
@@ -105,8 +94,7 @@ class DocumentIndex:
         name = f"documents-{hashlib.sha256(f'{self.folder}|{chunk_tokens}'.encode()).hexdigest()[:16]}-{RECIPE}"
         self.place = self._place_of_texts(where)
         self._store = TextStore(self.place / f"{name}.sqlite")
-        self._plain: list[PlainChunk] | None = None
-        self._syncs = 0
+        self.lexicon = Lexicon(self._store.chunks)
         self._lock = self.place / f"{name}.lock"
         self._vectors = SentenceVectors(
             embeddings_of(embeddings) if isinstance(embeddings, str) else embeddings,
@@ -133,7 +121,7 @@ class DocumentIndex:
                 put = [found.name for found in new]
                 self._vectors.embed(lambda: change.chunks(put), lambda done, total: said("embedding", done, total))
             sentences = self._vectors.refresh()
-            self._plain, self._syncs = None, self._syncs + 1
+            self.lexicon = Lexicon(self._store.chunks)
             after = self._store.files()
         return Indexed(
             documents=len(after),
@@ -161,23 +149,6 @@ class DocumentIndex:
     def chunks(self) -> Iterator[Chunk]:
         """All chunks, one at a time."""
         return self._store.chunks()
-
-    def plain_texts(self) -> Iterator[PlainChunk]:
-        """Every chunk as words are compared; those of small folders are held in memory."""
-        if self._plain is not None:
-            yield from self._plain
-            return
-        held: list[PlainChunk] | None = []
-        size, sync = 0, self._syncs
-        for chunk in self._store.chunks():
-            item = PlainChunk(chunk.id, plain(first_line(chunk.passage.sentences[0])), plain(chunk.text))
-            size += len(item.text)
-            if held is not None:
-                held.append(item)
-                held = held if size <= _HELD else None
-            yield item
-        if held is not None and sync == self._syncs:
-            self._plain = held
 
     def chunk(self, chunk_id: str) -> Chunk | None:
         """The chunk of this id, if there is one."""

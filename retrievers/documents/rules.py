@@ -109,6 +109,11 @@ def moves(
         following = not following and "keyword_search" in interfaces
 
 
+def asked_for(question: str) -> list[str]:
+    """The key phrases of a question: its names, then its other content words."""
+    return list(dict.fromkeys([*names(question), *content_words(question)]))
+
+
 @dataclass(slots=True)
 class _Board:
     """What is known so far about every chunk."""
@@ -116,7 +121,7 @@ class _Board:
     question: str
     index: DocumentIndex
     rules: Rules
-    ids: list[str] = field(init=False)
+    ids: tuple[str, ...] = field(init=False)
     asked: list[str] = field(init=False)
     read: dict[str, str] = field(default_factory=dict)
     spent: int = 0
@@ -128,10 +133,10 @@ class _Board:
     _found: Words | None = None
 
     def __post_init__(self) -> None:
-        self.ids = [chunk.id for chunk in self.index.plain_texts()]
+        self.ids = self.index.lexicon.ids
         self._names = list(map(plain, names(self.question)))
         self._words = content_words(self.question)
-        self.asked = list(dict.fromkeys([*names(self.question), *self._words]))
+        self.asked = asked_for(self.question)
         self._base = np.zeros(len(self.ids), np.float32)
         self._links = np.zeros(len(self.ids), np.float32)
 
