@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import arag, inferred, nothing_fits, recovery, results, tables
+from benchmarks import arag, capabilities, discovery, inferred, nothing_fits, recovery, results, tables
 from benchmarks.cases import Benchmark
 from benchmarks.latency import measure
 from benchmarks.loaders import load_benchmarks
@@ -114,6 +114,22 @@ def _recovery(options: Options, say: Say) -> Mapping[str, object]:
     return recovery.measure(_worlds(benches, options))
 
 
+def _capabilities(options: Options, say: Say) -> Mapping[str, object]:
+    """Beside labels by hand; nothing where none of the labelled catalogs is there."""
+    if body := capabilities.measure(options.data):
+        return body
+    say(f"capabilities: left out, there is neither {options.data}/livemcpbench nor ../fleet beside {options.data}")
+    return {}
+
+
+def _discovery(options: Options, say: Say) -> Mapping[str, object]:
+    benches, missing = load_benchmarks(options.data, [discovery.SET])
+    for bench, world in _worlds([bench for bench in benches if bench.name == discovery.SET], options):
+        return discovery.measure(bench, world)
+    say("; ".join(missing))
+    return {}
+
+
 def _inferred_edges(options: Options, say: Say) -> Mapping[str, object]:
     benches, _ = load_benchmarks(options.data, inferred.SETS)
     return inferred.measure_edges(_worlds(benches, options))
@@ -143,6 +159,8 @@ def _reading(
 SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "nothing-fits": _refusals,
     "recovery": _recovery,
+    "capabilities": _capabilities,
+    "discovery": _discovery,
     "inferred-edges": _inferred_edges,
     "inferred-retrieval": _inferred_ranks,
     "arag-hotpotqa": partial(_reading, arag.on_hotpotqa, "hotpotqa"),
