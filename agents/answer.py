@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from callsheet.agents.keyless import compose
 from callsheet.agents.models import ModelError, answered
 from callsheet.agents.plan import StepResult
 from callsheet.agents.prompts import ANSWER
 
+NAME = "supervisor"
+"""Who says the answer."""
+
 
 async def synthesize(
     request: str, results: Sequence[StepResult], model: BaseChatModel | None = None, *, prompt: str = ANSWER
-) -> str:
+) -> AIMessage:
     """The answer to a request, from what its steps gave and nothing else.
 
     Args:
@@ -25,16 +28,18 @@ async def synthesize(
         prompt: The model's system prompt.
 
     Returns:
-        The answer. A model that fails to answer is replaced by the rules, which say so.
+        The answer, as the message that was streamed. A model that fails to answer is replaced by the rules, which
+        say so.
     """
     if model is None:
-        return compose(request, results)
+        return AIMessage(compose(request, results), name=NAME)
     told = f"Request: {request}\n\nResults of its steps:\n\n" + "\n\n".join(map(report, results))
     try:
         message = await answered(model.ainvoke([SystemMessage(prompt), HumanMessage(told)]))
     except ModelError as error:
-        return f"{compose(request, results)}\n\n(Put together without a model: {error})"
-    return message.text.strip() or compose(request, results)
+        return AIMessage(f"{compose(request, results)}\n\n(Put together without a model: {error})", name=NAME)
+    text = message.text.strip() or compose(request, results)
+    return message.model_copy(update={"content": text, "tool_calls": [], "name": NAME})
 
 
 def report(result: StepResult) -> str:

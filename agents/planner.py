@@ -8,6 +8,8 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, Field, ValidationError
 
 from callsheet.agents.keyless import split
@@ -72,7 +74,9 @@ async def decompose(
 
 async def _draft(model: BaseChatModel, messages: Sequence[AnyMessage]) -> PlanDraft:
     structured = model.with_structured_output(PlanDraft, include_raw=True)
-    answer: Any = await answered(structured.ainvoke(list(messages)))
+    # A chat would show the plan's JSON, token by token, as if it were said to the user.
+    quiet: RunnableConfig = {"tags": [TAG_NOSTREAM]}
+    answer: Any = await answered(structured.ainvoke(list(messages), quiet))
     parsed = answer.get("parsed")
     if isinstance(parsed, PlanDraft):
         return parsed

@@ -20,7 +20,7 @@ from langchain_core.messages import (
     ToolCall,
     ToolMessage,
 )
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Command
 
 from callsheet.agents.answer import report
@@ -32,6 +32,7 @@ from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models import ModelError, answered
 from callsheet.agents.names import NEED_TOOL
 from callsheet.agents.plan import Call, Status, StepResult
+from callsheet.agents.progress import NameStep, TellCalls
 from callsheet.agents.prompts import REMINDER, WORKER
 from callsheet.agents.requests import DEFINITION, ToolRequests, answer_request, equipped
 from callsheet.agents.watched_call import Supervision
@@ -58,6 +59,11 @@ class Equipment:
     max_turns: int = 8
     requests: ToolRequests | None = None
     supervision: Supervision | None = None
+
+    @property
+    def step_id(self) -> str:
+        """The step, where its calls are looked after."""
+        return self.supervision.step_id if self.supervision else ""
 
     def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
         """The tools with those that were added in the course of this conversation, in the order in which they came."""
@@ -127,7 +133,9 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         return await supervised(request, bound, equipment.supervision, handler)
 
 
-worker = create_agent(KeylessModel(), tools=[], middleware=[Equip()], context_schema=Equipment, name="worker")
+worker = create_agent(
+    KeylessModel(), tools=[], middleware=[NameStep(), Equip(), TellCalls()], context_schema=Equipment, name="worker"
+)
 """Compiled once; each call brings its ``Equipment`` as context."""
 
 
@@ -145,8 +153,10 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     Raises:
         ModelError: The model did not answer.
     """
-    opening = HumanMessage(_told(brief), additional_kwargs={"brief": brief.model_dump(mode="json")})
-    state = await app.ainvoke({"messages": [opening]}, context=equipment)
+    about = {"step_id": equipment.step_id}
+    opening = HumanMessage(_told(brief), additional_kwargs={"brief": brief.model_dump(mode="json"), **about})
+    named: RunnableConfig = {"run_name": f"worker, step {equipment.step_id}", "metadata": about}
+    state = await app.ainvoke({"messages": [opening]}, named, context=equipment)
     messages: Sequence[AnyMessage] = state["messages"]
     held = equipment.held(messages)
     calls = calls_of(messages, held)

@@ -8,12 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
-from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite, Send
 
 from callsheet.agents import (
@@ -23,14 +21,12 @@ from callsheet.agents import (
     KeylessModel,
     Offer,
     Plan,
-    Prompts,
     Step,
     StepResult,
     Supervision,
     ToolRegistry,
     ToolRequests,
     carry_out,
-    chat_model,
     check_answerable,
     decompose,
     synthesize,
@@ -39,10 +35,12 @@ from callsheet.agents import (
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.caller import caller
+from callsheet.orchestrator.choices import Choices
+from callsheet.orchestrator.metrics import count_result
 from callsheet.orchestrator.observing import keep_observed
-from callsheet.orchestrator.settings import Settings
+from callsheet.orchestrator.selecting import picked_event, selected
 from callsheet.orchestrator.state import ChatInput, State, StepState
-from callsheet.retrievers import AgentGraphRetriever, Selection, explain_tool
+from callsheet.retrievers import AgentGraphRetriever, Selection
 
 Worker = Runnable[Any, Any]
 
@@ -58,45 +56,30 @@ class Nodes:
     Attributes:
         retriever: Picks agents and tools.
         registry: Makes callable what was picked.
-        defaults: What holds unless the run's context says otherwise.
-        models: Chat models given as objects, by role (``planner``, ``worker``, ``answer``).
-        prompts: The system prompts.
+        choices: Settings, models and prompts.
         observed: Where it is counted which tools take arguments from which; nowhere where None.
     """
 
     retriever: AgentGraphRetriever
     registry: ToolRegistry
-    defaults: Settings
-    models: Mapping[str, BaseChatModel]
-    prompts: Prompts
+    choices: Choices
     observed: ObservationLog | None = None
 
     def seen(self) -> AgentGraphRetriever:
         """The retriever over what the user of the current run may see."""
         return self.retriever.within(caller())
 
-    def settings(self) -> Settings:
-        """What holds in the current run."""
-        given = get_runtime(Settings).context
-        return given.over(self.defaults) if isinstance(given, Settings) else self.defaults
-
-    def model(self, role: str) -> BaseChatModel | None:
-        """The chat model for a role in the current run: the context's, else the supervisor's own, else none."""
-        given, field = get_runtime(Settings).context, f"{role}_model"
-        chosen = (getattr(given, field) or given.model) if isinstance(given, Settings) else None
-        if chosen is None and role in self.models:
-            return self.models[role]
-        name = chosen or getattr(self.defaults, field) or self.defaults.model
-        return chat_model(name) if name else None
-
     async def plan(self, state: ChatInput) -> dict[str, Any]:
         """Decomposes the request; a new request of a conversation starts with a clean sheet."""
         request = state["messages"][-1].text if state["messages"] else ""
-        settings = self.settings()
+        settings = self.choices.settings()
         try:
             check_answerable(self.registry, settings.approval)
             plan = await decompose(
-                request, self.model("planner"), prompt=self.prompts.planner, max_steps=settings.max_steps
+                request,
+                self.choices.model("planner"),
+                prompt=self.choices.prompt("planner"),
+                max_steps=settings.max_steps,
             )
             planned = plan.model_dump(mode="json")
         except (CallsheetError, ImportError) as error:
@@ -133,7 +116,7 @@ class Nodes:
 
     def _retriable(self, result: StepResult) -> bool:
         """Whether a failed step is to be tried with other agents."""
-        return result.status == "failed" and not result.exhausted and result.attempts <= self.settings().replans
+        return result.status == "failed" and not result.exhausted and result.attempts <= self.choices.settings().replans
 
     @staticmethod
     def _lost(step: Step, results: Mapping[str, StepResult]) -> bool:
@@ -144,7 +127,7 @@ class Nodes:
         before = results.get(step.id)
         tried = [call.agent for call in before.calls if call.error] or before.agents[:1] if before else []
         return StepState(
-            run=run,
+            run_id=run,
             step=step.model_dump(mode="json"),
             inputs=[results[i].model_dump(mode="json") for i in plan.ancestors(step.id)],
             tried=list(dict.fromkeys(tried)),
@@ -158,36 +141,37 @@ class Nodes:
         """Picks agents and tools for the step; those that failed at it, or again and again, are left out."""
         step = Step(**state["step"])
         try:
-            with self.registry.held(state["run"]):
+            with self.registry.held(state["run_id"]):
                 selection, left_out = self._selected(step, state)
         except Exception as error:  # noqa: BLE001 an embedder raises errors of its own; the step's result names them
             return {"selection": {"error": f"nothing could be retrieved: {_words(error)}"}}
         picked = {**selection.to_dict(), **({"left_out": dict(left_out)} if left_out else {})}
-        why = {tool.id: explain_tool(tool.id, selection) for tool in selection.tools}
-        event = {"event": "picked", "step_id": step.id, "attempt": state["attempts"], "selection": picked, "why": why}
-        get_stream_writer()(event)
+        cost = self.retriever.selector.tokens.count(tool.id for tool in selection.tools)
+        most = self.choices.settings().schema_tokens
+        get_stream_writer()({**picked_event(step, state["attempts"], selection, cost, most), "selection": picked})
         return {"selection": picked, "selections": {step.id: picked}}
 
     def _selected(self, step: Step, state: StepState) -> tuple[Selection, Mapping[str, str]]:
         """What fits without the agents that are not called for now, and these; they are taken if nothing else fits."""
-        settings, tried = self.settings(), tuple(state["tried"])
-        reach: dict[str, Any] = {"agents": settings.agents, "tools": settings.tools}
+        tried, reach = tuple(state["tried"]), self.choices.settings().reach()
         left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
-        selection = self.seen().select(step.text, **reach, without=(*tried, *left_out))
+        reach |= {"step_id": step.id}
+        selection = selected(self.seen(), step.text, **reach, without=(*tried, *left_out))
         if left_out and selection.verdict == "nothing_fits":
-            return self.seen().select(step.text, **reach, without=tried), {}
+            return selected(self.seen(), step.text, **reach, without=tried), {}
         return selection, left_out
 
     async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
         """Lets a worker do the step with what was picked; whatever goes wrong is a result, not an exception."""
         step = Step(**state["step"])
         try:
-            with self.registry.held(state["run"]):
+            with self.registry.held(state["run_id"]):
                 result = await self._worked(step, state, worker)
         except GraphBubbleUp:
             raise
         except Exception as error:  # noqa: BLE001 one step must not take the others down with it
             result = _result(step, status="failed", error=_words(error), attempts=state["attempts"], exhausted=True)
+        count_result(result)
         get_stream_writer()({"event": "step", "step_id": step.id, "result": result})
         return {"results": {step.id: result}}
 
@@ -212,18 +196,18 @@ class Nodes:
     async def _carried_out(self, step: Step, state: StepState, tools: Sequence[str], worker: Worker) -> StepResult:
         scores = {tool["id"]: tool["score"] for agent in state["selection"]["agents"] for tool in agent["tools"]}
         ranked = sorted(tools, key=lambda tool: -scores[tool])
-        bound = self.registry.bind(ranked, state["run"], user=caller())
+        bound = self.registry.bind(ranked, state["run_id"], user=caller())
         names = {bound_tool.id: name for name, bound_tool in bound.items()}
         offers = tuple(
             Offer(name=name, tool=tool.id, score=scores[tool.id], sources=self._sources(tool.id, names))
             for name, tool in bound.items()
         )
         inputs = tuple(StepResult(**result) for result in state["inputs"])
-        settings, model = self.settings(), self.model("worker")
+        settings, model = self.choices.settings(), self.choices.model("worker")
         equipment = Equipment(
             model=model or KeylessModel(),
             tools=bound,
-            prompt=self.prompts.worker,
+            prompt=self.choices.prompt("worker"),
             max_turns=settings.max_turns,
             requests=self._requests(step, state) if model and settings.tool_requests else None,
             supervision=Supervision(step.id, settings.approval, self.registry, notice=model is not None),
@@ -242,17 +226,17 @@ class Nodes:
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """How the worker of a step gets tools that it lacks: by another selection, with what it has left out."""
-        settings, write, user, seen = self.settings(), get_stream_writer(), caller(), self.seen()
+        settings, write, user, seen = self.choices.settings(), get_stream_writer(), caller(), self.seen()
 
         async def find(what: str, has: Collection[str]) -> Sequence[str]:
             without = (*state["tried"], *self.registry.unavailable())
-            reach: dict[str, Any] = {"agents": settings.agents, "without": without}
+            reach = {**settings.reach(most=False), "without": without}
             added = await asyncio.to_thread(seen.more, what, has, **reach)
             write({"event": "added", "step_id": step.id, "what": what, "tools": list(added)})
             return added
 
         def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
-            return self.registry.bind(ids, state["run"], beside=taken, user=user)
+            return self.registry.bind(ids, state["run_id"], beside=taken, user=user)
 
         return ToolRequests(find=find, bind=bind, most=settings.tool_requests)
 
@@ -273,13 +257,13 @@ class Nodes:
         plan, results = _read(state)
         ordered = [results[step.id] for step in plan.steps]
         try:
-            model, note = self.model("answer"), ""
+            model, note = self.choices.model("answer"), ""
         except (CallsheetError, ImportError) as error:
             model, note = None, f"\n\n(Put together without a model: {error})"
         said = "\n".join(message.text for message in state["messages"])
         await asyncio.to_thread(keep_observed, self.observed, plan, results, said)
-        text = await synthesize(state["request"], ordered, model, prompt=self.prompts.answer)
-        return {"messages": [AIMessage(text + note, name="supervisor")]}
+        message = await synthesize(state["request"], ordered, model, prompt=self.choices.prompt("answer"))
+        return {"messages": [message.model_copy(update={"content": message.text + note})]}
 
 
 def _read(state: State) -> tuple[Plan, dict[str, StepResult]]:

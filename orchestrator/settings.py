@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from callsheet.graphs import SettingsError
+
+_MOST = ("tools", "schema_tokens")
+_RANKING = ("agents", "ranking", "lexical_weight", "capability_weight", "agent_weight", "tool_weight")
+
+
+def _said(error: Mapping[str, Any]) -> str:
+    """What is wrong with one setting."""
+    name = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        near = get_close_matches(name, Settings.model_fields, n=1)
+        return f"there is no setting {name!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
+    return f"setting {name!r}: {error['msg']}, not {error['input']!r}"
 
 
 def _shown(nodes: list[str], **more: Any) -> dict[str, Any]:
@@ -24,6 +40,15 @@ class Settings(BaseModel):
         answer_model: Another one for the answer.
         agents: How many agents are picked for a step.
         tools: How many tools a worker gets at most.
+        schema_tokens: How many tokens the schemas of a worker's tools may cost; no bound where None.
+        ranking: How agents and tools are ranked; here and below, what the retriever was made with where None.
+        lexical_weight: What a perfect match of words is worth beside meaning.
+        capability_weight: What a sure match of capabilities adds.
+        agent_weight: Weight of agents, for ``agent_as_a_graph``.
+        tool_weight: Weight of tools, for ``agent_as_a_graph``.
+        planner_prompt: System prompt of the planner's model; here and below, the supervisor's own where None.
+        worker_prompt: System prompt of the workers' model.
+        answer_prompt: System prompt of the answer's model.
         max_steps: How many steps a plan may have.
         replans: How many times a failed step is given to other agents.
         max_turns: How many times a worker may ask its model.
@@ -35,9 +60,18 @@ class Settings(BaseModel):
         naive: For ``arag``: one tool that searches by meaning and reads, in the place of the three.
         max_loops: For ``arag``: how many times the model may be asked before it must answer.
         max_tokens: For ``arag``: how many tokens the conversation may have before the model must answer.
+
+    Raises:
+        SettingsError: There is no such setting, or a value cannot work; the message names all that are wrong.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise SettingsError("; ".join(map(_said, error.errors()))) from error
 
     model: str | None = Field(
         default=None,
@@ -58,6 +92,61 @@ class Settings(BaseModel):
     )
     tools: int = Field(
         default=10, ge=1, le=128, description="Tools that a worker gets at most.", json_schema_extra=_shown(["step"])
+    )
+    schema_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description="Tokens that the schemas of a worker's tools may cost; empty sets no bound.",
+        json_schema_extra=_shown(["step"]),
+    )
+    ranking: Literal["scores", "agent_as_a_graph"] | None = Field(
+        default=None,
+        description="How agents and tools are ranked; here and below, empty keeps what the retriever was made with.",
+        json_schema_extra=_shown(["step"]),
+    )
+    lexical_weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        description="What a perfect match of words is worth beside meaning.",
+        json_schema_extra=_shown(["step"]),
+    )
+    capability_weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        description="What a sure match of capabilities adds.",
+        json_schema_extra=_shown(["step"]),
+    )
+    agent_weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=10,
+        description="Weight of agents, for the ranking agent_as_a_graph.",
+        json_schema_extra=_shown(["step"]),
+    )
+    tool_weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=10,
+        description="Weight of tools, for the ranking agent_as_a_graph.",
+        json_schema_extra=_shown(["step"]),
+    )
+    planner_prompt: str | None = Field(
+        default=None,
+        description="System prompt of the planner's model; here and below, empty keeps the supervisor's own.",
+        json_schema_extra=_shown(["plan"], langgraph_type="prompt"),
+    )
+    worker_prompt: str | None = Field(
+        default=None,
+        description="System prompt of the workers' model.",
+        json_schema_extra=_shown(["step"], langgraph_type="prompt"),
+    )
+    answer_prompt: str | None = Field(
+        default=None,
+        description="System prompt of the answer's model.",
+        json_schema_extra=_shown(["answer"], langgraph_type="prompt"),
     )
     max_steps: int = Field(
         default=12, ge=1, le=50, description="Steps that a plan may have.", json_schema_extra=_shown(["plan"])
@@ -104,14 +193,30 @@ class Settings(BaseModel):
         json_schema_extra=_shown(["think"]),
     )
 
-    @field_validator("model", "planner_model", "worker_model", "answer_model")
+    @field_validator(
+        "model", "planner_model", "worker_model", "answer_model", "planner_prompt", "worker_prompt", "answer_prompt"
+    )
     @classmethod
-    def _empty_is_none(cls, name: str | None) -> str | None:
-        return (name or "").strip() or None
+    def _empty_is_none(cls, text: str | None) -> str | None:
+        return (text or "").strip() or None
 
     def over(self, defaults: Settings) -> Settings:
         """The defaults with what was set here explicitly."""
         return defaults.model_copy(update=self.model_dump(exclude_unset=True))
+
+    def reach(self, fields: Collection[str] | None = None, *, most: bool = True) -> dict[str, Any]:
+        """What a selection is told.
+
+        Args:
+            fields: Only these; all by default.
+            most: Whether it is told how many tools it may give, and how many tokens.
+        """
+        told = [*_RANKING, *(_MOST if most else ())]
+        return {
+            name: value
+            for name in told
+            if (fields is None or name in fields) and (value := getattr(self, name)) is not None
+        }
 
 
 class Environment(BaseSettings):
@@ -124,6 +229,7 @@ class Environment(BaseSettings):
         embeddings: Embedder, ``minilm`` or ``provider:model``.
         documents: Folder of documents, for ``arag``.
         approval: Which calls a person is asked about: ``always``, ``risky`` or ``never``.
+        reports: Reports of ``callsheet eval --json`` for the explorer, separated by commas.
     """
 
     model_config = SettingsConfigDict(env_prefix="CALLSHEET_", extra="ignore", frozen=True)
@@ -134,9 +240,19 @@ class Environment(BaseSettings):
     embeddings: str = "minilm"
     documents: str | None = None
     approval: str = "risky"
+    reports: str = ""
 
     def catalogs(self) -> tuple[str, ...]:
         """The catalogs named."""
-        if Path(self.catalog).exists():
-            return (self.catalog,) if self.catalog else ()
-        return tuple(filter(None, map(str.strip, self.catalog.split(","))))
+        return _named(self.catalog)
+
+    def report_files(self) -> tuple[str, ...]:
+        """The reports named."""
+        return _named(self.reports)
+
+
+def _named(several: str) -> tuple[str, ...]:
+    """What a variable names: one file, though it may have a comma in its name, or several."""
+    if Path(several).exists():
+        return (several,) if several else ()
+    return tuple(filter(None, map(str.strip, several.split(","))))

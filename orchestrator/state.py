@@ -53,7 +53,8 @@ class StepState(TypedDict):
     """One step on its way through retrieve and work.
 
     Attributes:
-        run: As in ``State``.
+        run_id: ``run`` of ``State``, under a name of its own: where events are streamed, LangGraph writes every
+            channel of a step's state back to the supervisor's, and of two steps at once only reducers take both.
         step: The ``Step`` as plain values.
         inputs: The ``StepResult`` of each step that it builds on, directly or through others.
         tried: Agents that failed at it before and are not picked again.
@@ -63,7 +64,7 @@ class StepState(TypedDict):
         selections: The selection by step id, for the supervisor.
     """
 
-    run: str
+    run_id: str
     step: dict[str, Any]
     inputs: list[dict[str, Any]]
     tried: list[str]

@@ -12,8 +12,10 @@ from callsheet.agents import Prompts, ToolRegistry, worker
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.caller import caller
+from callsheet.orchestrator.choices import Choices, context
 from callsheet.orchestrator.loops import both_ways
 from callsheet.orchestrator.nodes import Nodes
+from callsheet.orchestrator.selecting import selected
 from callsheet.orchestrator.settings import Settings
 from callsheet.orchestrator.state import (
     ChatInput,
@@ -78,11 +80,13 @@ def create_supervisor(
     nodes = Nodes(
         retriever=retriever or AgentGraphRetriever.from_catalog(loaded),
         registry=registry or ToolRegistry.from_catalog(loaded),
-        defaults=(settings or Settings()).model_copy(
-            update={role: name for role, name in given.items() if isinstance(name, str)}
+        choices=Choices(
+            defaults=(settings or Settings()).model_copy(
+                update={role: name for role, name in given.items() if isinstance(name, str)}
+            ),
+            models=_objects(given),
+            prompts=prompts or Prompts(),
         ),
-        models=_objects(given),
-        prompts=prompts or Prompts(),
         observed=observed,
     )
 
@@ -110,7 +114,9 @@ def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[Retriever
     """The retriever alone as a workflow: ``query`` in, ``selection`` with its trace out."""
 
     def retrieve(state: Query) -> Picked:
-        return {"selection": retriever.within(caller()).select(state["query"]).to_dict(trace=True)}
+        given = context()
+        reach = given.reach(given.model_fields_set) if given else {}
+        return {"selection": selected(retriever.within(caller()), state["query"], **reach).to_dict(trace=True)}
 
     app = StateGraph(RetrieverState, context_schema=Settings, input_schema=Query, output_schema=Picked)
     app.add_node("retrieve", retrieve)

@@ -54,7 +54,7 @@ class Selector:
         self.settings = settings or SelectSettings()
         self._vectors, self._lexical, self._capabilities = vectors, lexical, capabilities
         self._ranker = Ranker(catalog, nodes_of(catalog) if nodes is None else nodes, vectors, lexical, capabilities)
-        self._tokens = SchemaTokens(catalog)
+        self.tokens = SchemaTokens(catalog)
         self._reranker = reranker
         self._withheld = ""
         self._parts: WeakKeyDictionary[View, Selector] = WeakKeyDictionary()
@@ -110,7 +110,7 @@ class Selector:
         candidates, ordered = self._ordered(ranked, settings)
         candidates, ordered, said = self._reranked(query, candidates, ordered, settings)
         agents = ordered.agents[: settings.agents]
-        budget = Budget(settings.tools, settings.schema_tokens, self._tokens)
+        budget = Budget(settings.tools, settings.schema_tokens, self.tokens)
         least = settings.cut / settings.tools**2
         self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, least=least)
         taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)

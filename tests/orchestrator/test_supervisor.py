@@ -187,14 +187,6 @@ def test_a_model_without_its_package_is_named_in_the_answer(catalog: Any) -> Non
     assert "nobody" in state["messages"][-1].text
 
 
-def test_custom_events_tell_plan_picks_and_results(catalog: Any, worker: Any) -> None:
-    app: Any = create_supervisor(catalog, worker_model=worker).compile()
-    given = {"messages": [HumanMessage(RATE)]}
-    events: list[Any] = [chunk for _, chunk in app.stream(given, stream_mode="custom", subgraphs=True)]
-    assert [event["event"] for event in events] == ["plan", "picked", "step"]
-    assert events[1]["why"]["bank/exchange_rate"].startswith("score ")
-
-
 def test_the_reducer_is_idempotent() -> None:
     once = by_step({}, {"1": {"status": "done"}})
     assert by_step(once, {"1": {"status": "done"}}) == once

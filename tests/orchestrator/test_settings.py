@@ -1,0 +1,87 @@
+"""The context of a run: what Studio is told of it, what it changes, and what it says of wrong values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from callsheet import AgentGraphRetriever, Prompts, Settings, create_retriever_app, create_supervisor
+from callsheet.graphs import SettingsError
+
+RATE = "look up the rate of USD"
+SCHEMA = Settings.model_json_schema()["properties"]
+
+
+@pytest.mark.parametrize("name", list(Settings.model_fields))
+def test_studio_is_told_what_a_setting_does_and_where_it_counts(name: str) -> None:
+    told = SCHEMA[name]
+    assert len(told["description"]) > 10
+    assert told["langgraph_nodes"]
+    assert ("langgraph_type" in told) == name.endswith("_prompt")
+    assert name in (Settings.__doc__ or "")
+
+
+def test_the_nodes_that_studio_is_told_of_are_there(catalog: Any) -> None:
+    nodes = set(create_supervisor(catalog).nodes) | {"prepare", "think"}
+    assert {node for told in SCHEMA.values() for node in told["langgraph_nodes"]} <= nodes
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"tools": 0}, "setting 'tools': Input should be greater than or equal to 1, not 0"),
+        ({"agents": "many"}, "setting 'agents': Input should be a valid integer"),
+        ({"lexical_weight": -1}, "setting 'lexical_weight': Input should be greater than or equal to 0, not -1"),
+        (
+            {"schema_tokens": 0, "tools": 999},
+            "not 999; setting 'schema_tokens': Input should be greater than",
+        ),
+        ({"approval": "sometimes"}, "setting 'approval': Input should be 'always', 'risky' or 'never'"),
+        ({"tool": 3}, "there is no setting 'tool' (did you mean 'tools'?)"),
+        ({"model": 5}, "setting 'model': Input should be a valid string, not 5"),
+    ],
+)
+def test_a_wrong_value_is_named(catalog: Any, values: Any, words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings(**values)
+    assert words in str(caught.value)
+    app: Any = create_supervisor(catalog).compile()
+    with pytest.raises(SettingsError) as caught:
+        app.invoke({"messages": RATE}, context=values)
+    assert words in str(caught.value)
+
+
+def test_nothing_said_gives_the_defaults() -> None:
+    assert Settings(model=" ", worker_prompt="") == Settings()
+    assert Settings().over(Settings(tools=3)).tools == 3
+    assert Settings(tools=10).over(Settings(tools=3)).tools == 10
+
+
+def test_prompts_of_a_run_reach_its_models(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
+    planner, answer = scripted(replies=[say["planned"](("1", RATE, []))]), scripted(replies=[AIMessage("0.9")])
+    models: dict[str, Any] = {"planner_model": planner, "worker_model": worker, "answer_model": answer}
+    app: Any = create_supervisor(catalog, **models, prompts=Prompts(answer="Answer like a pirate.")).compile()
+    app.invoke({"messages": RATE}, context={"planner_prompt": "Plan in Latin.", "worker_prompt": "Work in Greek."})
+    told = [model.shown[0]["messages"][0].text for model in (planner, worker, answer)]
+    assert told == ["Plan in Latin.", "Work in Greek.", "Answer like a pirate."]
+
+
+def test_the_retriever_app_takes_the_same_context(catalog: Any) -> None:
+    app: Any = create_retriever_app(AgentGraphRetriever.from_catalog(catalog, k=4)).compile()
+
+    def picked(**context: Any) -> Any:
+        return app.invoke({"query": RATE}, context=context)["selection"]
+
+    assert picked()["trace"]["settings"]["agents"] == 4
+    told = {"agents": 1, "tools": 2, "ranking": "agent_as_a_graph", "agent_weight": 2.0, "schema_tokens": 500}
+    assert picked(**told)["trace"]["settings"].items() >= told.items()
+    assert len(picked(agents=1)["agents"]) == 1
+
+
+def test_the_budget_of_a_run_is_kept(catalog: Any, worker: Any) -> None:
+    app: Any = create_supervisor(catalog, worker_model=worker).compile()
+    whole = app.invoke({"messages": RATE})["results"]["1"]["tools"]
+    narrow = app.invoke({"messages": RATE}, context={"schema_tokens": 120})["results"]["1"]["tools"]
+    assert 0 < len(narrow) < len(whole)
