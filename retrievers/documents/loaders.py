@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -82,6 +83,8 @@ def load_pdf(path: Path) -> Iterator[Block]:
     except ImportError as error:
         raise _not_installed("PDF", "pypdf") from error
     _check_size(path.stat().st_size)
+    # What it mends or finds odd it logs, line after line; what it cannot read it raises.
+    logging.getLogger("pypdf").setLevel(logging.ERROR)
     try:
         reader = PdfReader(path)
         if reader.is_encrypted and not reader.decrypt(""):

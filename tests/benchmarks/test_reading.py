@@ -15,7 +15,7 @@ from callsheet.retrievers.documents import Rules
 
 def test_the_words_of_an_answer_are_those_that_the_question_lacks() -> None:
     found = answer_words(
-        "Which skin cancer is most common?", "Basal cell carcinoma is the most common skin cancer, commonly."
+        "Which skin cancer is most common?", "Basal cell carcinoma is the most common skin cancer."
     )
     assert found == ["basal", "cell", "carcino"]
 
@@ -79,7 +79,7 @@ def test_every_method_reads_and_counts(data: Path) -> None:
     assert full.tokens > full.snippets > 0
     assert (len(naive.read), naive.snippets, naive.calls) == (4, 0, 1)
     assert played["without chunk read"].snippets == 0
-    assert full.calls > played["without semantic search"].calls
+    assert full.snippets > played["without semantic search"].snippets
 
 
 def test_the_table_has_a_row_a_method(data: Path) -> None:

@@ -1,0 +1,114 @@
+"""``callsheet documents`` as a user calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from callsheet.orchestrator.cli.main import main
+
+
+@pytest.fixture
+def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    for name in ("CALLSHEET_INDEX", "CALLSHEET_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "leave.md").write_text("# Leave\n\nEvery employee has 25 days of paid leave a year.\n")
+    (folder / "broken.pdf").write_bytes(b"no PDF")
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(map(str, arguments)))
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+def test_index_reports_what_it_did(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, "documents", "index", docs)
+    assert status == 0
+    assert out.startswith("1 documents, 1 chunks, 2 different sentences: 1 added, 0 updated, 0 removed in ")
+    assert err.startswith("left out: broken.pdf: not a readable PDF: ")
+
+
+def test_index_as_json_is_one_object(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "documents", "index", docs, "--json")
+    report = json.loads(out)
+    assert status == 0
+    assert {"documents", "chunks", "sentences", "added", "updated", "removed", "seconds", "path"} <= set(report)
+    assert [(problem["document"], problem["kind"]) for problem in report["problems"]] == [("broken.pdf", "broken")]
+
+
+def test_ask_answers_with_citations(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "documents", "ask", docs, "How many days of paid leave are there a year?")
+    assert (status, out.splitlines()[0]) == (0, "Every employee has 25 days of paid leave a year. [leave.md#1]")
+    status, out, _ = run(capsys, "documents", "ask", docs, "How many days of paid leave are there?", "--json")
+    assert json.loads(out)["citations"] == ["leave.md#1"]
+
+
+def test_an_answer_that_the_documents_do_not_hold_is_negative(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "documents", "ask", docs, "Who won the zeppelin race?")
+    assert status == 1
+    assert out.startswith("The documents say nothing that fits")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("index", "nowhere"), "no documents at nowhere: there is no such folder"),
+        (("ask", "DOCS", "  "), "the question is empty"),
+        (("ask", "DOCS", "x", "--model", "nonsense"), "the model 'nonsense' cannot be used"),
+        (("index", "DOCS", "--embeddings", "nonsense"), "unknown embedder 'nonsense'"),
+        (("serve",), "Missing argument 'FOLDER'"),
+    ],
+)
+def test_the_callers_mistakes_are_one_line(
+    docs: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    status, out, err = run(capsys, "documents", *(str(docs) if word == "DOCS" else word for word in arguments))
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+def test_a_folder_without_documents_is_negative(tmp_path: Path, docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    status, _, err = run(capsys, "documents", "index", tmp_path / "empty")
+    assert status == 1
+    assert "there is no document in" in err
+
+
+@pytest.mark.parametrize("command", ["index", "ask", "serve"])
+def test_every_command_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "documents", command, "--help")
+    assert status == 0
+    assert "Example" in out
+
+
+@pytest.mark.server
+async def test_an_mcp_client_over_stdio_reads_a_chunk_once(docs: Path, tmp_path: Path) -> None:
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "callsheet", "documents", "serve", str(docs)],
+        env={"CALLSHEET_HOME": str(tmp_path / "home"), "ANONYMIZED_TELEMETRY": "False", "PATH": ""},
+    )
+    async with Client(server) as client:
+        found: Any = await client.call_tool("semantic_search", {"query": "days of leave"})
+        first: Any = await client.call_tool("chunk_read", {"chunk_ids": ["leave.md#1"]})
+        again: Any = await client.call_tool("chunk_read", {"chunk_ids": ["leave.md#1"]})
+        slow = asyncio.create_task(client.call_tool("semantic_search", {"query": "leave " * 10_000}))
+        await asyncio.sleep(0)
+        slow.cancel()
+        after: Any = await client.call_tool("keyword_search", {"keywords": ["leave"], "top_k": 10_000})
+    assert found.content[0].text.startswith("[leave.md#1]")
+    assert "25 days" in first.content[0].text
+    assert "read this chunk before" in again.content[0].text
+    assert after.content[0].text.endswith("(top_k is 20 at most)")
