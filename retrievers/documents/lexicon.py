@@ -1,0 +1,103 @@
+"""The words of all chunks: where keywords stand, each looked for once."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.retrievers.documents.phrases import first_line, plain
+from callsheet.retrievers.documents.store import Chunk
+
+HELD = 16_000_000
+"""Characters of a folder's texts up to which they are held in memory as words are compared."""
+_MOST_KEYS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class PlainChunk:
+    """A chunk as words are compared (``plain``).
+
+    Attributes:
+        id: Its id.
+        title: Its first sentence, or the heading that it begins with.
+        text: All of it.
+    """
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """The chunks that hold one keyword.
+
+    Attributes:
+        rows: ``(found,)`` their places among all chunks, rising.
+        counts: ``(found,)`` how often each holds it.
+        titles: ``(found,)`` the share of each one's title that the keyword is, 0 where it is not in the title.
+    """
+
+    rows: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    titles: NDArray[np.float64]
+
+
+class Lexicon:
+    """The chunks of one state of an index, as words are compared.
+
+    Args:
+        chunks: Gives all chunks in order, one at a time.
+    """
+
+    def __init__(self, chunks: Callable[[], Iterable[Chunk]]) -> None:
+        self._read = chunks
+        self._held: list[PlainChunk] | None = None
+        self._found: dict[str, Occurrences] = {}
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all chunks, in order."""
+        return tuple(chunk.id for chunk in self.chunks())
+
+    def chunks(self) -> Iterator[PlainChunk]:
+        """All chunks in order; those of a small folder are held in memory from the second time on."""
+        if self._held is not None:
+            yield from self._held
+            return
+        held, size = [], 0
+        for chunk in self._read():
+            item = PlainChunk(chunk.id, plain(first_line(chunk.passage.sentences[0])), plain(chunk.text))
+            size += len(item.text)
+            if size <= HELD:
+                held.append(item)
+            yield item
+        if size <= HELD:
+            self._held = held
+
+    def occurrences(self, keys: Sequence[str]) -> Mapping[str, Occurrences]:
+        """Where these keywords, plain, stand: ``rows`` are places in ``ids``."""
+        known = self._found if len(self._found) < _MOST_KEYS else {}
+        if missing := [key for key in dict.fromkeys(keys) if key not in known]:
+            known = {**known, **_occurrences(missing, self.chunks())}
+            self._found = known
+        return {key: known[key] for key in keys}
+
+
+def _occurrences(keys: Sequence[str], chunks: Iterable[PlainChunk]) -> Mapping[str, Occurrences]:
+    """Looks for keywords in one pass over all chunks."""
+    rows = {key: array("q") for key in keys}
+    counts = {key: array("q") for key in keys}
+    titles = {key: array("d") for key in keys}
+    for row, chunk in enumerate(chunks):
+        for key in keys:
+            if count := chunk.text.count(key):
+                rows[key].append(row)
+                counts[key].append(count)
+                titles[key].append(len(key) / max(len(chunk.title), 1) if key in chunk.title else 0.0)
+    return {key: Occurrences(np.array(rows[key]), np.array(counts[key]), np.array(titles[key])) for key in keys}
