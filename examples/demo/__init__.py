@@ -1,1 +1,1 @@
-"""The demo of `make run`: three MCP servers and three LangChain toolkits."""
+"""The demo of `make run`: three MCP servers, three LangChain toolkits and a folder of documents."""

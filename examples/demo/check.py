@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 
 def problems(text: str, now: datetime | None = None) -> list[str]:
-    """What is missing in ``text``: 26.2 miles in kilometres, and Tokyo's time at 9:30 in Berlin today."""
+    """What is missing in ``text``: 26.2 miles in kilometres, 9:30 in Berlin in Tokyo's time, the bag drop's end."""
     berlin = (now or datetime.now(tz=ZoneInfo("Europe/Berlin"))).replace(hour=9, minute=30)
     tokyo = berlin.astimezone(ZoneInfo("Asia/Tokyo"))
     hour = f"({tokyo:%H}:30|{tokyo.hour - 12}:30 ?[Pp])"
@@ -19,6 +19,8 @@ def problems(text: str, now: datetime | None = None) -> list[str]:
         missing.append("26.2 miles are 42.16 km")
     if not re.search(rf"(?<!\d){hour}", text):
         missing.append(f"9:30 in Berlin is {tokyo:%H:%M} in Tokyo")
+    if not re.search(r"(?<!\d)0?8:15", text):
+        missing.append("the bag drop closes at 08:15 (race-day.md of the guide)")
     return missing
 
 
@@ -31,7 +33,7 @@ def main(path: Path) -> int:
     for fact in missing:
         print(f"{path}: does not say that {fact}", file=sys.stderr)
     if not missing:
-        print(f"{path}: both results are there and right", file=sys.stderr)
+        print(f"{path}: all three results are there and right", file=sys.stderr)
     return 1 if missing else 0
 
 

@@ -81,10 +81,11 @@ def _answers(url: str) -> bool:
 async def test_serves_the_graphs_with_their_schemas(server: str) -> None:
     client = get_client(url=server)
     found = {a["graph_id"]: a["assistant_id"] for a in await client.assistants.search()}
-    assert {"supervisor", "retriever"} <= set(found)
+    assert {"supervisor", "retriever", "arag"} <= set(found)
     for graph, given, back in (
         ("supervisor", {"messages"}, {"messages", "plan", "results"}),
         ("retriever", {"query"}, {"selection"}),
+        ("arag", {"messages"}, {"messages", "citations", "loops", "retrieved_tokens"}),
     ):
         schemas: dict[str, Any] = dict(await client.assistants.get_schemas(found[graph]))
         assert set(schemas["input_schema"]["properties"]) == given
@@ -118,7 +119,7 @@ async def test_answers_the_demo_question_as_the_command_line_does_and_stays_resp
         [str(BIN / "callsheet"), *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
     assert state["messages"][-1]["content"] == json.loads(asked.stdout)["answer"]
-    assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
+    assert [state["results"][i]["status"] for i in "1234"] == ["done"] * 4
     assert "42.16" in (Path(environment["CALLSHEET_WORKSPACE"]) / "trip.txt").read_text()
     assert sorted(pings)[int(len(pings) * 0.99)] < 0.2
 
@@ -137,3 +138,9 @@ async def test_a_thread_keeps_its_conversation(server: str) -> None:
         given: Any = {"messages": [{"role": "user", "content": "Convert 3 miles to kilometers"}]}
         state = await client.runs.wait(thread["thread_id"], "supervisor", input=given)
     assert len(state["messages"]) == 4
+
+
+async def test_documents_that_are_not_configured_stop_nothing(server: str) -> None:
+    given: Any = {"messages": [{"role": "user", "content": "How many days of leave are there?"}]}
+    state: Any = await get_client(url=server).runs.wait(None, "arag", input=given)
+    assert "set CALLSHEET_DOCUMENTS" in state["messages"][-1]["content"]
