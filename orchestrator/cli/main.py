@@ -16,6 +16,7 @@ from callsheet.orchestrator.cli.check import check
 from callsheet.orchestrator.cli.discover import discover
 from callsheet.orchestrator.cli.documents import documents
 from callsheet.orchestrator.cli.eval import evaluate_command
+from callsheet.orchestrator.cli.explore import explore
 from callsheet.orchestrator.cli.export import export
 from callsheet.orchestrator.cli.index import index
 from callsheet.orchestrator.cli.infer import infer
@@ -44,6 +45,7 @@ for command in (
     discover,
     documents,
     evaluate_command,
+    explore,
     export,
     index,
     infer,

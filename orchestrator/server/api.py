@@ -44,7 +44,7 @@ class _List(_Parameters):
 
 
 class _Id(_Parameters):
-    id: _Text
+    id: Annotated[str, Field(max_length=2_000)]
 
 
 class Api:
@@ -118,7 +118,7 @@ class Api:
 
     async def evaluations(self, seen: Seen, request: Request) -> list[Report]:
         """Evaluations; only their figures for those who may not see everything."""
-        return [report if seen.whole else report.figures for report in seen.reports]
+        return [report if seen.knowledge.whole else report.figures for report in seen.reports]
 
 
 def _given(request: Request, form: type[_Given]) -> _Given:

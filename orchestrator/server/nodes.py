@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from callsheet.agents import ToolRegistry
 from callsheet.graphs import Agent, Change, Dependency, Parameter, Provenance, Tool, diff_of, told
 from callsheet.graphs.pictures.drawing import KINDS, UNREVIEWED
 from callsheet.orchestrator.server.answers import (
@@ -202,11 +203,18 @@ def _facts_of_tool(seen: Seen, tool: Tool) -> Iterator[Said]:
     if tool.annotations:
         claimed = ", ".join(f"{name}: {value}" for name, value in tool.annotations.items())
         yield Said("Hints of its author", shown_text(claimed))
-    assured = seen.registry.assurance(tool.id)
-    if assured.callable:
-        yield Said("Calls", f"a person is asked: {why}" if (why := assured.why("risky")) else "nobody has to be asked")
-    else:
-        yield Said("Calls", "none: it is known from a manifest only")
+    yield Said("Calls", _calls(seen.registry, tool.id))
+
+
+def _calls(registry: ToolRegistry, tool: str) -> str:
+    """Whether a tool can be called, and whether a person is asked first."""
+    if tool not in registry.catalog.tools:
+        return "none: its server has changed it or offers it no more"
+    assured = registry.assurance(tool)
+    if not assured.callable:
+        return "none: it is known from a manifest only"
+    why = assured.why("risky")
+    return f"a person is asked: {why}" if why else "nobody has to be asked"
 
 
 def _schemas(tool: Tool) -> Iterator[Said]:

@@ -60,10 +60,16 @@ class Knowledge:
                 found.setdefault(edge.tool, []).append((tool, edge))
         return found
 
-    @cached_property
+    @property
+    def whole(self) -> bool:
+        """Whether everything may be seen."""
+        all_of_it = self._loaded.catalog
+        return len(self.catalog.tools) == len(all_of_it.tools) and len(self.catalog.agents) == len(all_of_it.agents)
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """What was left out when the catalog was read; nothing of it where only a part may be seen."""
-        return self._loaded.problems if self.catalog is self._loaded.catalog else ()
+        return self._loaded.problems if self.whole else ()
 
     def capabilities(self) -> Future[Assignments]:
         """What each tool can do; worked out when it is first asked for."""
@@ -111,11 +117,6 @@ class Seen:
     def policy(self) -> Policy | None:
         """Who may see what; everybody everything where there is none."""
         return self.retriever.policy
-
-    @property
-    def whole(self) -> bool:
-        """Whether everything may be seen."""
-        return self.catalog is self.loaded.catalog
 
     @property
     def catalog(self) -> Catalog:

@@ -43,7 +43,12 @@ export function question() {
 export function walk(link, more = {}) {
   const kind = link.kind === "capability" ? "capability" : "node";
   const href = address("search", { ...question(), [kind]: link.id });
-  return make("a", { class: `to ${link.kind}`, href, "data-id": link.id, text: link.label, ...more });
+  return make("a", { class: `to ${link.kind}`, href, "data-id": link.id, ...more }, breaking(link.label));
+}
+
+/** A name that may be broken where its words meet. */
+export function breaking(name) {
+  return name.split(/(?<=[_/.:-])/).flatMap((word, i) => (i ? [document.createElement("wbr"), word] : [word]));
 }
 
 /** Says something to those who listen to the page. */

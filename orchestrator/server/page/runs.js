@@ -45,22 +45,23 @@ function step(one, longest) {
   const waits = one.depends_on.length ? `after ${one.depends_on.join(", ")}` : "";
   const often = one.attempts > 1 ? `${one.attempts} attempts` : "";
   const took = one.calls.length ? `${count(one.calls.length, "call")}, ${one.seconds.toFixed(2)} s` : "";
+  const told = one.calls.at(-1)?.answer === one.result;
   return make("li", {},
     make("p", { class: "words" }, make("span", { class: "rank", text: one.id }), ` ${one.text} `, badge(one.status)),
     make("p", { class: "small", text: [waits, often, took].filter(Boolean).join("; ") }),
     one.calls.length > 0 && duration(one.seconds, longest),
-    make("ul", { class: "calls" }, one.calls.map(call)),
-    one.result && make("p", { class: "words", text: one.result }),
+    make("ul", { class: "calls" }, one.calls.map((each, i) => call(each, told && i === one.calls.length - 1))),
+    one.result && !told && make("p", { class: "words", text: one.result }),
     one.error && make("p", { class: "words error", text: one.error }),
     one.picked.length > 0 && fold(`${count(one.picked.length, "tool")} picked`, make("ul", {}, one.picked.map((picked) => make("li", {}, walk(picked.tool),
       make("span", { class: "small", text: ` score ${picked.score.toFixed(2)}${picked.via.length ? `, for ${picked.via.join(" > ")}` : ""}` }))))));
 }
 
-function call(one) {
+function call(one, open) {
   const head = [walk(one.tool), ` ${one.seconds.toFixed(2)} s`, one.error ? make("span", { class: "badge error", text: one.kind || "failed" }) : "", one.effect === "unknown" ? " (it may or may not have run)" : ""];
   return make("li", {}, make("p", {}, head),
     fold("Arguments", make("pre", { text: one.args, tabindex: "0" })),
-    one.error ? make("p", { class: "words error", text: one.error }) : fold("Answer", make("pre", { text: one.answer, tabindex: "0" })),
+    one.error ? make("p", { class: "words error", text: one.error }) : fold("Answer", make("pre", { text: one.answer, tabindex: "0" }), open),
     one.files > 0 && make("p", { class: "small", text: `${count(one.files, "file")} kept` }));
 }
 

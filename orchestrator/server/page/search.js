@@ -4,31 +4,33 @@ import { Overtaken, ask } from "./api.js";
 import { address, alert, announce, count, fold, make, place, table, walk } from "./dom.js";
 import { showNode } from "./node.js";
 
-let form = null, results = null, details = null, shown = null, last = null, first = true;
+let form = null, list = null, details = null, shown = null, last = null, best = null, first = true;
 
 export async function showSearch(view, given, overview) {
   if (!form?.isConnected) build(view, overview);
   const q = given.get("q") ?? "", agents = given.get("agents") ?? "5", tools = given.get("tools") ?? "10";
   const wanted = JSON.stringify([q, agents, tools]);
-  const node = given.get("node") ?? given.get("capability"), left = node === null ? last : null;
-  last = node;
-  view.firstElementChild.classList.toggle("chosen", node !== null);
+  const node = given.get("node"), capability = given.get("capability"), chosen = node ?? capability;
+  const left = chosen === null ? last : null, beside = q && chosen === null && matchMedia("(min-width: 900px)").matches;
+  last = chosen;
+  view.firstElementChild.classList.toggle("chosen", chosen !== null);
+  view.firstElementChild.classList.toggle("beside", beside);
   const input = form.querySelector("#q");
   if (input.value.trim() !== q) input.value = q;
-  const all = [];
-  if (wanted !== shown) all.push(q ? found(q, agents, tools).then(() => { shown = wanted; }) : everybody(overview).then(() => { shown = wanted; }));
-  all.push(showNode(details, given, { focus: !first }));
+  const results = wanted === shown ? null : (q ? found(q, agents, tools) : everybody(overview)).then(() => { shown = wanted; });
+  const focus = !first && chosen !== null;
   first = false;
-  await Promise.all(all);
-  if (left !== null) [...results.querySelectorAll("[data-id]")].find((link) => link.dataset.id === left)?.focus();
+  if (beside) { await results; await showNode(details, { node: best, beside }, { focus }); }
+  else await Promise.all([results, showNode(details, { node, capability }, { focus })]);
+  if (left !== null) [...list.querySelectorAll("[data-id]")].find((link) => link.dataset.id === left)?.focus();
 }
 
 function build(view, overview) {
   shown = null;
-  results = make("section", { class: "results", "aria-label": "What was found" });
+  list = make("section", { class: "results", "aria-label": "What was found" });
   details = make("section", { class: "details", "aria-label": "Details" });
   form = search();
-  view.replaceChildren(make("div", { class: "search" }, form, leftOut(overview), make("div", { class: "columns" }, results, details)));
+  view.replaceChildren(make("div", { class: "search" }, form, leftOut(overview), make("div", { class: "columns" }, list, details)));
 }
 
 function search() {
@@ -57,22 +59,23 @@ function leftOut(overview) {
 }
 
 async function found(q, agents, tools) {
-  results.setAttribute("aria-busy", "true");
+  list.setAttribute("aria-busy", "true");
   const began = performance.now();
   try {
     const answer = await ask("search", { q, agents, tools }, "results");
     const all = answer.agents.reduce((n, agent) => n + agent.tools.length, 0);
     const head = answer.fits ? `${count(answer.agents.length, "agent")}, ${count(all, "tool")}` : answer.agents.length ? "Nothing fits well" : "Nothing was found";
-    results.replaceChildren(
+    list.replaceChildren(
       make("h2", { text: head }),
       make("p", { class: "small", text: `searched in ${answer.milliseconds} ms` }),
       make("ol", { class: "agents" }, answer.agents.map((agent, i) => agentFound(agent, i))),
       trace(answer));
     performance.measure("callsheet-search", { start: began, end: performance.now() });
-    const best = answer.agents[0]?.tools[0] ?? answer.agents[0];
-    announce(best ? `${head}. First: ${best.link.label}` : head);
+    const top = answer.agents[0]?.tools[0] ?? answer.agents[0];
+    best = top?.link.id ?? null;
+    announce(top ? `${head}. First: ${top.link.label}` : head);
   } finally {
-    results.removeAttribute("aria-busy");
+    list.removeAttribute("aria-busy");
   }
 }
 
@@ -115,23 +118,23 @@ function failed(error) {
 }
 
 async function everybody(overview) {
-  const list = make("ul", { class: "everybody" });
+  const all = make("ul", { class: "everybody" });
   const more = make("button", { type: "button", text: "More agents" });
   const head = make("h2", { text: "All agents" });
   const words = make("input", { type: "search", id: "words", autocomplete: "off" });
   const load = async (start) => {
     const part = await ask("agents", { words: words.value, start }, "agents");
     const items = part.items.map((agent) => make("li", {}, walk(agent), make("span", { class: "small", text: ` ${agent.words}` }), make("p", { class: "about", text: agent.about })));
-    if (start) list.append(...items); else list.replaceChildren(...items);
+    if (start) all.append(...items); else all.replaceChildren(...items);
     head.textContent = words.value ? `${count(part.total, "agent")} with these words` : count(part.total, "agent");
-    more.hidden = list.children.length >= part.total;
+    more.hidden = all.children.length >= part.total;
     if (start) items[0]?.querySelector("a").focus();
     else announce(head.textContent);
   };
-  more.addEventListener("click", () => load(list.children.length).catch(failed));
+  more.addEventListener("click", () => load(all.children.length).catch(failed));
   let waiting = 0;
   words.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(() => load(0).catch(failed), 200); });
   const filter = overview.agents > 10 && make("p", { class: "filter" }, make("label", { for: "words", text: "Agents with the words " }), words);
-  results.replaceChildren(...[head, filter, list, more].filter(Boolean));
+  list.replaceChildren(...[head, filter, all, more].filter(Boolean));
   await load(0);
 }
