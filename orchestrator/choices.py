@@ -1,10 +1,10 @@
-"""What holds in a run: what its context says, over what the supervisor was made with."""
+"""What holds in a run: what its context says, over what its user prefers, over what the supervisor was made with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import get_runtime
@@ -17,27 +17,38 @@ Role = Literal["planner", "worker", "answer"]
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Settings, models and prompts of a supervisor; each can be said otherwise for a run.
+    """Settings, models and prompts of a supervisor; each can be said otherwise by a user, and for a run.
 
     Attributes:
-        defaults: What holds unless the run's context says otherwise.
+        defaults: What holds unless something else is said.
         models: Chat models given as objects, by role.
         prompts: The system prompts.
+        preferences: What the user of the current run prefers (fields of ``Settings``).
     """
 
     defaults: Settings
     models: Mapping[str, BaseChatModel]
     prompts: Prompts
+    preferences: Settings | None = None
 
+    def of(self, preferences: Mapping[str, Any]) -> Choices:
+        """The same for a user with these preferences, which must fit ``Settings``."""
+        return Choices(self.defaults, self.models, self.prompts, Settings(**preferences)) if preferences else self
+
+    @property
     def settings(self) -> Settings:
         """What holds in the current run."""
-        given = context()
-        return given.over(self.defaults) if given else self.defaults
+        said = (self.preferences, context())
+        found = self.defaults
+        for one in said:
+            found = one.over(found) if one else found
+        return found
 
     def model(self, role: Role) -> BaseChatModel | None:
-        """The chat model for a role in the current run: the context's, else the supervisor's own, else none."""
-        given, field = context(), f"{role}_model"
-        chosen = (getattr(given, field) or given.model) if given else None
+        """The chat model for a role in the current run: of the context, the user, the supervisor itself, or none."""
+        field = f"{role}_model"
+        said = [getattr(one, name) for one in (context(), self.preferences) if one for name in (field, "model")]
+        chosen = next(filter(None, said), None)
         if chosen is None and role in self.models:
             return self.models[role]
         name = chosen or getattr(self.defaults, field) or self.defaults.model
@@ -45,7 +56,7 @@ class Choices:
 
     def prompt(self, role: Role) -> str:
         """The system prompt for a role in the current run."""
-        return getattr(self.settings(), f"{role}_prompt") or str(getattr(self.prompts, role))
+        return getattr(self.settings, f"{role}_prompt") or str(getattr(self.prompts, role))
 
 
 def context() -> Settings | None:

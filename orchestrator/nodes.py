@@ -40,6 +40,7 @@ from callsheet.orchestrator.metrics import count_result
 from callsheet.orchestrator.observing import keep_observed
 from callsheet.orchestrator.selecting import picked_event, selected
 from callsheet.orchestrator.state import ChatInput, State, StepState
+from callsheet.orchestrator.stored import preferences
 from callsheet.retrievers import AgentGraphRetriever, Selection
 
 Worker = Runnable[Any, Any]
@@ -72,21 +73,19 @@ class Nodes:
     async def plan(self, state: ChatInput) -> dict[str, Any]:
         """Decomposes the request; a new request of a conversation starts with a clean sheet."""
         request = state["messages"][-1].text if state["messages"] else ""
-        settings = self.choices.settings()
+        wanted: dict[str, Any] = {}
         try:
-            check_answerable(self.registry, settings.approval)
-            plan = await decompose(
-                request,
-                self.choices.model("planner"),
-                prompt=self.choices.prompt("planner"),
-                max_steps=settings.max_steps,
-            )
+            wanted = await preferences()
+            choices = self.choices.of(wanted)
+            check_answerable(self.registry, choices.settings.approval)
+            model, prompt = choices.model("planner"), choices.prompt("planner")
+            plan = await decompose(request, model, prompt=prompt, max_steps=choices.settings.max_steps)
             planned = plan.model_dump(mode="json")
         except (CallsheetError, ImportError) as error:
             planned = {"steps": [], "note": str(error)}
         update = {"run": uuid.uuid4().hex, "request": request, "results": Overwrite({}), "selections": Overwrite({})}
         get_stream_writer()({"event": "plan", **planned})
-        return {**update, "plan": planned}
+        return {**update, "preferences": wanted, "plan": planned}
 
     def dispatch(self, state: State) -> dict[str, Any]:
         """Marks the steps that cannot run because nothing that they wait for was done."""
@@ -96,7 +95,7 @@ class Nodes:
         skipped: dict[str, Any] = {}
         while True:
             known = {**results, **{i: StepResult(**r) for i, r in skipped.items()}}
-            lost = [step for step in plan.ready(self._finished(known)) if self._lost(step, known)]
+            lost = [step for step in plan.ready(self._finished(known, state)) if self._lost(step, known)]
             if not lost:
                 return {"results": skipped}
             for step in lost:
@@ -108,34 +107,20 @@ class Nodes:
         if not state["plan"]["steps"]:
             return "answer"
         plan, results = _read(state)
-        wave = plan.ready(self._finished(results))
-        return [Send("step", self._step_state(state["run"], step, plan, results)) for step in wave] or "answer"
+        wave = plan.ready(self._finished(results, state))
+        return [Send("step", _step_state(state, step, plan, results)) for step in wave] or "answer"
 
-    def _finished(self, results: Mapping[str, StepResult]) -> set[str]:
-        return {step_id for step_id, result in results.items() if not self._retriable(result)}
+    def _finished(self, results: Mapping[str, StepResult], state: State) -> set[str]:
+        """The steps that are not to be tried again with other agents."""
+        replans = self._choices(state).settings.replans
+        return {step_id for step_id, result in results.items() if not _retriable(result, replans)}
 
-    def _retriable(self, result: StepResult) -> bool:
-        """Whether a failed step is to be tried with other agents."""
-        return result.status == "failed" and not result.exhausted and result.attempts <= self.choices.settings().replans
+    def _choices(self, state: State | StepState) -> Choices:
+        return self.choices.of(state.get("preferences", {}))
 
     @staticmethod
     def _lost(step: Step, results: Mapping[str, StepResult]) -> bool:
         return bool(step.depends_on) and all(results[i].status != "done" for i in step.depends_on)
-
-    @staticmethod
-    def _step_state(run: str, step: Step, plan: Plan, results: Mapping[str, StepResult]) -> StepState:
-        before = results.get(step.id)
-        tried = [call.agent for call in before.calls if call.error] or before.agents[:1] if before else []
-        return StepState(
-            run_id=run,
-            step=step.model_dump(mode="json"),
-            inputs=[results[i].model_dump(mode="json") for i in plan.ancestors(step.id)],
-            tried=list(dict.fromkeys(tried)),
-            attempts=(before.attempts if before else 0) + 1,
-            selection={},
-            results={step.id: before.model_dump(mode="json")} if before else {},
-            selections={},
-        )
 
     def retrieve(self, state: StepState) -> dict[str, Any]:
         """Picks agents and tools for the step; those that failed at it, or again and again, are left out."""
@@ -147,13 +132,13 @@ class Nodes:
             return {"selection": {"error": f"nothing could be retrieved: {_words(error)}"}}
         picked = {**selection.to_dict(), **({"left_out": dict(left_out)} if left_out else {})}
         cost = self.retriever.selector.tokens.count(tool.id for tool in selection.tools)
-        most = self.choices.settings().schema_tokens
+        most = self._choices(state).settings.schema_tokens
         get_stream_writer()({**picked_event(step, state["attempts"], selection, cost, most), "selection": picked})
         return {"selection": picked, "selections": {step.id: picked}}
 
     def _selected(self, step: Step, state: StepState) -> tuple[Selection, Mapping[str, str]]:
         """What fits without the agents that are not called for now, and these; they are taken if nothing else fits."""
-        tried, reach = tuple(state["tried"]), self.choices.settings().reach()
+        tried, reach = tuple(state["tried"]), self._choices(state).settings.reach()
         left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
         reach |= {"step_id": step.id}
         selection = selected(self.seen(), step.text, **reach, without=(*tried, *left_out))
@@ -203,11 +188,12 @@ class Nodes:
             for name, tool in bound.items()
         )
         inputs = tuple(StepResult(**result) for result in state["inputs"])
-        settings, model = self.choices.settings(), self.choices.model("worker")
+        choices = self._choices(state)
+        settings, model = choices.settings, choices.model("worker")
         equipment = Equipment(
             model=model or KeylessModel(),
             tools=bound,
-            prompt=self.choices.prompt("worker"),
+            prompt=choices.prompt("worker"),
             max_turns=settings.max_turns,
             requests=self._requests(step, state) if model and settings.tool_requests else None,
             supervision=Supervision(step.id, settings.approval, self.registry, notice=model is not None),
@@ -226,7 +212,8 @@ class Nodes:
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """How the worker of a step gets tools that it lacks: by another selection, with what it has left out."""
-        settings, write, user, seen = self.choices.settings(), get_stream_writer(), caller(), self.seen()
+        settings, write = self._choices(state).settings, get_stream_writer()
+        user, seen = caller(), self.seen()
 
         async def find(what: str, has: Collection[str]) -> Sequence[str]:
             without = (*state["tried"], *self.registry.unavailable())
@@ -257,17 +244,37 @@ class Nodes:
         plan, results = _read(state)
         ordered = [results[step.id] for step in plan.steps]
         try:
-            model, note = self.choices.model("answer"), ""
+            model, note = self._choices(state).model("answer"), ""
         except (CallsheetError, ImportError) as error:
             model, note = None, f"\n\n(Put together without a model: {error})"
         said = "\n".join(message.text for message in state["messages"])
-        await asyncio.to_thread(keep_observed, self.observed, plan, results, said)
-        message = await synthesize(state["request"], ordered, model, prompt=self.choices.prompt("answer"))
+        await keep_observed(self.observed, plan, results, said)
+        message = await synthesize(state["request"], ordered, model, prompt=self._choices(state).prompt("answer"))
         return {"messages": [message.model_copy(update={"content": message.text + note})]}
 
 
 def _read(state: State) -> tuple[Plan, dict[str, StepResult]]:
     return Plan(**state["plan"]), {i: StepResult(**result) for i, result in state["results"].items()}
+
+
+def _retriable(result: StepResult, replans: int) -> bool:
+    return result.status == "failed" and not result.exhausted and result.attempts <= replans
+
+
+def _step_state(state: State, step: Step, plan: Plan, results: Mapping[str, StepResult]) -> StepState:
+    before = results.get(step.id)
+    tried = [call.agent for call in before.calls if call.error] or before.agents[:1] if before else []
+    return StepState(
+        run_id=state["run"],
+        step=step.model_dump(mode="json"),
+        inputs=[results[i].model_dump(mode="json") for i in plan.ancestors(step.id)],
+        tried=list(dict.fromkeys(tried)),
+        attempts=(before.attempts if before else 0) + 1,
+        selection={},
+        results={step.id: before.model_dump(mode="json")} if before else {},
+        selections={},
+        preferences=state.get("preferences", {}),
+    )
 
 
 def _words(error: Exception) -> str:

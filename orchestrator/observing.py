@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping
 
 from callsheet.agents import Plan, StepResult
-from callsheet.graphs import CallsheetError
 from callsheet.graphs.inference import ObservationLog, Seen, observed
+from callsheet.orchestrator.stored import count_observed, store
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,11 +29,21 @@ def observed_in(plan: Plan, results: Mapping[str, StepResult], request: str) -> 
     return seen
 
 
-def keep_observed(log: ObservationLog | None, plan: Plan, results: Mapping[str, StepResult], request: str) -> None:
-    """Adds what a run shows to the counts; that they cannot be kept is logged, and no reason to fail the run."""
-    if log is None:
+async def keep_observed(
+    log: ObservationLog | None, plan: Plan, results: Mapping[str, StepResult], request: str
+) -> None:
+    """Adds what a run shows to the counts; that they cannot be kept is logged, and no reason to fail the run.
+
+    Args:
+        log: Where they are kept if the workflow was compiled without a store; nothing is counted where None.
+        plan: As in ``observed_in``.
+        results: As in ``observed_in``.
+        request: As in ``observed_in``.
+    """
+    if log is None or not (seen := observed_in(plan, results, request)):
         return
+    kept = store()
     try:
-        log.add(observed_in(plan, results, request))
-    except CallsheetError as error:
+        await (count_observed(kept, seen) if kept is not None else asyncio.to_thread(log.add, seen))
+    except Exception as error:  # noqa: BLE001 a store raises errors of its own
         _LOG.warning("observed dependencies are not kept: %s", error)

@@ -15,6 +15,11 @@ def by_step(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
     return {**before, **new}
 
 
+def latest(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said last."""
+    return dict(new)
+
+
 class ChatInput(TypedDict):
     """What a caller sends: the conversation, whose last message is the request."""
 
@@ -42,10 +47,12 @@ class State(ChatOutput):
         run: Tells the sessions of this request from those of others.
         request: What is asked, in plain text.
         selections: Step id -> what the retriever picked for it.
+        preferences: What the user of this request prefers, from the store.
     """
 
     run: str
     request: str
+    preferences: Annotated[dict[str, Any], latest]
     selections: Annotated[dict[str, dict[str, Any]], by_step]
 
 
@@ -62,9 +69,11 @@ class StepState(TypedDict):
         selection: What the retriever picked.
         results: The result by step id, for the supervisor.
         selections: The selection by step id, for the supervisor.
+        preferences: As in ``State``.
     """
 
     run_id: str
+    preferences: Annotated[dict[str, Any], latest]
     step: dict[str, Any]
     inputs: list[dict[str, Any]]
     tried: list[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from callsheet.orchestrator.settings import Environment
 
 if TYPE_CHECKING:
     from callsheet.graphs import Catalog
-    from callsheet.graphs.inference import Proposal
+    from callsheet.graphs.inference import Proposal, Seen
 
 
 @click.command()
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     "--least", default=0.5, show_default=True, type=click.FloatRange(0.05, 0.99), help="Propose nothing less sure."
 )
 @click.option("--no-observed", is_flag=True, help="Leave out what was seen while running.")
+@click.option("--server", metavar="URL", help="Count also what a LangGraph server has seen, in its store.")
 @click.option("--model", metavar="PROVIDER:NAME", help="A chat model that judges each proposal; it decides nothing.")
 @click.option(
     "--embeddings",
@@ -42,6 +44,7 @@ def infer(
     file: Path | None,
     least: float,
     model: str | None,
+    server: str | None,
     embeddings: str,
     catalogs: tuple[str, ...],
     *,
@@ -60,11 +63,13 @@ def infer(
     """
     from callsheet.graphs.inference import DependencyFile, merge_proposals, read_dependencies, write_dependencies
 
+    if no_observed and server:
+        raise click.UsageError("--server is about what was seen, which --no-observed leaves out: give one of them")
     if file and not file.parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent}: make it first", param_hint="--output")
     before = read_dependencies(file) if file and file.exists() else DependencyFile()
     catalog = open_catalog(catalogs, yes=yes).catalog
-    found = _found(catalog, least, embeddings, observed=not no_observed)
+    found = _found(catalog, least, embeddings, None if no_observed else _seen(server))
     if model:
         found = _judged(found, catalog, model)
     content = merge_proposals(before, found)
@@ -80,12 +85,23 @@ def infer(
     return 0 if content.edges else 1
 
 
-def _found(catalog: Catalog, least: float, embeddings: str, *, observed: bool) -> Sequence[Proposal]:
+def _seen(server: str | None) -> Counter[Seen]:
     from callsheet.graphs.inference import ObservationLog
+
+    seen = ObservationLog().read()
+    if server:
+        import asyncio
+
+        from callsheet.orchestrator.stored import observed_on
+
+        seen.update(asyncio.run(observed_on(server)))
+    return seen
+
+
+def _found(catalog: Catalog, least: float, embeddings: str, seen: Counter[Seen] | None) -> Sequence[Proposal]:
     from callsheet.retrievers import embeddings_of
     from callsheet.retrievers.inference import infer_dependencies
 
-    seen = ObservationLog().read() if observed else None
     with progress_bar("Comparing") as progress:
         return infer_dependencies(catalog, embeddings_of(embeddings), least=least, seen=seen, progress=progress)
 
