@@ -94,7 +94,7 @@ class DocumentIndex:
         name = f"documents-{hashlib.sha256(f'{self.folder}|{chunk_tokens}'.encode()).hexdigest()[:16]}-{RECIPE}"
         self.place = self._place_of_texts(where)
         self._store = TextStore(self.place / f"{name}.sqlite")
-        self.lexicon = Lexicon(self._store.chunks)
+        self.lexicon = Lexicon(self._store)
         self._lock = self.place / f"{name}.lock"
         self._vectors = SentenceVectors(
             embeddings_of(embeddings) if isinstance(embeddings, str) else embeddings,
@@ -121,7 +121,7 @@ class DocumentIndex:
                 put = [found.name for found in new]
                 self._vectors.embed(lambda: change.chunks(put), lambda done, total: said("embedding", done, total))
             sentences = self._vectors.refresh()
-            self.lexicon = Lexicon(self._store.chunks)
+            self.lexicon = Lexicon(self._store)
             after = self._store.files()
         return Indexed(
             documents=len(after),

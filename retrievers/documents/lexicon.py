@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.retrievers.documents.phrases import first_line, plain
-from callsheet.retrievers.documents.store import Chunk
+from callsheet.retrievers.documents.store import TextStore
 
 HELD = 16_000_000
 """Characters of a folder's texts up to which they are held in memory as words are compared."""
@@ -52,18 +52,18 @@ class Lexicon:
     """The chunks of one state of an index, as words are compared.
 
     Args:
-        chunks: Gives all chunks in order, one at a time.
+        store: The texts.
     """
 
-    def __init__(self, chunks: Callable[[], Iterable[Chunk]]) -> None:
-        self._read = chunks
+    def __init__(self, store: TextStore) -> None:
+        self._store = store
         self._held: list[PlainChunk] | None = None
         self._found: dict[str, Occurrences] = {}
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """The ids of all chunks, in order."""
-        return tuple(chunk.id for chunk in self.chunks())
+        return self._store.ids()
 
     def chunks(self) -> Iterator[PlainChunk]:
         """All chunks in order; those of a small folder are held in memory from the second time on."""
@@ -71,7 +71,7 @@ class Lexicon:
             yield from self._held
             return
         held, size = [], 0
-        for chunk in self._read():
+        for chunk in self._store.chunks():
             item = PlainChunk(chunk.id, plain(first_line(chunk.passage.sentences[0])), plain(chunk.text))
             size += len(item.text)
             if size <= HELD:

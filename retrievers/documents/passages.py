@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from callsheet.graphs.mcp import clean
+
 CHUNK_TOKENS = 1_000
 BYTES_PER_TOKEN = 4
 LONGEST_SENTENCE = 1_000
@@ -132,28 +134,23 @@ def _of_paragraph(text: str) -> Iterator[str]:
 
 def _split(text: str) -> list[str]:
     found: list[str] = []
-    for sentence in _segmented(text):
+    for sentence in _segmented(text, text):
         if found and not sentence.strip():
             found[-1] += sentence
         elif len(sentence) > _SUSPICIOUS:
-            found.extend(_unpaired(sentence))
+            # A quotation mark or bracket that is never closed may hold it together.
+            found.extend(_segmented(sentence, sentence.translate(_PAIRED)))
         else:
             found.append(sentence)
     return found or [text]
 
 
-def _segmented(text: str) -> list[str]:
-    """As the library cuts it; its English knows the ends of sentences in other scripts too."""
+def _segmented(text: str, seen: str) -> Iterator[str]:
+    """A text cut where the library would cut ``seen``, a text of the same length; its English knows other scripts."""
     from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] (compiled, without stubs)
 
-    parts: list[str] = segment("en", text)
-    return parts
-
-
-def _unpaired(text: str) -> Iterator[str]:
-    """Cuts again what a quotation mark or bracket that is never closed holds together."""
     start = 0
-    for part in _segmented(text.translate(_PAIRED)):
+    for part in segment("en", clean(seen)):
         yield text[start : start + len(part)]
         start += len(part)
 

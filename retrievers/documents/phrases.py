@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Iterator
 
 _LEAST_WORD, _LEAST_NAME, _LONGEST_NAME = 4, 2, 60
-_SPACE = re.compile(r"\s+")
 _JOINING = r"(?:of|the|and|de|la|von|van|der|du|&)"
 _CAPITAL = r"(?:(?:[A-Z]\.)+|[^\W\d_a-zß-ÿа-я][\w'’&-]*(?:\.\w+)*|\d[\w.,'’-]*\w|\d)"
 _NAME = re.compile(rf"\"[^\"\n]{{2,60}}\"|“[^”\n]{{2,60}}”|{_CAPITAL}(?:[ \t]+(?:{_JOINING}[ \t]+){{0,2}}{_CAPITAL})*")
@@ -29,9 +28,8 @@ STOP_WORDS = frozenset(
 
 def plain(text: str) -> str:
     """A text as words are compared: in lower case of any script, canonical characters, single spaces."""
-    if text.isascii():
-        return _SPACE.sub(" ", text.lower()).strip()
-    return _SPACE.sub(" ", unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())).strip()
+    folded = text.lower() if text.isascii() else unicodedata.normalize("NFD", text).casefold()
+    return " ".join(unicodedata.normalize("NFC", folded).split())
 
 
 def names(text: str) -> list[str]:

@@ -101,6 +101,12 @@ class TextStore:
         with closing(self._connect()) as connection:
             yield from map(_chunk, connection.execute(_ALL))
 
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all chunks, in the order of ``chunks``."""
+        with closing(self._connect()) as connection:
+            rows = connection.execute("SELECT file, number FROM chunk ORDER BY file, number")
+            return tuple(f"{file}#{number}" for file, number in rows)
+
     def chunk(self, chunk_id: str) -> Chunk | None:
         """The chunk of this id, if there is one."""
         if (parts := split_id(chunk_id)) is None:
