@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from callsheet.agents.calls import Effect, Fault
+from callsheet.agents.secrets import Redaction
 from callsheet.graphs.mcp import ServerConfig
 
 if TYPE_CHECKING:
@@ -24,30 +25,25 @@ _UNREADABLE = (
     "server answered a request with 202",
 )
 _NOT_SENT = ("ConnectError", "ConnectTimeout")
-_SHORTEST_SECRET, _LONGEST = 6, 4_000
+_LONGEST = 4_000
 
 
 class Faults:
     """Knows what has happened to one server.
 
     Args:
-        secrets: What no message may show.
+        redaction: Takes out what no message may show.
 
     Attributes:
+        hidden: Takes them out of a text.
         child: The process of the server.
         cause: What broke the connection, where that is known.
     """
 
-    def __init__(self, secrets: Sequence[str]) -> None:
-        self._secrets = secrets
+    def __init__(self, redaction: Redaction) -> None:
+        self.hidden = redaction.text
         self.child: ChildProcess | None = None
         self.cause: BaseException | None = None
-
-    def hidden(self, text: str) -> str:
-        """The text without the secrets."""
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
 
     def late(self, doing: str, seconds: float) -> Fault:
         """There was no answer within the limit."""
@@ -103,12 +99,9 @@ def _doubt(method: str) -> str:
     return "; whether the call took effect is unknown" if method == "tools/call" else ""
 
 
-def secrets_of(raw: ServerConfig, full: ServerConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Values that no message may show, longest first."""
-    named = _VARIABLE.findall(raw.model_dump_json())
-    values = {*full.env.values(), *full.headers.values(), *(environ.get(name, "") for name in named)}
-    values |= {value.split(" ", 1)[1] for value in full.headers.values() if " " in value}
-    return tuple(sorted((v for v in values if len(v) >= _SHORTEST_SECRET), key=len, reverse=True))
+def named_in(raw: ServerConfig, environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The variables of our environment that a server's entry refers to, with their values."""
+    return [(name, environ[name]) for name in _VARIABLE.findall(raw.model_dump_json()) if name in environ]
 
 
 def _named(error: BaseException) -> str:

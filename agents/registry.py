@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -15,15 +15,18 @@ from callsheet.agents.guard import Unchanged, forbidden
 from callsheet.agents.limits import Limits
 from callsheet.agents.local import InProcess
 from callsheet.agents.names import model_names
+from callsheet.agents.secrets import LostSecretError, Secrets
 from callsheet.agents.sessions import SessionPool
 from callsheet.graphs.catalog import Catalog, Tool
 from callsheet.graphs.loaded import Loaded
 from callsheet.graphs.mcp import ServerConfig
 from callsheet.graphs.policy import Policy
-from callsheet.graphs.rules import User, hints
+from callsheet.graphs.rules import User
 
 Guard = Callable[[Tool, Mapping[str, Any]], str]
 """Asked right before a call is sent, when its server has just been listed: why it must not be; empty if it may."""
+Call = Callable[[dict[str, Any]], Outcome]
+AsyncCall = Callable[[dict[str, Any]], Awaitable[Outcome]]
 _UNCONNECTED = (
     "agent {!r} is known from a manifest only, so its tools can be found but not called: "
     "connect it by an mcp.json with a server of that name"
@@ -62,6 +65,7 @@ class ToolRegistry:
         self._unchanged = Unchanged(digests)
         self._guards: tuple[Guard, ...] = (self._unchanged, *guards)
         self.pool.watch(self._unchanged.heard)
+        self.secrets = Secrets()
 
     @classmethod
     def from_catalog(
@@ -123,8 +127,7 @@ class ToolRegistry:
             UnknownNameError: The catalog does not hold it.
             CatalogError: Its author's ``callsheet/approval`` cannot be read.
         """
-        tool = self._catalog.tool(tool_id)
-        return assurance_of(tool, self._connections.get(tool.agent), trusted=self.trusts(tool.agent))
+        return self._assured(self._catalog.tool(tool_id))
 
     def pin(self, tool_id: str) -> str:
         """SHA-256 of a tool's definition."""
@@ -139,7 +142,8 @@ class ToolRegistry:
         return self.pool.held(run_id)
 
     async def close_run(self, run_id: str) -> None:
-        """Ends the MCP sessions of one run."""
+        """Ends the MCP sessions of one run, and forgets its secrets."""
+        self.secrets.forget(run_id)
         await self.pool.close_run(run_id)
 
     def close(self, run_id: str | None = None) -> None:
@@ -162,10 +166,12 @@ class ToolRegistry:
                 return failed(tool.agent, tool.name, "refused", why)
             return await local.call(tool.agent, _local(connection, tool), args, self._limits, keep)
 
-        return bound_tool(name, tool, call, acall)
+        return bound_tool(
+            name, tool, *self._guarded(tool, run_id, call, acall), repeatable=self._assured(tool).repeatable
+        )
 
     def _of_server(self, name: str, tool: Tool, run_id: str, server: ServerConfig, user: User | None) -> BoundTool:
-        repeatable = hints(tool, trusted=self.trusts(tool.agent))["idempotentHint"]
+        repeatable = self._assured(tool).repeatable
 
         def call(args: dict[str, Any]) -> Outcome:
             # Before a server is started for it, and again when it has said what its tools are now.
@@ -184,7 +190,30 @@ class ToolRegistry:
                 repeatable=repeatable, permit=lambda: self._objection(tool, args, user),
             )  # fmt: skip
 
-        return bound_tool(name, tool, call, acall, repeatable=repeatable)
+        return bound_tool(name, tool, *self._guarded(tool, run_id, call, acall), repeatable=repeatable)
+
+    def _guarded(self, tool: Tool, run_id: str, call: Call, acall: AsyncCall) -> tuple[Call, AsyncCall]:
+        """The same, with secret arguments put in at the last moment, and taken out of what comes back."""
+        secrets = self.secrets.of(run_id)
+
+        def guarded(args: dict[str, Any]) -> Outcome:
+            try:
+                opened = secrets.opened(tool.input_schema, args)
+            except LostSecretError as lost:
+                return failed(tool.agent, tool.name, "refused", str(lost))
+            return secrets.outcome(call(opened))
+
+        async def aguarded(args: dict[str, Any]) -> Outcome:
+            try:
+                opened = secrets.opened(tool.input_schema, args)
+            except LostSecretError as lost:
+                return failed(tool.agent, tool.name, "refused", str(lost))
+            return secrets.outcome(await acall(opened))
+
+        return guarded, aguarded
+
+    def _assured(self, tool: Tool) -> Assurance:
+        return assurance_of(tool, self._connections.get(tool.agent), trusted=self.trusts(tool.agent))
 
     def _objection(self, tool: Tool, arguments: Mapping[str, Any], user: User | None) -> str:
         """Why a call must not be sent; empty if it may."""

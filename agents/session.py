@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from callsheet.agents.calls import Fault
-from callsheet.agents.faults import CLOSED, START, Faults, secrets_of
+from callsheet.agents.faults import CLOSED, START, Faults, named_in
 from callsheet.agents.limits import Limits
 from callsheet.agents.listings import Listing
+from callsheet.agents.log_secrets import hide_in_logs
+from callsheet.agents.secrets import of_server
 from callsheet.graphs.mcp import ServerConfig, clean
 
 if TYPE_CHECKING:
@@ -54,7 +56,10 @@ class Session:
         self.server, self.retired, self.idle = server, False, False
         self.limits = limits.changed(server.callsheet.limits)
         self._expanded = server.expanded(environ)
-        self._faults = Faults(secrets_of(server, self._expanded, environ))
+        named = named_in(server, environ)
+        self._faults = Faults(of_server(self._expanded, named, everything=True))
+        self._redaction = of_server(self._expanded, named)
+        hide_in_logs(self._redaction)
         self._changed = changed
         self._stop, self._users = asyncio.Event(), 0
         self._timer: asyncio.TimerHandle | None = None
@@ -79,7 +84,8 @@ class Session:
             client = await asyncio.shield(self._client)
             try:
                 async with asyncio.timeout(seconds):
-                    return await _exchange(client, method, params)
+                    answer: dict[str, Any] = self._redaction.value(await _exchange(client, method, params))
+                    return answer
             except TimeoutError:
                 self.hang_up()
                 raise self._faults.late(method, seconds) from None
@@ -107,12 +113,13 @@ class Session:
         """
         client = await asyncio.shield(self._client)
         about, tools = client.server_info, await self._tools()
+        said = self._redaction.text
         return Listing(
             tools=tuple(clean(tools)),
-            name=(about.title or about.name) if about else "",
-            version=about.version if about else "",
-            description=getattr(about, "description", None) or "",
-            instructions=client.session.instructions or "",
+            name=said((about.title or about.name) if about else ""),
+            version=said(about.version if about else ""),
+            description=said(getattr(about, "description", None) or ""),
+            instructions=said(client.session.instructions or ""),
         )
 
     async def _tools(self) -> list[Any]:

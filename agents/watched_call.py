@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NotRequired
 
 from langchain.agents.middleware import ToolCallRequest
@@ -29,6 +29,7 @@ from callsheet.agents.decisions import (
     read_verdict,
 )
 from callsheet.agents.registry import ToolRegistry
+from callsheet.agents.secrets import LostSecretError, RunSecrets
 
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]
@@ -45,12 +46,14 @@ class Supervision:
         step_id: The step.
         policy: Which calls a person is asked about.
         registry: Knows the tools, and what may be believed of them.
+        secrets: Where secret arguments are put away.
         notice: Whether the model is told that a person changed its arguments.
     """
 
     step_id: str
     policy: ApprovalPolicy
     registry: ToolRegistry
+    secrets: RunSecrets = field(default_factory=RunSecrets)
     notice: bool = True
 
 
@@ -125,9 +128,12 @@ class Case:
         if answer.hash not in (None, mark):
             raise AnswerError("the answer's hash is that of another call: look at this one again")
         if isinstance(answer, Decision) and answer.args is not None:
-            schema = self.supervision.registry.catalog.tool(self.bound.id).input_schema
-            if trouble := misfit(schema, answer.args):
-                raise AnswerError(trouble)
+            schema, secrets = (
+                self.supervision.registry.catalog.tool(self.bound.id).input_schema,
+                self.supervision.secrets,
+            )
+            if trouble := misfit(schema, secrets.opened(schema, answer.args)):
+                raise AnswerError(secrets.hidden(trouble))
 
     def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
         """An answer to the model that is not the tool's own."""
@@ -148,7 +154,7 @@ async def _ask(state: CallState) -> _Update:
         answer, mark = case.ask("tool_approval", state, state["why"])
         decision = read_decision(answer, case.request.tool_call["name"])
         case.check(decision, mark)
-    except AnswerError as error:
+    except (AnswerError, LostSecretError) as error:
         return {"problem": str(error)}
     finally:
         case.asked = ""
@@ -161,7 +167,8 @@ def _decided(decision: Decision, mark: str, case: Case) -> _Update:
         case "approve":
             return {"approved": mark, "when": time.time(), "problem": ""}
         case "edit":
-            return {"args": decision.args or {}, "problem": ""}
+            schema = case.supervision.registry.catalog.tool(case.bound.id).input_schema
+            return {"args": case.supervision.secrets.masked(schema, decision.args or {}), "problem": ""}
         case "reject":
             reason = f": {decision.message}" if decision.message else ""
             told = f"{named}: a person refused this call{reason}. Nothing was sent. Do not try it in another way"
@@ -201,7 +208,7 @@ async def _settle(state: CallState) -> _Update:
         answer, mark = case.ask("unknown_outcome", state, state["unknown"])
         verdict = read_verdict(answer)
         case.check(verdict, mark)
-    except AnswerError as error:
+    except (AnswerError, LostSecretError) as error:
         return {"problem": str(error)}
     finally:
         case.asked = ""

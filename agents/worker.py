@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +27,7 @@ from callsheet.agents.approval import supervised
 from callsheet.agents.bound import BoundTool
 from callsheet.agents.brief import Brief
 from callsheet.agents.doubt import in_doubt
+from callsheet.agents.heard import heard, unstreamed
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models import ModelError, answered
 from callsheet.agents.names import NEED_TOOL
@@ -35,9 +35,8 @@ from callsheet.agents.plan import Call, Status, StepResult
 from callsheet.agents.progress import NameStep, TellCalls
 from callsheet.agents.prompts import REMINDER, WORKER
 from callsheet.agents.requests import DEFINITION, ToolRequests, answer_request, equipped
+from callsheet.agents.secrets import RunSecrets
 from callsheet.agents.watched_call import Supervision
-
-_JSON = re.compile(r"\{.*\}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +58,11 @@ class Equipment:
     max_turns: int = 8
     requests: ToolRequests | None = None
     supervision: Supervision | None = None
+
+    @property
+    def secrets(self) -> RunSecrets | None:
+        """Where secret arguments of its calls are put away; they stay in its conversation where None."""
+        return self.supervision.secrets if self.supervision else None
 
     @property
     def step_id(self) -> str:
@@ -90,11 +94,11 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             return _stopped(f"stopped after {equipment.max_turns} turns without a result")
         first, added = list(equipment.tools.values()), list(held.values())[len(equipment.tools) :]
         asking = request.override(
-            model=equipment.model,
+            model=unstreamed(equipment.model, held),
             tools=[*first, *([dict(DEFINITION)] if equipment.requests else []), *added],
             system_message=SystemMessage(equipment.prompt),
         )
-        response = _with_calls(await answered(handler(asking)), held)
+        response = heard(await answered(handler(asking)), held, equipment.secrets)
         if (done := _done_before(response.result[-1], request.messages)) is not None:
             return done
         if not _answered_without_a_tool(request, response, equipment):
@@ -102,7 +106,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         alone = not request.messages[0].additional_kwargs.get("brief", {}).get("inputs")
         again = asking.override(tool_choice="any") if alone else _reminded(asking, equipment)
         try:
-            return _with_calls(await answered(handler(again)), held)
+            return heard(await answered(handler(again)), held, equipment.secrets)
         except ModelError:
             return response
 
@@ -265,26 +269,3 @@ def _reminded(request: ModelRequest[Equipment], equipment: Equipment) -> ModelRe
     brief = request.messages[0].additional_kwargs.get("brief", {})
     reminder = REMINDER.format(step=brief.get("text", ""), tools=" or ".join(equipment.tools))
     return request.override(messages=[*request.messages, HumanMessage(reminder)])
-
-
-def _with_calls(response: ModelResponse[Any], tools: Mapping[str, BoundTool]) -> ModelResponse[Any]:
-    return ModelResponse(
-        result=[_with_call(message, tools) for message in response.result],
-        structured_response=response.structured_response,
-    )
-
-
-def _with_call(message: BaseMessage, tools: Mapping[str, BoundTool]) -> BaseMessage:
-    """The message with a tool call that a small model wrote as JSON text, where it names a given tool."""
-    if not isinstance(message, AIMessage) or message.tool_calls or not (found := _JSON.search(message.text)):
-        return message
-    try:
-        written = json.loads(found.group())
-    except ValueError:
-        return message
-    name = written.get("name")
-    args = written.get("arguments", written.get("parameters", written.get("args")))
-    if name not in tools or not isinstance(args, dict):
-        return message
-    call = {"name": name, "args": args, "id": f"written_{message.id or name}", "type": "tool_call"}
-    return message.model_copy(update={"content": "", "tool_calls": [call]})

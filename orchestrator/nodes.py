@@ -196,7 +196,13 @@ class Nodes:
             prompt=choices.prompt("worker"),
             max_turns=settings.max_turns,
             requests=self._requests(step, state) if model and settings.tool_requests else None,
-            supervision=Supervision(step.id, settings.approval, self.registry, notice=model is not None),
+            supervision=Supervision(
+                step.id,
+                settings.approval,
+                self.registry,
+                self.registry.secrets.of(state["run_id"]),
+                notice=model is not None,
+            ),
         )
         seconds = settings.step_seconds
         try:
