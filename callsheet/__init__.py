@@ -24,7 +24,14 @@ if TYPE_CHECKING:
         User,
         load,
     )
-    from callsheet.orchestrator import CallsheetTools, Settings, create_arag, create_retriever_app, create_supervisor
+    from callsheet.orchestrator import (
+        CallsheetTools,
+        Settings,
+        create_arag,
+        create_ask_app,
+        create_retriever_app,
+        create_supervisor,
+    )
     from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, Selection, SelectSettings
 
 _HOME = {
@@ -43,7 +50,14 @@ _HOME = {
         "User",
         "load",
     ),
-    "orchestrator": ("CallsheetTools", "Settings", "create_arag", "create_retriever_app", "create_supervisor"),
+    "orchestrator": (
+        "CallsheetTools",
+        "Settings",
+        "create_arag",
+        "create_ask_app",
+        "create_retriever_app",
+        "create_supervisor",
+    ),
     "retrievers": ("AgentGraphRetriever", "MiniLMEmbeddings", "SelectSettings", "Selection"),
 }
 
@@ -72,6 +86,7 @@ __all__ = [
     "TrustError",
     "User",
     "create_arag",
+    "create_ask_app",
     "create_retriever_app",
     "create_supervisor",
     "load",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from callsheet.orchestrator.arag import create_arag
+    from callsheet.orchestrator.asking import create_ask_app
     from callsheet.orchestrator.middleware import CallsheetTools
     from callsheet.orchestrator.settings import Settings
     from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
@@ -15,11 +16,12 @@ _HOME = {
     "CallsheetTools": "middleware",
     "Settings": "settings",
     "create_arag": "arag",
+    "create_ask_app": "asking",
     "create_retriever_app": "supervisor",
     "create_supervisor": "supervisor",
 }
 
-__all__ = ["CallsheetTools", "Settings", "create_arag", "create_retriever_app", "create_supervisor"]
+__all__ = ["CallsheetTools", "Settings", "create_arag", "create_ask_app", "create_retriever_app", "create_supervisor"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.arag import create_arag
+from callsheet.orchestrator.asking import create_ask_app
 from callsheet.orchestrator.served import served
 from callsheet.orchestrator.settings import Environment, Settings
 from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
@@ -23,6 +24,7 @@ supervisor = create_supervisor(
     settings=_settings,
     observed=ObservationLog(),
 ).compile(name="supervisor")
+ask = create_ask_app(supervisor).compile(name="ask")
 retriever = create_retriever_app(_served.retriever).compile(name="retriever")
 arag = create_arag(
     _environment.documents,
