@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from callsheet.agents.calls import Keep, Kept
-from callsheet.agents.listings import cache_folder
+from callsheet.graphs.storage import cache_folder
 
 _DAY = 86_400.0
 _TEXTS = {"text/plain": ".txt", "application/json": ".json"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from callsheet.agents.calls import Kind
 from callsheet.graphs.mcp import ServerConfig, clean
-from callsheet.graphs.storage import replace_text
+from callsheet.graphs.storage import cache_folder, replace_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +68,25 @@ class LastListings:
         self._folder = folder or cache_folder() / "listings"
 
     def keep(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Keeps an answer; a reader meets the old one or the new one, whole.
-
-        Raises:
-            OSError: The folder cannot be written to.
-        """
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        """Keeps an answer; a reader meets the old one or the new one, whole. Where nothing can be kept, nothing is."""
+        file = self._file(agent_id, server)
         said = {name: value for name, value in asdict(listing).items() if name in _KEPT}
-        self._folder.mkdir(parents=True, exist_ok=True)
-        replace_text(self._file(agent_id, server), json.dumps({"when": now, "agent": agent_id, **said}))
+        with suppress(OSError):
+            known = self.last(agent_id, server)
+            if known is not None and {**asdict(known.listing), **said} == asdict(known.listing):
+                file.touch()
+                return
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_text(file, json.dumps({"agent": agent_id, **said}))
 
     def last(self, agent_id: str, server: ServerConfig) -> LastKnown | None:
         """The last answer of a server, if it is known and can be read."""
         try:
-            kept = json.loads(self._file(agent_id, server).read_text(encoding="utf-8"))
+            file = self._file(agent_id, server)
+            when = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
+            kept = json.loads(file.read_text(encoding="utf-8"))
             found = clean({name: kept[name] for name in _KEPT})
-            return LastKnown(Listing(**{**found, "tools": tuple(found["tools"])}), str(kept["when"]))
+            return LastKnown(Listing(**{**found, "tools": tuple(found["tools"])}), when)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -123,12 +126,3 @@ def by_name(tools: tuple[Any, ...]) -> Mapping[str, Any]:
         if isinstance(entry, dict) and isinstance(entry.get("name"), str):
             found.setdefault(entry["name"], entry)
     return found
-
-
-def cache_folder() -> Path:
-    """Where what can be had again is kept: ``CALLSHEET_HOME``, else the user's cache."""
-    if home := os.environ.get("CALLSHEET_HOME"):
-        return Path(home).expanduser()
-    from platformdirs import user_cache_path
-
-    return user_cache_path("callsheet")

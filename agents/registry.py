@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -13,16 +15,21 @@ from callsheet.agents.bound import BoundTool, bound_tool
 from callsheet.agents.calls import Outcome, failed
 from callsheet.agents.guard import Unchanged, forbidden
 from callsheet.agents.limits import Limits
+from callsheet.agents.listings import Listing
+from callsheet.agents.live import with_agent
 from callsheet.agents.local import InProcess
 from callsheet.agents.names import model_names
 from callsheet.agents.secrets import LostSecretError, Secrets
 from callsheet.agents.sessions import SessionPool
 from callsheet.graphs.catalog import Catalog, Tool
+from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.loaded import Loaded
 from callsheet.graphs.mcp import ServerConfig
+from callsheet.graphs.pins import Change
 from callsheet.graphs.policy import Policy
 from callsheet.graphs.rules import User
 
+_LOG = logging.getLogger("callsheet")
 Guard = Callable[[Tool, Mapping[str, Any]], str]
 """Asked right before a call is sent, when its server has just been listed: why it must not be; empty if it may."""
 Call = Callable[[dict[str, Any]], Outcome]
@@ -46,6 +53,11 @@ class ToolRegistry:
         policy: Who may call what; everybody everything where there is none.
         digests: Tool id -> SHA-256 of the definition that the catalog was read with; a tool of which its server says
             something else by now is refused.
+
+    Attributes:
+        pool: The MCP sessions.
+        policy: As given.
+        down: Agents that did not answer when the catalog was read, with tools that they were last known to have.
     """
 
     def __init__(
@@ -62,9 +74,14 @@ class ToolRegistry:
         self._catalog, self._connections, self.policy = catalog, connections, policy
         self._limits = limits or (pool.limits if pool else Limits())
         self.pool = pool or SessionPool(limits=self._limits)
+        self.down: Mapping[str, str] = {}
+        self._loaded = Loaded(catalog, connections, policy=policy, digests=digests or {})
+        self._following = threading.RLock()
+        self._followers: list[Callable[[Loaded], object]] = []
         self._unchanged = Unchanged(digests)
         self._guards: tuple[Guard, ...] = (self._unchanged, *guards)
         self.pool.watch(self._unchanged.heard)
+        self.pool.watch(self._heard)
         self.secrets = Secrets()
 
     @classmethod
@@ -72,14 +89,9 @@ class ToolRegistry:
         cls, loaded: Loaded, *, pool: SessionPool | None = None, limits: Limits | None = None
     ) -> ToolRegistry:
         """A registry over a catalog as it was loaded, with its policy and its definitions."""
-        return cls(
-            loaded.catalog,
-            loaded.connections,
-            pool=pool,
-            limits=limits,
-            policy=loaded.policy,
-            digests=loaded.digests,
-        )
+        registry = cls(loaded.catalog, loaded.connections, pool=pool, limits=limits)
+        registry.follow(loaded)
+        return registry
 
     @property
     def catalog(self) -> Catalog:
@@ -89,7 +101,27 @@ class ToolRegistry:
     def follow(self, loaded: Loaded) -> None:
         """Binds from another catalog from now on; a tool bound before that it does not hold is refused."""
         self._catalog, self._connections, self.policy = loaded.catalog, loaded.connections, loaded.policy
-        self._unchanged.follow(loaded.digests)
+        with self._following:
+            self._loaded, self.down = loaded, loaded.down
+            self._unchanged.follow(loaded.digests)
+        for follower in self._followers:
+            follower(loaded)
+
+    def watch(self, follower: Callable[[Loaded], object]) -> None:
+        """Calls back whenever another state of the catalog is bound from; it must return soon."""
+        self._followers.append(follower)
+
+    def _heard(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
+        """Takes over what a server says in a session, as far as it is accepted, if it is something else than before."""
+        with self._following:
+            live = self._loaded.live.get(agent_id)
+            if live is None or self._connections.get(agent_id) != server:
+                return
+            try:
+                if (part := live.heard(listing)) is not None:
+                    self.follow(with_agent(self._loaded, agent_id, part))
+            except CallsheetError as error:
+                _LOG.warning("agent %r: what its server says now was not taken over: %s", agent_id, error)
 
     def permitted(self, tool_ids: Iterable[str], user: User | None = None) -> list[str]:
         """Those of these tools that the catalog holds and the user may call, as things are now."""
@@ -219,7 +251,7 @@ class ToolRegistry:
         """Why a call must not be sent; empty if it may."""
         now = self._catalog.tools.get(tool.id)
         if now is None:
-            return "the tool is no longer in the catalog"
+            return _gone(tool, self._loaded.changes)
         if why := forbidden(self.policy, now, user):
             return why
         connection = self._connections.get(tool.agent)
@@ -238,3 +270,12 @@ class ToolRegistry:
 
 def _local(connection: object, tool: Tool) -> Any:
     return connection.tools[tool.name] if isinstance(connection, InProcess) else None
+
+
+def _gone(tool: Tool, changes: Sequence[Change]) -> str:
+    """Why the catalog does not hold a tool that it once held."""
+    change = next((c for c in changes if c.quarantines and c.id in (tool.id, tool.agent)), None)
+    if change is None:
+        return "its server does not offer it any more, or the catalog leaves it out by now"
+    what = "its definition has changed" if change.tool else "its server is reached by another command"
+    return f"{what} since it was accepted: look at it with `callsheet approve {change.id}`"

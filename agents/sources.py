@@ -9,15 +9,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from callsheet.agents.calls import Limits
+from callsheet.agents.limits import Limits
+from callsheet.agents.live import read_listings
 from callsheet.agents.objects import read_objects
-from callsheet.agents.sessions import Listing, SessionPool
-from callsheet.graphs.changes import problems_of
+from callsheet.agents.sessions import SessionPool
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.loaded import Part, joined
-from callsheet.graphs.mcp import Problem, ServerConfig, agent_from_listing
+from callsheet.graphs.loaded import Part
+from callsheet.graphs.mcp import ServerConfig
 from callsheet.graphs.pin_book import PinBook
-from callsheet.graphs.pins import Admitted, Listed, everything
 
 
 def load_servers(
@@ -37,35 +36,18 @@ def load_servers(
 
     Returns:
         An agent for each server that answered; a server that is missing, hangs or crashes is a
-        problem that names it, and the rest go on.
+        problem that names it, and the rest go on. It keeps the tools that it was last known to have.
 
     Raises:
         TrustError: The pins cannot be relied on.
+        SettingsError: A limit of a server cannot work.
     """
+    pool = SessionPool(limits=limits)
+    for server in config.values():
+        pool.limits.changed(server.callsheet.limits)
     if pins is not None:
         pins.servers()
-    listings = SessionPool(limits=limits).list_all(config)
-    down = {agent_id: listing for agent_id, listing in listings.items() if listing.error}
-    listed = {name: _listed(config[name], listing) for name, listing in listings.items() if name not in down}
-    admitted = pins.admit(listed, agreed=agreed) if pins else {name: everything(said) for name, said in listed.items()}
-    lost = Part(problems=tuple(Problem(name, listing.kind, listing.error) for name, listing in down.items()))
-    return joined([lost, *(_of_server(name, config[name], said) for name, said in admitted.items())])
-
-
-def _listed(server: ServerConfig, listing: Listing) -> Listed:
-    about = {"name": listing.name, "description": listing.description, "instructions": listing.instructions}
-    return Listed(server, about, listing.tools)
-
-
-def _of_server(agent_id: str, server: ServerConfig, said: Admitted) -> Part:
-    agent, malformed = agent_from_listing(agent_id, said.entries, **said.about)
-    return Part(
-        agents=(agent,),
-        connections={agent.id: server},
-        problems=(*malformed, *problems_of(said.changes)),
-        digests={tool.id: said.digests[tool.name] for tool in agent.tools},
-        changes=said.changes,
-    )
+    return read_listings(config, pool.list_all(config), pins=pins, agreed=agreed)
 
 
 def load_reference(reference: str) -> Part:

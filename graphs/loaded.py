@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from callsheet.graphs.catalog import Agent, Catalog
 from callsheet.graphs.inference.proposals import DependencyFile
 from callsheet.graphs.mcp import Problem
 from callsheet.graphs.pins import Change
 from callsheet.graphs.policy import Policy
+
+
+class Live(Protocol):
+    """A server that may say something else the next time."""
+
+    def heard(self, answer: Any) -> Part | None:
+        """Its agent by a new answer, as far as that is accepted; None if it says the same as before."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +32,8 @@ class Part:
         digests: Id of a tool of a live server -> SHA-256 of its definition as the server sent it.
         changes: What servers say otherwise than was accepted; tools that are changed or new are left out.
         dependencies: Files of dependencies that belong beside the agents, each with its name.
+        live: Agent id -> how its tools follow what its server says.
+        down: Agents whose servers did not answer, with the tools that they were last known to have: id -> since when.
     """
 
     agents: tuple[Agent, ...] = ()
@@ -31,6 +42,8 @@ class Part:
     digests: Mapping[str, str] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     dependencies: tuple[tuple[str, DependencyFile], ...] = ()
+    live: Mapping[str, Live] = field(default_factory=dict)
+    down: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +58,8 @@ class Loaded:
         digests: As in ``Part``.
         changes: As in ``Part``.
         policy: Who may see and call what; everybody everything where there is none.
+        live: As in ``Part``.
+        down: As in ``Part``.
     """
 
     catalog: Catalog
@@ -54,11 +69,21 @@ class Loaded:
     digests: Mapping[str, str] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     policy: Policy | None = None
+    live: Mapping[str, Live] = field(default_factory=dict)
+    down: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def part(self) -> Part:
         """The same as a part of a larger catalog."""
-        return Part(self.catalog.agents, self.connections, self.problems, self.digests, self.changes)
+        return Part(
+            self.catalog.agents,
+            self.connections,
+            self.problems,
+            self.digests,
+            self.changes,
+            live=self.live,
+            down=self.down,
+        )
 
 
 def joined(parts: list[Part]) -> Part:
@@ -70,4 +95,6 @@ def joined(parts: list[Part]) -> Part:
         digests={tool: digest for part in parts for tool, digest in part.digests.items()},
         changes=tuple(change for part in parts for change in part.changes),
         dependencies=tuple(file for part in parts for file in part.dependencies),
+        live={name: live for part in parts for name, live in part.live.items()},
+        down={name: since for part in parts for name, since in part.down.items()},
     )

@@ -92,6 +92,8 @@ def load(
         digests=whole.digests,
         changes=whole.changes,
         policy=rules,
+        live=whole.live,
+        down=whole.down,
     )
 
 

@@ -23,6 +23,15 @@ def state_folder() -> Path:
     return user_data_path("callsheet")
 
 
+def cache_folder() -> Path:
+    """The folder for what can be had again, such as indexes: ``CALLSHEET_HOME``, else the user's cache."""
+    if home := os.environ.get("CALLSHEET_HOME"):
+        return Path(home).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("callsheet")
+
+
 def said_yes() -> bool:
     """Whether ``CALLSHEET_YES`` agrees to start the commands that a catalog names."""
     return os.environ.get("CALLSHEET_YES", "").strip().lower() in {"1", "true", "yes", "on"}

@@ -17,6 +17,7 @@ from langgraph.types import Command
 from callsheet.agents import BoundTool, ToolRegistry
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.orchestrator.caller import caller
+from callsheet.orchestrator.following import Following
 from callsheet.retrievers import AgentGraphRetriever
 
 
@@ -77,6 +78,7 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         loaded = load(source, yes=yes, policy=policy)
         self._retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
         self._registry = registry or ToolRegistry.from_catalog(loaded)
+        Following(self._retriever, self._registry)
         self._reach = {"agents": agents, "tools": tools}
         self._most = most
         self._own: set[str] = set()

@@ -8,6 +8,7 @@ from functools import cache
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import Loaded, load
+from callsheet.orchestrator.following import follow_every
 from callsheet.orchestrator.settings import Environment
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -46,4 +47,7 @@ def _opened() -> Served:
     environment = Environment()
     loaded = load(*environment.catalogs())
     retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=environment.embeddings, index=environment.index)
-    return Served(loaded, retriever, ToolRegistry.from_catalog(loaded))
+    registry = ToolRegistry.from_catalog(loaded)
+    if environment.sync_seconds:
+        follow_every(environment.sync_seconds, registry, lambda: load(*environment.catalogs()))
+    return Served(loaded, retriever, registry)

@@ -230,6 +230,7 @@ class Environment(BaseSettings):
         documents: Folder of documents, for ``arag``.
         approval: Which calls a person is asked about: ``always``, ``risky`` or ``never``.
         reports: Reports of ``callsheet eval --json`` for the explorer, separated by commas.
+        sync_seconds: How often a server reads its catalogs anew; 0 leaves it at what servers say in their sessions.
     """
 
     model_config = SettingsConfigDict(env_prefix="CALLSHEET_", extra="ignore", frozen=True)
@@ -241,6 +242,7 @@ class Environment(BaseSettings):
     documents: str | None = None
     approval: str = "risky"
     reports: str = ""
+    sync_seconds: float = Field(default=0.0, ge=0)
 
     def catalogs(self) -> tuple[str, ...]:
         """The catalogs named."""

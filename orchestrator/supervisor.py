@@ -13,6 +13,7 @@ from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.caller import caller
 from callsheet.orchestrator.choices import Choices, context
+from callsheet.orchestrator.following import Following
 from callsheet.orchestrator.loops import both_ways
 from callsheet.orchestrator.nodes import Nodes
 from callsheet.orchestrator.selecting import selected
@@ -89,6 +90,8 @@ def create_supervisor(
         ),
         observed=observed,
     )
+
+    Following(nodes.retriever, nodes.registry)
 
     step = StateGraph(StepState, context_schema=Settings, output_schema=StepOutput)
     step.add_node("retrieve", nodes.retrieve)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,10 @@ class ChromaIndex:
         wanted = {node.id for node in nodes}
         updated = sum(node.id in before for _, node in missing)
         return Changes(len(missing) - updated, updated, len(before - wanted))
+
+    def fork(self) -> ChromaIndex:
+        """As in ``ForkableIndex``: the rows are shared, each keeps the vectors in memory that it found in them."""
+        return copy(self)
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
         """As in ``VectorIndex``, for every node; of a large catalog, all but the best are estimates (``Matrix``)."""

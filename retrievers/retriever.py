@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +11,31 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from callsheet.graphs import (
     Catalog,
     CatalogSource,
+    Loaded,
     Policy,
+    SettingsError,
     Taxonomy,
     User,
     default_taxonomy,
     load,
     shown,
 )
-from callsheet.retrievers.capabilities import Assignments, CapabilityIndex, Discovery, assign_capabilities, discover
+from callsheet.graphs.storage import cache_folder
+from callsheet.retrievers.assembly import Assembly
+from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover
 from callsheet.retrievers.chroma import ChromaIndex
 from callsheet.retrievers.embeddings import EMBEDDED, embeddings_of
 from callsheet.retrievers.index import Changes, Progress, VectorIndex
-from callsheet.retrievers.lexical import LexicalIndex
 from callsheet.retrievers.rerank import Reranker
 from callsheet.retrievers.select import Selector
 from callsheet.retrievers.selection import PickedAgent, Selection
 from callsheet.retrievers.settings import SelectSettings
-from callsheet.retrievers.texts import RECIPE, nodes_of
+from callsheet.retrievers.texts import RECIPE
 
 IN_MEMORY = ":memory:"
 
@@ -60,6 +63,7 @@ class AgentGraphRetriever(BaseRetriever):
     place: str | Path | None = None
     policy: Policy | None = None
     user: User = User()
+    _assembly: Assembly | None = PrivateAttr(default=None)
 
     @classmethod
     def from_catalog(
@@ -97,26 +101,32 @@ class AgentGraphRetriever(BaseRetriever):
             TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
         """
         loaded = load(source, yes=yes, policy=policy)
-        nodes = nodes_of(loaded.catalog)
         vectors = index if isinstance(index, VectorIndex) else _open_index(index, embeddings, loaded.label)
-        changes = vectors.sync(nodes, progress)
-        capabilities = CapabilityIndex(
-            loaded.catalog,
-            vectors,
-            [node.id for node in nodes],
-            taxonomy or default_taxonomy(),
-            embeddings=_embedder(embeddings),
-        )
-        selector = Selector(
-            loaded.catalog,
-            vectors,
-            LexicalIndex(nodes),
-            settings,
-            nodes=nodes,
-            reranker=reranker,
-            capabilities=capabilities,
-        )
-        return cls(selector=selector, k=k, changes=changes, place=getattr(vectors, "where", None), policy=loaded.policy)
+        assembly = Assembly(vectors, _embedder(embeddings), settings, reranker, taxonomy or default_taxonomy())
+        selector, changes = assembly.first(loaded.catalog, progress)
+        place = getattr(vectors, "where", None)
+        retriever = cls(selector=selector, k=k, changes=changes, place=place, policy=loaded.policy)
+        retriever._assembly = assembly
+        return retriever
+
+    def follow(self, loaded: Loaded, progress: Progress | None = None) -> Changes:
+        """Retrieves from another state of the catalog from now on; embeds only what is new in it.
+
+        A search that is under way, or comes meanwhile, meets the state before, whole; one that comes after it has
+        returned meets the new one. It blocks while it embeds.
+
+        Args:
+            loaded: The catalog as it is now, and who may see what of it.
+            progress: Called while texts are embedded.
+
+        Raises:
+            SettingsError: The retriever was made without ``from_catalog``.
+        """
+        if self._assembly is None:
+            raise SettingsError("only a retriever that from_catalog made can follow its catalog: make another one")
+        with self._assembly.next(loaded.catalog, progress) as (selector, changes):
+            self.selector, self.policy, self.changes = selector, loaded.policy, changes
+        return changes
 
     @property
     def catalog(self) -> Catalog:
@@ -139,7 +149,8 @@ class AgentGraphRetriever(BaseRetriever):
             query: What is to be done.
             changes: Fields of ``SelectSettings`` that hold for this call; ``agents`` is ``k`` by default.
         """
-        return self._seen.select(query, **{"agents": self.k, **changes})
+        with self._assembly.searching() if self._assembly else nullcontext():
+            return self._seen.select(query, **{"agents": self.k, **changes})
 
     def more(self, query: str, has: Collection[str], *, most: int = 5, **changes: Any) -> tuple[str, ...]:
         """Ids of tools for a query beyond those that somebody has; none where nothing fits.
@@ -211,10 +222,8 @@ def explain_tool(tool_id: str, selection: Selection) -> str:
 
 
 def default_place() -> Path:
-    """The folder for indexes: ``CALLSHEET_HOME``, else the user's cache."""
-    from platformdirs import user_cache_path
-
-    return Path(os.environ.get("CALLSHEET_HOME") or user_cache_path("callsheet")) / "index"
+    """The folder for indexes: in ``CALLSHEET_HOME``, else in the user's cache."""
+    return cache_folder() / "index"
 
 
 def _open_index(where: str | Path | None, embeddings: str | Embeddings, label: str) -> ChromaIndex:

@@ -32,6 +32,7 @@ def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes:
         "removed": retriever.changes.removed,
         "seconds": round(time.monotonic() - began, 3),
         "path": str(retriever.place or ""),
+        "down": dict(loaded.down),
         "problems": [
             {"agent": problem.agent, "kind": problem.kind, "message": problem.message} for problem in loaded.problems
         ],

@@ -22,6 +22,7 @@ from callsheet.orchestrator.cli.index import index
 from callsheet.orchestrator.cli.infer import infer
 from callsheet.orchestrator.cli.mcp import mcp
 from callsheet.orchestrator.cli.retrieve import retrieve
+from callsheet.orchestrator.cli.sync import sync
 
 CALLERS_MISTAKE, INTERRUPTED = 2, 130
 
@@ -51,6 +52,7 @@ for command in (
     infer,
     mcp,
     retrieve,
+    sync,
 ):
     callsheet.add_command(command)
 

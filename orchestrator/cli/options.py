@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever
 
 _META = "callsheet"
+SERVER_TROUBLE = ("start", "timeout", "crash", "protocol", "too_large")
+"""Kinds of problems of a server as a whole."""
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -125,7 +127,8 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True) -> 
     with status("Reading the catalog"):
         loaded = load(*named, yes=yes, pins=given.get(f"{_META}.pins"), policy=policy)
     for problem in loaded.problems if tell else ():
-        click.echo(f"left out: {shown(str(problem))}", err=True)
+        word = "down" if problem.agent in loaded.down and problem.kind in SERVER_TROUBLE else "left out"
+        click.echo(f"{word}: {shown(str(problem))}", err=True)
     return loaded
 
 

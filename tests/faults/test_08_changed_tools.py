@@ -16,13 +16,14 @@ def test_a_good_tool_stays_beside_bad_ones(tmp_path: Path) -> None:
 
 
 async def test_a_tool_that_changes_between_listing_and_call_is_not_called(scenario: Any) -> None:
-    made = scenario()
-    made.be("faulty", "vanishing")
-    state = await made.run()
-    assert state["results"]["2"]["status"] == "done"
-    made.be("faulty", "hints")
-    state = await made.run()
-    assert state["results"]["2"]["status"] == "failed"
-    assert "its definition has changed" in state["results"]["2"]["error"]
-    assert state["results"]["3"]["status"] == "done"
+    made = scenario(pinned=True)
+    result = await made.survives("refused", mode="hints")
+    assert "its definition has changed since it was accepted" in result["error"]
+    assert result["calls"][-1]["effect"] == "none"
     assert made.count("faulty", "call") == 1
+
+
+async def test_where_nothing_is_pinned_the_catalog_follows(scenario: Any) -> None:
+    made = scenario()
+    made.be("faulty", "list_changed")
+    assert (await made.run())["results"]["2"]["status"] == "done"

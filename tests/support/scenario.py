@@ -18,6 +18,7 @@ from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import Limits, ToolRegistry
 from callsheet.agents.sources import load_servers
 from callsheet.graphs import Loaded, ServerConfig, load
+from callsheet.graphs.pin_book import PinBook
 from callsheet.graphs.terms import Terms
 from callsheet.orchestrator.resume import resume
 from scripted_model import ScriptedModel, calls, planned
@@ -43,6 +44,7 @@ class Scenario:
         limits: Of all exchanges.
         trusted: Whether the hints of the faulty server are believed.
         own: Limits of the faulty server alone.
+        pinned: Whether a changed definition is left out, or taken over.
         approval: Which calls a person is asked about.
         http: The faulty server, where it is to be this one; its mode ``down`` means that it does not run.
         tag: By which processes are known, where another program made them.
@@ -56,6 +58,7 @@ class Scenario:
         limits: Limits | None = None,
         trusted: bool = False,
         own: Mapping[str, float] | None = None,
+        pinned: bool = False,
         approval: Any = "never",
         http: HttpServer | None = None,
         tag: str = "",
@@ -63,6 +66,7 @@ class Scenario:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.tag = folder, tag or f"callsheet-{uuid.uuid4().hex}"
         self.http = http
+        self._pins = PinBook(folder / "pins.json") if pinned else None
         self.config: Any = {"configurable": {"thread_id": "1"}}
         self.settings = Settings(replans=0, agents=10, tools=20, approval=approval)
         self.limits = limits or Limits(start=30, list=30, call=30, failures=50)
@@ -89,7 +93,7 @@ class Scenario:
     def read(self) -> None:
         """Reads the catalog, as a new program would; nobody hurries it."""
         servers = {agent: server.model_copy(update={"callsheet": Terms()}) for agent, server in self.servers().items()}
-        part = load_servers(servers, limits=Limits(start=60, list=60))
+        part = load_servers(servers, limits=Limits(start=60, list=60), pins=self._pins)
         self.loaded = load(replace(part, connections={agent: self._server(agent) for agent in part.connections}))
 
     def count(self, agent: str, what: str = "call") -> int:

@@ -1,0 +1,89 @@
+"""What a selector is made of, so that another one can be made when the catalog has changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from langchain_core.embeddings import Embeddings
+
+from callsheet.graphs import Catalog, Taxonomy
+from callsheet.retrievers.capabilities import CapabilityIndex
+from callsheet.retrievers.index import Changes, Progress, VectorIndex
+from callsheet.retrievers.lexical import LexicalIndex
+from callsheet.retrievers.rerank import Reranker
+from callsheet.retrievers.select import Selector
+from callsheet.retrievers.settings import SelectSettings
+from callsheet.retrievers.texts import nodes_of
+
+
+@runtime_checkable
+class ForkableIndex(Protocol):
+    """An index that can be brought up to date beside itself, so that nobody who searches it has to wait."""
+
+    def fork(self) -> VectorIndex:
+        """Another one over the same place; ``sync`` of it leaves what this one finds as it is."""
+        ...
+
+
+@dataclass(slots=True)
+class Assembly:
+    """Makes selectors over one index.
+
+    Attributes:
+        index: Holds the vectors.
+        embeddings: What embeds, where the index does not say.
+        settings: How agents and tools are picked.
+        reranker: What takes a second look at the first tools.
+        taxonomy: The capabilities that tools may have.
+    """
+
+    index: VectorIndex
+    embeddings: Embeddings
+    settings: SelectSettings | None
+    reranker: Reranker | None
+    taxonomy: Taxonomy
+    _searching: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _making: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def first(self, catalog: Catalog, progress: Progress | None = None) -> tuple[Selector, Changes]:
+        """A selector over a catalog, whose texts are embedded as far as they are not yet."""
+        return self._made(self.index, catalog, progress)
+
+    @contextmanager
+    def next(self, catalog: Catalog, progress: Progress | None = None) -> Iterator[tuple[Selector, Changes]]:
+        """The selector for another state of the catalog, to be put in the place of the one before within the block.
+
+        Searches go on meanwhile over the state before; only an index that cannot be forked makes them wait.
+        """
+        with self._making:
+            if isinstance(self.index, ForkableIndex):
+                index = self.index.fork()
+                yield self._made(index, catalog, progress)
+                self.index = index
+            else:
+                with self._searching:
+                    yield self._made(self.index, catalog, progress)
+
+    @contextmanager
+    def searching(self) -> Iterator[None]:
+        """While an index is searched that may be rewritten under the search."""
+        if isinstance(self.index, ForkableIndex):
+            yield
+        else:
+            with self._searching:
+                yield
+
+    def _made(self, index: VectorIndex, catalog: Catalog, progress: Progress | None) -> tuple[Selector, Changes]:
+        nodes = nodes_of(catalog)
+        changes = index.sync(nodes, progress)
+        names = [node.id for node in nodes]
+        capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
+        lexical = LexicalIndex(nodes)
+        selector = Selector(
+            catalog, index, lexical, self.settings, nodes=nodes, reranker=self.reranker, capabilities=capabilities
+        )
+        return selector, changes
