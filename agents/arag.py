@@ -66,7 +66,7 @@ def spent(messages: Sequence[BaseMessage]) -> int:
 
 
 async def asked(
-    model: BaseChatModel, messages: Sequence[AnyMessage], tools: Sequence[BaseTool], *, prompt: str, again: bool
+    model: BaseChatModel, messages: Sequence[AnyMessage], tools: Sequence[BaseTool], *, prompt: str
 ) -> AIMessage:
     """What the model does next: one tool call, or its answer.
 
@@ -75,7 +75,6 @@ async def asked(
         messages: The conversation.
         tools: The interfaces; where there are none, the model is told to answer now.
         prompt: The system prompt.
-        again: Whether an answer without any call is asked for again, with a call this time.
 
     Raises:
         ModelError: The model did not answer.
@@ -84,10 +83,7 @@ async def asked(
     if not tools:
         message = await answered(model.ainvoke([*told, HumanMessage(FORCED)]))
         return AIMessage(message.text, usage_metadata=message.usage_metadata)
-    message = _one_call(await answered(model.bind_tools(tools).ainvoke(told)), tools)
-    if again and not message.tool_calls:
-        message = _one_call(await answered(model.bind_tools(tools, tool_choice="any").ainvoke(told)), tools)
-    return message
+    return _one_call(await answered(model.bind_tools(tools).ainvoke(told)), tools)
 
 
 def ran(call: Mapping[str, Any], tools: Sequence[BaseTool]) -> ToolMessage:

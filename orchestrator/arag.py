@@ -31,10 +31,12 @@ from callsheet.retrievers.documents import (
     answer_of,
     next_call,
     quotes_of,
+    semantic_search,
 )
 from callsheet.retrievers.embeddings import EMBEDDED
 
 _RULES_SNIPPETS = 1
+_FIRST = 3  # chunks that are read for a model that does not look by itself
 
 
 def create_arag(
@@ -161,10 +163,12 @@ class ReaderNodes:
         tools = [] if over else self._tools(folder, settings, dict(state.get("read") or {}))
         prompt = self.prompt or (NAIVE_READER if settings.naive else READER)
         try:
-            reply = await asked(model, messages, tools, prompt=prompt, again=state["loops"] == 0)
+            reply = await asked(model, messages, tools, prompt=prompt)
         except ModelError as error:
             quotes = await asyncio.to_thread(self._by_rules, messages, folder, naive=settings.naive, forced=True)
             reply = AIMessage(f"{quotes.text}\n({error})")
+        if tools and not reply.tool_calls and not state.get("read"):
+            reply = await asyncio.to_thread(self._first_look, messages, folder, naive=settings.naive) or reply
         return {**loops, "messages": [reply]}
 
     @staticmethod
@@ -205,6 +209,19 @@ class ReaderNodes:
     def _tools(self, folder: Path, settings: Settings, read: dict[str, str], **how: int) -> list[BaseTool]:
         return DocumentTools(self.library.index(folder), read=read, **how).as_tools(naive=settings.naive)
 
+    def _first_look(self, messages: Sequence[AnyMessage], folder: Path, *, naive: bool) -> AIMessage | None:
+        """For a model that answers from memory, as small ones do: a search first, then the reading of what it found."""
+        index, question, since = self.library.index(folder), _question(messages), _since(messages)
+        called = {call["name"] for message in since if isinstance(message, AIMessage) for call in message.tool_calls}
+        if called & {"chunk_read", "search_and_read"}:
+            return None
+        if naive:
+            return _called(Call("search_and_read", {"query": question, "top_k": _FIRST}), messages)
+        if not called:
+            return _called(Call("semantic_search", {"query": question}), messages)
+        found = semantic_search(index, question, top_k=_FIRST).hits
+        return _called(Call("chunk_read", {"chunk_ids": [hit.chunk for hit in found]}), messages) if found else None
+
     def _by_rules(self, messages: Sequence[AnyMessage], folder: Path, *, naive: bool, forced: bool) -> AIMessage:
         """What the rules do next: a call, or the answer from what was read for this question, now or before."""
         index, question = self.library.index(folder), _question(messages)
@@ -213,8 +230,7 @@ class ReaderNodes:
             None if forced else self._next(question, index, [int(one.get("tokens", 0)) for one in given], naive=naive)
         )
         if call is not None:
-            made = ToolCall(name=call.name, args=dict(call.args), id=f"call_{len(messages)}", type="tool_call")
-            return AIMessage("", tool_calls=[made])
+            return _called(call, messages)
         read = dict.fromkeys(chunk for one in given for chunk in one.get("chunks", ()))
         return AIMessage(answer_of(quotes_of(question, index, list(read))))
 
@@ -222,6 +238,12 @@ class ReaderNodes:
         if naive:
             return None if tokens else Call("search_and_read", {"query": question})
         return next_call(question, index, tokens, self.rules)
+
+
+def _called(call: Call, messages: Sequence[AnyMessage]) -> AIMessage:
+    """A call as a model would make it."""
+    made = ToolCall(name=call.name, args=dict(call.args), id=f"call_{len(messages)}", type="tool_call")
+    return AIMessage("", tool_calls=[made])
 
 
 def _question(messages: Sequence[AnyMessage]) -> str:

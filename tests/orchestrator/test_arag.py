@@ -103,17 +103,24 @@ def test_a_call_that_a_small_model_writes_as_text_is_made(docs: Path, tmp_path: 
     assert asked(app(docs, tmp_path, model=model), "How many days?")["citations"] == ["leave.md#1"]
 
 
-def test_an_answer_from_memory_is_asked_for_again_with_a_call(
-    docs: Path, tmp_path: Path, scripted: Any, say: Say
+def test_an_answer_from_memory_is_not_taken_before_something_was_read(
+    docs: Path, tmp_path: Path, scripted: Any
 ) -> None:
-    replies = [
-        AIMessage("30 days, I think."),
-        say["calls"]("chunk_read", chunk_ids=["leave.md#1"]),
-        AIMessage("25 days."),
-    ]
+    def small(messages: Any) -> AIMessage:
+        read = any("25 days" in message.text for message in messages if isinstance(message, ToolMessage))
+        return AIMessage("25 days [leave.md#1]." if read and len(messages) > 5 else "30 days, I think.")
+
+    made = app(docs, tmp_path, model=scripted(replies=[small]), checkpointer=InMemorySaver())
+    state = asked(made, "How many days of paid leave are there?")
+    assert calls_of(state) == ["semantic_search", "chunk_read"]
+    assert (state["messages"][-1].text, state["citations"]) == ("25 days [leave.md#1].", ["leave.md#1"])
+    assert len(calls_of(asked(made, "Say that again."))) == 2, "what was read before may be answered from"
+
+
+def test_a_model_that_never_looks_in_an_empty_search_ends(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
+    replies = [say["calls"]("chunk_read", chunk_ids=["nowhere.md#1"]), AIMessage("I cannot say.")]
     state = asked(app(docs, tmp_path, model=scripted(replies=replies)), "How many days?")
-    assert calls_of(state) == ["chunk_read"]
-    assert state["messages"][-1].text == "25 days."
+    assert (state["messages"][-1].text, len(calls_of(state))) == ("I cannot say.", 1)
 
 
 def test_a_citation_that_was_not_read_or_does_not_exist_is_taken_out(

@@ -67,7 +67,8 @@ def test_the_supervisor_sends_it_a_step_without_a_model(config: Callable[..., Pa
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
     registry = ToolRegistry(loaded.catalog, loaded.connections)
     app = create_supervisor(loaded, retriever=retriever, registry=registry).compile()
-    state = app.invoke({"messages": [{"role": "user", "content": "How many days of paid leave are there a year?"}]})
+    given: Any = {"messages": [{"role": "user", "content": "How many days of paid leave are there a year?"}]}
+    state = app.invoke(given)
     (result,) = state["results"].values()
     assert (result["status"], result["agents"]) == ("done", ["handbook"])
     assert "25 days of paid leave a year. [leave.md#1]" in state["messages"][-1].text
