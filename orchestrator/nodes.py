@@ -130,7 +130,9 @@ class Nodes:
                 selection, left_out = self._selected(step, state)
         except Exception as error:  # noqa: BLE001 an embedder raises errors of its own; the step's result names them
             return {"selection": {"error": f"nothing could be retrieved: {_words(error)}"}}
-        picked = {**selection.to_dict(), **({"left_out": dict(left_out)} if left_out else {})}
+        down = {agent.id: self.registry.down.get(agent.id) for agent in selection.agents}
+        remarks = {"left_out": left_out, "down": {agent: since for agent, since in down.items() if since}}
+        picked = {**selection.to_dict(), **{name: dict(found) for name, found in remarks.items() if found}}
         cost = self.retriever.selector.tokens.count(tool.id for tool in selection.tools)
         most = self._choices(state).settings.schema_tokens
         get_stream_writer()({**picked_event(step, state["attempts"], selection, cost, most), "selection": picked})

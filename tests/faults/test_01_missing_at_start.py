@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +41,16 @@ def test_fourteen_of_fifteen_are_catalogued_and_the_bad_one_is_named(tmp_path: P
     assert (problem.agent, problem.kind) == ("bad", "start")
     assert ("cannot open config" if bad == "exit" else "was not found") in problem.message
     assert not servers.processes()
+
+
+async def test_a_server_that_is_down_is_picked_by_its_last_known_tools_and_marked(scenario: Any) -> None:
+    made = scenario()
+    made.be("faulty", "exit")
+    await asyncio.to_thread(made.read)
+    state = await made.run()
+    assert [state["results"][i]["status"] for i in "1234"] == ["done", "failed", "done", "skipped"]
+    async with made.app() as app:
+        picked = (await app.aget_state(made.config)).values["selections"]["2"]
+    assert set(picked["down"]) == {"faulty"}
+    made.be("faulty", "ok")
+    assert [r["status"] for r in (await made.resumed())["results"].values()] == ["done"] * 4
