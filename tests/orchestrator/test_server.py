@@ -1,146 +1,184 @@
-"""``langgraph dev`` with the demo's catalog, driven through ``langgraph_sdk``."""
+"""``langgraph dev`` with our ``langgraph.json``, driven through ``langgraph_sdk`` and an MCP client."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import os
-import socket
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from langgraph_sdk import get_client
+from mcp import Client
+
+from langgraph_server import BIN, DevServer
+from served import pinged, running, served
 
 pytestmark = pytest.mark.server
 
-ROOT = Path(__file__).parents[2]
-BIN = Path(sys.executable).parent
-CATALOG = "examples/demo/mcp.json,examples.demo.toolkits:agents"
-QUESTION = (ROOT / "examples/demo/question.txt").read_text(encoding="utf-8").strip()
-START_SECONDS = 90
+CONVERT = "Convert 3 miles to kilometers"
+RISKY = f"Add a note with the text 'hello there'. Send a letter to ann@example.org. {CONVERT}."
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    if not (BIN / "uvx").exists() or not (BIN.parent / ".demo").exists():
-        pytest.skip("the demo's MCP servers are not set up: run `make test`")
-    return {
-        **os.environ,
-        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-        "CALLSHEET_HOME": str(tmp_path_factory.mktemp("home")),
-        "CALLSHEET_WORKSPACE": str(tmp_path_factory.mktemp("workspace")),
-        "CALLSHEET_CATALOG": CATALOG,
-        "CALLSHEET_YES": "1",
-        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
-        "LANGGRAPH_NO_VERSION_CHECK": "true",
-        "LANGSMITH_TRACING": "false",
-        "ANONYMIZED_TELEMETRY": "False",
-    }
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("served")
 
 
 @pytest.fixture(scope="module")
-def server(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("log") / "server.log"
-    with log.open("w") as sink:
-        process = subprocess.Popen(
-            [str(BIN / "langgraph"), "dev", "--port", str(port), "--no-browser", "--no-reload"],
-            cwd=ROOT,
-            env=environment,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-        )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while not _answers(url):
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"the server did not start:\n{log.read_text()[-3000:]}")
-            time.sleep(0.2)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(20)
+def server(folder: Path) -> Iterator[DevServer]:
+    with running(served(folder)) as started:
+        yield started
 
 
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/ok", timeout=2).status_code == 200
-    except httpx.HTTPError:
-        return False
+@pytest.fixture
+def client(server: DevServer) -> Any:
+    return get_client(url=server.url)
 
 
-async def test_serves_the_graphs_with_their_schemas(server: str) -> None:
-    client = get_client(url=server)
+async def thread_of(client: Any) -> str:
+    return str((await client.threads.create())["thread_id"])
+
+
+async def test_serves_the_graphs_with_their_schemas(client: Any) -> None:
     found = {a["graph_id"]: a["assistant_id"] for a in await client.assistants.search()}
-    assert {"supervisor", "retriever", "arag"} <= set(found)
     for graph, given, back in (
         ("supervisor", {"messages"}, {"messages", "plan", "results"}),
+        ("ask", {"question"}, {"answer", "steps"}),
         ("retriever", {"query"}, {"selection"}),
-        ("arag", {"messages"}, {"messages", "citations", "loops", "retrieved_tokens"}),
     ):
         schemas: dict[str, Any] = dict(await client.assistants.get_schemas(found[graph]))
         assert set(schemas["input_schema"]["properties"]) == given
         assert set(schemas["output_schema"]["properties"]) == back
         assert schemas["state_schema"] is not None
-        assert {"model", "agents", "tools", "replans"} <= set(schemas["context_schema"]["properties"])
+        assert {"model", "agents", "tools", "schema_tokens", "approval"} <= set(schemas["context_schema"]["properties"])
 
 
-async def test_answers_the_demo_question_as_the_command_line_does_and_stays_responsive(
-    server: str, environment: dict[str, str]
-) -> None:
-    pings: list[float] = []
+async def test_draws_the_graph_down_to_the_workers_model_and_tools(client: Any) -> None:
+    drawn = await client.assistants.get_graph("supervisor", xray=True)
+    nodes = {node["id"] for node in drawn["nodes"]}
+    assert {"plan", "dispatch", "step:retrieve", "step:work:model", "step:work:tools", "answer"} <= nodes
 
-    async def ping() -> None:
-        async with httpx.AsyncClient() as http:
-            while True:
-                began = time.monotonic()
-                await http.get(f"{server}/ok")
-                pings.append(time.monotonic() - began)
-                await asyncio.sleep(0.02)
 
-    pinging = asyncio.create_task(ping())
-    try:
-        given: Any = {"messages": [{"role": "user", "content": QUESTION}]}
-        state: Any = await get_client(url=server).runs.wait(None, "supervisor", input=given)
-    finally:
-        pinging.cancel()
-    catalogs = [word for name in CATALOG.split(",") for word in ("--catalog", name)]
-    arguments = ["ask", QUESTION, "--yes", "--json", *catalogs]
-    asked = subprocess.run(
-        [str(BIN / "callsheet"), *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+async def test_a_thread_is_a_conversation(client: Any) -> None:
+    thread = await thread_of(client)
+    for n, given in enumerate((CONVERT, [{"role": "user", "content": CONVERT}])):
+        state: Any = await client.runs.wait(thread, "supervisor", input={"messages": given})
+        assert len(state["messages"]) == 2 * (n + 1)
+        assert "4.828 kilometer" in state["messages"][-1]["content"]
+    assert list(state["results"]) == ["1"]
+
+
+MODES = {
+    "values": "values",
+    "updates": "updates",
+    "messages": "messages",
+    "messages-tuple": "messages",
+    "custom": "custom",
+    "events": "events",
+    "tasks": "tasks",
+    "checkpoints": "checkpoints",
+    "debug": "debug",
+}
+
+
+async def test_streams_in_every_mode(client: Any) -> None:
+    for mode, event in MODES.items():
+        stream = client.runs.stream(
+            await thread_of(client),
+            "supervisor",
+            input={"messages": f"{CONVERT}. Count the words of 'one two three'."},
+            stream_mode=mode,
+            stream_subgraphs=True,
+        )
+        parts = [part async for part in stream]
+        assert [part.data for part in parts if part.event == "error"] == [], mode
+        assert [part for part in parts if part.event.split("|")[0].split("/")[0] == event], mode
+        said = [json.dumps(part.data) for part in parts]
+        assert any('"step_id": "1"' in text for text in said), mode
+        assert any('"step_id": "2"' in text for text in said), mode
+        assert any("|step:" in part.event for part in parts) or mode in ("messages", "events"), mode
+
+
+async def test_two_calls_that_wait_for_approval_are_answered_by_id(client: Any, folder: Path) -> None:
+    thread = await thread_of(client)
+    await client.runs.wait(thread, "supervisor", input={"messages": RISKY})
+    state: Any = await client.threads.get_state(thread)
+    asked = {one["value"]["tool"]: one for one in state["interrupts"]}
+    assert set(asked) == {"notebook/add_note", "post/send_letter"}
+    assert asked["post/send_letter"]["value"]["step_id"] == "2"
+    assert not (folder / "notes.txt").exists()
+    answers = {
+        asked["notebook/add_note"]["id"]: {"type": "approve"},
+        asked["post/send_letter"]["id"]: {"type": "reject", "message": "not today"},
+    }
+    state = await client.runs.wait(thread, "supervisor", command={"resume": answers})
+    assert [state["results"][i]["status"] for i in "123"] == ["done", "failed", "done"]
+    assert "not today" in state["results"]["2"]["error"]
+    assert (folder / "notes.txt").read_text() == "note: hello there\n"
+
+
+async def test_a_run_can_be_cancelled_and_its_thread_goes_on(client: Any, folder: Path) -> None:
+    thread = await thread_of(client)
+    given: Any = {"messages": "Compile the long report with seconds 120"}
+    run = await client.runs.create(thread, "supervisor", input=given)
+    while not (folder / "begun.txt").exists():
+        await asyncio.sleep(0.1)
+    await client.runs.cancel(thread, run["run_id"], wait=True)
+    assert (await client.runs.get(thread, run["run_id"]))["status"] == "interrupted"
+    state: Any = await client.runs.wait(thread, "supervisor", input={"messages": CONVERT})
+    assert state["results"]["1"]["status"] == "done"
+
+
+async def test_a_second_assistant_has_a_context_of_its_own(client: Any) -> None:
+    narrow = await client.assistants.create("supervisor", context={"tools": 1, "agents": 1}, name="narrow")
+    both = {}
+    for name, assistant in (("narrow", narrow["assistant_id"]), ("usual", "supervisor")):
+        state: Any = await client.runs.wait(await thread_of(client), assistant, input={"messages": CONVERT})
+        both[name] = len(state["results"]["1"]["tools"])
+    assert both["narrow"] == 1 < both["usual"]
+
+
+async def test_a_wrong_context_is_named(client: Any) -> None:
+    with pytest.raises(Exception, match="setting 'tools': Input should be greater than or equal to 1, not 0"):
+        await client.runs.wait(await thread_of(client), "supervisor", input={"messages": CONVERT}, context={"tools": 0})
+
+
+async def test_an_mcp_client_asks_a_question(server: DevServer) -> None:
+    async with Client(f"{server.url}/mcp") as client:
+        offered = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(offered["ask"].input_schema["properties"]) == {"question"}
+        assert len(json.dumps(offered["ask"].input_schema)) < 400
+        assert "agents and tools" in (offered["ask"].description or "")
+        said: Any = await client.call_tool("ask", {"question": f"{CONVERT}. Add a note with the text 'x y'."})
+    # LangGraph's server gives a Python literal.
+    answer = ast.literal_eval(said.content[0].text)
+    assert [step["status"] for step in answer["steps"]] == ["done", "failed"]
+    assert "4.828 kilometer" in answer["answer"]
+    assert "nobody can be asked here" in answer["steps"][1]["error"]
+
+
+async def test_what_runs_show_of_dependencies_is_in_the_store(client: Any, server: DevServer, folder: Path) -> None:
+    edge = ["notebook/add_note", "units/convert_length", "text"]
+    await client.store.put_item(["callsheet", "observed"], "k", {"edge": edge, "count": 3}, index=False)
+    words = [str(BIN / "callsheet"), "infer", "--json", "--catalog", "served_agents:agents", "--server", server.url]
+    env = {**os.environ, "CALLSHEET_HOME": str(folder / "elsewhere")}
+    done = await asyncio.to_thread(
+        lambda: subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=True)
     )
-    assert state["messages"][-1]["content"] == json.loads(asked.stdout)["answer"]
-    assert [state["results"][i]["status"] for i in "1234"] == ["done"] * 4
-    assert "42.16" in (Path(environment["CALLSHEET_WORKSPACE"]) / "trip.txt").read_text()
-    assert sorted(pings)[int(len(pings) * 0.99)] < 0.2
+    (found,) = [e for e in json.loads(done.stdout)["edges"] if [e["source"], e["target"], e["parameter"]] == edge]
+    assert found["count"] == 3
 
 
-async def test_the_retriever_graph_says_why(server: str) -> None:
-    state: Any = await get_client(url=server).runs.wait(None, "retriever", input={"query": QUESTION})
-    assert state["selection"]["verdict"] == "found"
-    assert state["selection"]["trace"]["nodes"]
-
-
-async def test_a_thread_keeps_its_conversation(server: str) -> None:
-    client = get_client(url=server)
-    thread = await client.threads.create()
-    state: Any = {}
-    for _ in range(2):
-        given: Any = {"messages": [{"role": "user", "content": "Convert 3 miles to kilometers"}]}
-        state = await client.runs.wait(thread["thread_id"], "supervisor", input=given)
-    assert len(state["messages"]) == 4
-
-
-async def test_documents_that_are_not_configured_stop_nothing(server: str) -> None:
-    given: Any = {"messages": [{"role": "user", "content": "How many days of leave are there?"}]}
-    state: Any = await get_client(url=server).runs.wait(None, "arag", input=given)
-    assert "set CALLSHEET_DOCUMENTS" in state["messages"][-1]["content"]
+async def test_ten_runs_at_once_leave_the_server_responsive(client: Any, server: DevServer, folder: Path) -> None:
+    given: Any = {"messages": f"{CONVERT}. Count the words of 'one two three'. Compile the long report with seconds 1."}
+    async with pinged(server.url, folder) as pings:
+        threads = [await thread_of(client) for _ in range(10)]
+        states: Any = await asyncio.gather(*(client.runs.wait(t, "supervisor", input=given) for t in threads))
+    assert [[state["results"][i]["status"] for i in "123"] for state in states] == [["done"] * 3] * 10
+    assert len(pings.seconds) > 20
+    assert pings.slowest() < 0.2
