@@ -65,9 +65,9 @@ async def test_draws_the_graph_down_to_the_workers_model_and_tools(client: Any) 
 
 
 async def test_a_thread_is_a_conversation(client: Any) -> None:
-    thread = await thread_of(client)
+    thread, state = await thread_of(client), {}
     for n, given in enumerate((CONVERT, [{"role": "user", "content": CONVERT}])):
-        state: Any = await client.runs.wait(thread, "supervisor", input={"messages": given})
+        state = await client.runs.wait(thread, "supervisor", input={"messages": given})
         assert len(state["messages"]) == 2 * (n + 1)
         assert "4.828 kilometer" in state["messages"][-1]["content"]
     assert list(state["results"]) == ["1"]
