@@ -73,17 +73,19 @@ async def asked(
     Args:
         model: The chat model.
         messages: The conversation.
-        tools: The interfaces; where there are none, the model is told to answer now.
+        tools: The interfaces; where there are none, or the model says nothing, it is told to answer now.
         prompt: The system prompt.
 
     Raises:
         ModelError: The model did not answer.
     """
     told = [SystemMessage(prompt), *messages]
-    if not tools:
-        message = await answered(model.ainvoke([*told, HumanMessage(FORCED)]))
-        return AIMessage(message.text, usage_metadata=message.usage_metadata)
-    return _one_call(await answered(model.bind_tools(tools).ainvoke(told)), tools)
+    if tools:
+        message = _one_call(await answered(model.bind_tools(tools).ainvoke(told)), tools)
+        if message.tool_calls or message.text.strip():
+            return message
+    forced = await answered(model.ainvoke([*told, HumanMessage(FORCED)]))
+    return AIMessage(forced.text, usage_metadata=forced.usage_metadata)
 
 
 def ran(call: Mapping[str, Any], tools: Sequence[BaseTool]) -> ToolMessage:

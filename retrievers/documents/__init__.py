@@ -4,13 +4,14 @@ from callsheet.retrievers.documents.answering import Quote, answer_of, quotes_of
 from callsheet.retrievers.documents.arag import chunk_read, keyword_search, search_and_read, semantic_search
 from callsheet.retrievers.documents.evidence import Words, words_of
 from callsheet.retrievers.documents.folder import Found, Listing, documents_in
-from callsheet.retrievers.documents.index import DocumentIndex, Indexed
+from callsheet.retrievers.documents.index import DocumentIndex, Indexed, Stage
 from callsheet.retrievers.documents.lexicon import Lexicon, Occurrences, PlainChunk
 from callsheet.retrievers.documents.loaders import LOADERS, DocumentError, Loader
+from callsheet.retrievers.documents.overview import Overview, overview_of
 from callsheet.retrievers.documents.passages import Block, Passage, estimated_tokens, passages_of, sentences_of
 from callsheet.retrievers.documents.phrases import content_words, names
 from callsheet.retrievers.documents.results import Hit, Hits, Part, Reading
-from callsheet.retrievers.documents.rules import Call, Rules, moves, next_call
+from callsheet.retrievers.documents.rules import Call, Interface, Rules, asked_for, moves, next_call
 from callsheet.retrievers.documents.store import Chunk, TextStore
 from callsheet.retrievers.documents.tools import DocumentTools
 from callsheet.retrievers.documents.vectors import SentenceVectors, Similar
@@ -27,10 +28,12 @@ __all__ = [
     "Hit",
     "Hits",
     "Indexed",
+    "Interface",
     "Lexicon",
     "Listing",
     "Loader",
     "Occurrences",
+    "Overview",
     "Part",
     "Passage",
     "PlainChunk",
@@ -39,9 +42,11 @@ __all__ = [
     "Rules",
     "SentenceVectors",
     "Similar",
+    "Stage",
     "TextStore",
     "Words",
     "answer_of",
+    "asked_for",
     "chunk_read",
     "content_words",
     "documents_in",
@@ -50,6 +55,7 @@ __all__ = [
     "moves",
     "names",
     "next_call",
+    "overview_of",
     "passages_of",
     "quotes_of",
     "search_and_read",

@@ -96,6 +96,8 @@ class DocumentIndex:
         self._store = TextStore(self.place / f"{name}.sqlite")
         self.lexicon = Lexicon(self._store)
         self._lock = self.place / f"{name}.lock"
+        self._seen: dict[str, str] | None = None
+        self._sentences = 0
         self._vectors = SentenceVectors(
             embeddings_of(embeddings) if isinstance(embeddings, str) else embeddings,
             self._store,
@@ -120,13 +122,14 @@ class DocumentIndex:
                     change.remove(name)
                 put = [found.name for found in new]
                 self._vectors.embed(lambda: change.chunks(put), lambda done, total: said("embedding", done, total))
-            sentences = self._vectors.refresh()
-            self.lexicon = Lexicon(self._store)
             after = self._store.files()
+            if after != self._seen:
+                self._sentences = self._vectors.refresh()
+                self.lexicon, self._seen = Lexicon(self._store), after
         return Indexed(
             documents=len(after),
             chunks=self._store.count(),
-            sentences=sentences,
+            sentences=self._sentences,
             added=len(set(after) - set(before)),
             updated=sum(name in before and before[name] != digest for name, digest in after.items()),
             removed=len(set(before) - set(after)),

@@ -211,7 +211,14 @@ def test_a_model_that_fails_is_replaced_by_the_rules(docs: Path, tmp_path: Path,
     assert "the model did not answer: ConnectionError: gone" in answer
 
 
-def test_a_model_that_says_nothing_is_told_apart(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
+def test_a_model_that_says_nothing_is_told_to_answer(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
+    replies = [say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(""), AIMessage("25 days [leave.md#1].")]
+    model = scripted(replies=replies)
+    assert asked(app(docs, tmp_path, model=model), "How many days?")["citations"] == ["leave.md#1"]
+    assert model.shown[-1]["messages"][-1].text == FORCED
+
+
+def test_a_model_that_says_nothing_at_all_is_told_apart(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
     replies = [say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage("")]
     state = asked(app(docs, tmp_path, model=scripted(replies=replies)), "How many days?")
     assert state["messages"][-1].text == "The model gave no answer. It had read: leave.md#1."
