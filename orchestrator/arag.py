@@ -168,7 +168,8 @@ class ReaderNodes:
             quotes = await asyncio.to_thread(self._by_rules, messages, folder, naive=settings.naive, forced=True)
             reply = AIMessage(f"{quotes.text}\n({error})")
         if tools and not reply.tool_calls and not state.get("read"):
-            reply = await asyncio.to_thread(self._first_look, messages, folder, naive=settings.naive) or reply
+            looked = await asyncio.to_thread(self._first_look, messages, folder, naive=settings.naive)
+            reply = looked or reply
         return {**loops, "messages": [reply]}
 
     @staticmethod
