@@ -18,6 +18,7 @@ from callsheet.agents import BoundTool, ToolRegistry
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.orchestrator.caller import caller
 from callsheet.orchestrator.following import Following
+from callsheet.orchestrator.selecting import selected
 from callsheet.retrievers import AgentGraphRetriever
 
 
@@ -93,7 +94,7 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         if request is None or request.id == state.get("callsheet_asked"):
             return None
         held = state.get("callsheet_tools", [])
-        selection = self._retriever.within(caller()).select(request.text, **self._reach)
+        selection = selected(self._retriever.within(caller()), request.text, **self._reach)
         fitting = selection.tools if selection.verdict == "found" else ()
         new = [tool.id for tool in fitting if tool.id not in held]
         return {"callsheet_tools": [*held, *new][: self._most], "callsheet_asked": request.id}
