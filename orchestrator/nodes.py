@@ -207,16 +207,16 @@ class Nodes:
             ),
         )
         seconds = settings.step_seconds
-        try:
-            with unsettled() as calls:
+        with unsettled() as calls:
+            try:
                 async with asyncio.timeout(seconds):
                     return await carry_out(Brief(text=step.text, offers=offers, inputs=inputs), equipment, worker)
-        except TimeoutError:
-            late = f"the worker was not done after {seconds:g} s and was stopped"
-            if calls:
-                why = f"{late} during a call of {', '.join(calls)}; whether that took effect is unknown"
-                return StepResult(id=step.id, text=step.text, status="outcome_unknown", tools=tuple(tools), error=why)
-            raise StepTimeoutError(late) from None
+            except TimeoutError:
+                late = f"the worker was not done after {seconds:g} s and was stopped"
+                if not calls:
+                    raise StepTimeoutError(late) from None
+        why = f"{late} during a call of {', '.join(calls)}; whether that took effect is unknown"
+        return StepResult(id=step.id, text=step.text, status="outcome_unknown", tools=tuple(tools), error=why)
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """How the worker of a step gets tools that it lacks: by another selection, with what it has left out."""

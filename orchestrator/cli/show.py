@@ -77,7 +77,8 @@ class Show:
         for agent, why in event["selection"].get("left_out", {}).items():
             self._indented(_short(f"without {agent}: {why}"), "yellow", 2)
         for agent, since in event["selection"].get("down", {}).items():
-            self._indented(f"{agent} did not answer when it was last asked; its tools are those of {since}", "yellow", 2)
+            late = f"{agent} did not answer when it was last asked; its tools are those of {since}"
+            self._indented(late, "yellow", 2)
         if event["selection"]["verdict"] == "nothing_fits":
             self._console.print("  nothing in the catalog fits")
             return
