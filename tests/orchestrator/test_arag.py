@@ -158,7 +158,7 @@ def test_once_the_budget_is_spent_the_answer_is_forced(
     (docs / "long.txt").write_text("A very long text about leave. " * 400)
 
     def endless(messages: Any) -> AIMessage:
-        if messages[-1].text == FORCED:
+        if messages[-1].text == FORCED.format(question="How many days?"):
             return AIMessage("So far: unknown.")
         return say["calls"]("chunk_read", chunk_ids=["long.txt#1", "long.txt#2", "long.txt#3"])
 
@@ -215,7 +215,7 @@ def test_a_model_that_says_nothing_is_told_to_answer(docs: Path, tmp_path: Path,
     replies = [say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(""), AIMessage("25 days [leave.md#1].")]
     model = scripted(replies=replies)
     assert asked(app(docs, tmp_path, model=model), "How many days?")["citations"] == ["leave.md#1"]
-    assert model.shown[-1]["messages"][-1].text == FORCED
+    assert model.shown[-1]["messages"][-1].text == FORCED.format(question="How many days?")
 
 
 def test_a_model_that_says_nothing_at_all_is_told_apart(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
