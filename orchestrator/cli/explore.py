@@ -103,4 +103,4 @@ def _listening(port: int) -> socket.socket:
 def _serve(app: Starlette, listener: socket.socket) -> None:
     import uvicorn
 
-    uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off")).run(sockets=[listener])
+    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])

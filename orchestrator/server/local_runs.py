@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
@@ -39,9 +40,12 @@ class LocalRuns:
         return await self._moments(thread, _MOST_MOMENTS) if thread in self._threads.names() else []
 
     async def waiting(self, request: Request) -> int:
-        """How many questions wait for a person."""
-        last = [await self._moments(name, 1) for name in self._threads.names()]
-        return sum(moments[0].waiting for moments in last if moments)
+        """How many questions wait for a person; none of a thread that cannot be read, which ``recent`` says."""
+        found = 0
+        for name in self._threads.names():
+            with suppress(SettingsError):
+                found += sum([moment.waiting for moment in await self._moments(name, 1)])
+        return found
 
     async def _thread(self, name: str) -> Thread:
         try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from callsheet.graphs import CallsheetError, UnknownNameError, User, shown
 from callsheet.orchestrator.caller import user_of
@@ -67,7 +68,16 @@ def create_explorer(
     middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))] if hosts else []
     if authenticated:
         middleware.append(Middleware(_Public, routes=public))
-    return Starlette(routes=[*public, *private], middleware=middleware)
+    return Starlette(routes=[*public, *private], middleware=middleware, lifespan=_closes(site))
+
+
+def _closes(site: Site) -> Lifespan[Starlette]:
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        site.close()
+
+    return lifespan
 
 
 class _Public:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import (
@@ -22,8 +21,9 @@ from callsheet.graphs import (
     Problem,
     Tool,
     User,
+    default_taxonomy,
 )
-from callsheet.graphs.lint import lint
+from callsheet.graphs.lint import RULES, Subject
 from callsheet.graphs.mcp import tool_from_entry
 from callsheet.orchestrator.served import Served
 from callsheet.orchestrator.server.reports import Report
@@ -32,8 +32,6 @@ from callsheet.retrievers.capabilities import Assignments
 
 _MOST_KNOWN = 8
 _QUARANTINED = "quarantined"
-_ONE_AT_A_TIME = threading.Lock()
-T = TypeVar("T")
 
 
 class Knowledge:
@@ -42,11 +40,15 @@ class Knowledge:
     Args:
         loaded: The whole.
         retriever: Over what these users may see.
+        work: Where the long work is done, a piece at a time.
+        closing: Set when nobody waits for it any more.
     """
 
-    def __init__(self, loaded: Loaded, retriever: AgentGraphRetriever) -> None:
+    def __init__(
+        self, loaded: Loaded, retriever: AgentGraphRetriever, work: ThreadPoolExecutor, closing: threading.Event
+    ) -> None:
         self.catalog = retriever.catalog
-        self._loaded, self._retriever = loaded, retriever
+        self._loaded, self._retriever, self._work, self._closing = loaded, retriever, work, closing
         self._lock = threading.Lock()
         self._capabilities: Future[Assignments] | None = None
         self._findings: Future[Mapping[str, Sequence[Finding]]] | None = None
@@ -75,21 +77,23 @@ class Knowledge:
         """What each tool can do; worked out when it is first asked for."""
         with self._lock:
             if self._capabilities is None:
-                self._capabilities = _in_background(self._retriever.capabilities)
+                self._capabilities = self._work.submit(self._retriever.capabilities)
             return self._capabilities
 
     def findings(self) -> Future[Mapping[str, Sequence[Finding]]]:
         """What ``callsheet check`` finds, by the id of the tool or agent; worked out when it is first asked for."""
         with self._lock:
             if self._findings is None:
-                self._findings = _in_background(self._found)
+                self._findings = self._work.submit(self._found)
             return self._findings
 
     def _found(self) -> Mapping[str, Sequence[Finding]]:
         problems = tuple(problem for problem in self.problems if problem.kind != _QUARANTINED)
+        subject = Subject(self.catalog, default_taxonomy(), problems)
         found: dict[str, list[Finding]] = {}
-        for finding in lint(Loaded(self.catalog, problems=problems)):
-            found.setdefault(finding.tool or finding.agent, []).append(finding)
+        for rule in RULES:
+            for finding in () if self._closing.is_set() else rule.findings(subject):
+                found.setdefault(finding.tool or finding.agent, []).append(finding)
         return found
 
 
@@ -156,6 +160,8 @@ class Site:
 
     def __init__(self, served: Callable[[], Served], reports: Callable[[], Sequence[Report]] = tuple) -> None:
         self._served, self._reports = served, reports
+        self._work = ThreadPoolExecutor(1, thread_name_prefix="callsheet-explorer")
+        self._closing = threading.Event()
         self._lock = threading.Lock()
         self._known: OrderedDict[int, Knowledge] = OrderedDict()
 
@@ -170,27 +176,17 @@ class Site:
         knowledge = self._knowledge(served.loaded, retriever)
         return Seen(user, retriever, knowledge, served.loaded, served.registry, self._reports())
 
+    def close(self) -> None:
+        """Lets go of the long work: what is not begun is not done, and the rest is cut short."""
+        self._closing.set()
+        self._work.shutdown(wait=False, cancel_futures=True)
+
     def _knowledge(self, loaded: Loaded, retriever: AgentGraphRetriever) -> Knowledge:
         key = id(retriever.catalog)
         with self._lock:
             if key not in self._known:
-                self._known[key] = Knowledge(loaded, retriever)
+                self._known[key] = Knowledge(loaded, retriever, self._work, self._closing)
             self._known.move_to_end(key)
             while len(self._known) > _MOST_KNOWN:
                 self._known.popitem(last=False)
             return self._known[key]
-
-
-def _in_background(work: Callable[[], T]) -> Future[T]:
-    """Does long work in a thread that nobody waits for at the end of the program, one piece at a time."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            with _ONE_AT_A_TIME:
-                future.set_result(work())
-        except Exception as error:  # noqa: BLE001 (handed to whoever waits)
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="callsheet-explorer", daemon=True).start()
-    return future

@@ -73,15 +73,14 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def wait(self, condition: str, seconds: float = 30) -> Any:
-        """The value of an expression as soon as it is true."""
+    def wait(self, condition: str, seconds: float = 30) -> None:
+        """Waits until an expression is true."""
         deadline = time.monotonic() + seconds
-        while not (value := self.run(condition)):
+        while not self.run(f"Boolean({condition})"):
             if time.monotonic() > deadline:
                 page = self.run("document.body.innerText")
                 pytest.fail(f"never came true: {condition}\n{page}\n{self.complaints}")
             time.sleep(0.02)
-        return value
 
     def press(self, key: str, *, shift: bool = False) -> None:
         """A key of the keyboard, by its name."""

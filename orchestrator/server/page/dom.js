@@ -43,10 +43,10 @@ export function question() {
 export function walk(link, more = {}) {
   const kind = link.kind === "capability" ? "capability" : "node";
   const href = address("search", { ...question(), [kind]: link.id });
-  return make("a", { class: `to ${link.kind}`, href, "data-id": link.id, ...more }, breaking(link.label));
+  return make("a", { class: `to ${link.kind}`, href, "data-id": link.id, "aria-label": link.label, ...more }, breaking(link.label));
 }
 
-/** A name that may be broken where its words meet. */
+/** A name that may be broken where its words meet; what holds it needs a label, lest the parts be read one by one. */
 export function breaking(name) {
   return name.split(/(?<=[_/.:-])/).flatMap((word, i) => (i ? [document.createElement("wbr"), word] : [word]));
 }

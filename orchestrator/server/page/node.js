@@ -19,7 +19,7 @@ export async function showNode(panel, { capability = null, node: given = null, b
   panel.setAttribute("aria-busy", "true");
   try {
     const node = await ask(capability === null ? "node" : "capability", { id }, "node");
-    const head = make("h2", { tabindex: "-1" }, breaking(node.label));
+    const head = make("h2", { tabindex: "-1", "aria-label": node.label }, breaking(node.label));
     panel.replaceChildren(...parts(node, head, beside).filter(Boolean));
     if (focus) head.focus();
     if (!beside) announce(`${node.kind} ${node.label}, ${count(node.groups.reduce((n, group) => n + group.total, 0), "neighbour")}`);
@@ -92,7 +92,7 @@ function short(label, node) {
 
 function neighbour(one, side, node) {
   const box = make("li", { class: `box-of ${one.kind}`, "data-relation": one.relation, "data-side": side, title: one.about || undefined },
-    walk({ ...one, label: short(one.label, node) }), one.words && make("span", { class: "small", title: one.words, text: one.words }));
+    walk({ ...one, label: short(one.label, node) }, { "aria-label": one.label }), one.words && make("span", { class: "small", title: one.words, text: one.words }));
   if (one.unreviewed) box.dataset.unreviewed = "";
   return box;
 }

@@ -1,0 +1,71 @@
+"""``callsheet explore`` as a process of its own, and its mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from callsheet.graphs import Catalog, dump
+from callsheet.orchestrator.cli.main import main
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def source(catalog: Catalog, tmp_path: Path) -> Path:
+    file = tmp_path / "callsheet.json"
+    file.write_text(dump(catalog))
+    return file
+
+
+@pytest.fixture
+def started(source: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps({"default": "deny", "users": {"ann": {"allow": ["units"]}}}))
+    words = ["explore", "--catalog", str(source), "--policy", str(policy), "--user", "ann", "--port", "0", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "callsheet", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    yield process
+    process.kill()
+    process.wait(10)
+
+
+def test_it_says_where_and_shows_what_the_user_may_see_until_it_is_interrupted(
+    started: subprocess.Popen[str],
+) -> None:
+    assert started.stdout is not None
+    told = json.loads(started.stdout.readline() or started.communicate()[1])
+    assert (told["agents"], told["tools"]) == (1, 2)
+    assert "Callsheet" in httpx.get(told["url"]).text
+    assert httpx.get(f"{told['url']}api/overview").json()["tools"] == 2
+    assert httpx.get(f"{told['url']}api/overview", headers={"Host": "evil.example"}).status_code == 400
+    os.kill(started.pid, signal.SIGINT)
+    assert started.wait(20) == 130
+
+
+def says(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(["explore", *arguments])
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_a_taken_port_is_named(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        said = says(capsys, "--catalog", str(source), "--port", port)
+    assert said == f"error: port {port} cannot be used: Address already in use: give another one with --port\n"
+
+
+def test_a_wrong_report_is_named_before_anything_is_read(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "none.json cannot be read" in says(capsys, "--catalog", str(source), "--report", "none.json")
