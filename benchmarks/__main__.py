@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import arag, capabilities, discovery, inferred, nothing_fits, recovery, results, tables
+from benchmarks import arag, capabilities, coldstart, discovery, inferred, nothing_fits, recovery, results, tables
 from benchmarks.cases import Benchmark
 from benchmarks.latency import measure
 from benchmarks.loaders import load_benchmarks
@@ -156,6 +156,10 @@ def _reading(
     return {}
 
 
+def _coldstart(options: Options, say: Say) -> Mapping[str, object]:
+    return coldstart.measure(say, quick=options.quick)
+
+
 SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "nothing-fits": _refusals,
     "recovery": _recovery,
@@ -166,6 +170,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "arag-hotpotqa": partial(_reading, arag.on_hotpotqa, "hotpotqa"),
     "arag-medical": partial(_reading, arag.on_medical, "graphrag-bench"),
     "latency": _latency,
+    "coldstart": _coldstart,
 }
 """What is measured beside the rankings, by the name of its results file."""
 
