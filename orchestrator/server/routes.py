@@ -47,8 +47,8 @@ def create_explorer(
     Args:
         site: What is shown.
         runs: Where past runs are kept; none are shown where None.
-        authenticated: Whether a server authenticates these routes. Without that it then gives nothing but the page's
-            own files and ``/callsheet/health``, and everybody sees what the policy lets them see.
+        authenticated: Whether a server says who asks (``scope["user"]``). A request of which it says nothing is then
+            given the page's own files and ``/callsheet/health``, and nothing else.
         user: Who everybody is taken for where nothing is authenticated; nobody in particular by default.
         hosts: Host names that it answers to; any where empty.
     """
@@ -56,19 +56,23 @@ def create_explorer(
     def guarded(endpoint: Endpoint) -> _Handler:
         return _guarded(site, endpoint, None if authenticated else user or User())
 
-    public = [
-        Route(ROOT, page.home),
-        *(Route(f"{ROOT}/{name}", page.page) for name in ("", *page.names())),
-        Route(f"{ROOT}/health", _health(site)),
-    ]
     private = [
         Route(f"{ROOT}/metrics", guarded(_metrics(runs))),
         *(Route(f"{ROOT}/api/{name}", guarded(endpoint)) for name, endpoint in Api(runs).endpoints().items()),
     ]
     middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))] if hosts else []
     if authenticated:
-        middleware.append(Middleware(_Public, routes=public))
-    return Starlette(routes=[*public, *private], middleware=middleware, lifespan=_closes(site))
+        middleware.append(Middleware(_Public, routes=_public(site)))
+    return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=_closes(site))
+
+
+def _public(site: Site) -> list[Route]:
+    """Routes that hold nothing of any catalog; made anew, since a server puts its authentication into those it has."""
+    return [
+        Route(ROOT, page.home),
+        *(Route(f"{ROOT}/{name}", page.page) for name in ("", *page.names())),
+        Route(f"{ROOT}/health", _health(site)),
+    ]
 
 
 def _closes(site: Site) -> Lifespan[Starlette]:

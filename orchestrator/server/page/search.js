@@ -22,7 +22,13 @@ export async function showSearch(view, given, overview) {
   first = false;
   if (beside) { await results; await showNode(details, { node: best, beside }, { focus }); }
   else await Promise.all([results, showNode(details, { node, capability }, { focus })]);
+  mark(chosen ?? (beside ? best : null));
   if (left !== null) [...list.querySelectorAll("[data-id]")].find((link) => link.dataset.id === left)?.focus();
+}
+
+function mark(id) {
+  for (const link of list.querySelectorAll("[data-id]"))
+    link.dataset.id === id ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current");
 }
 
 function build(view, overview) {

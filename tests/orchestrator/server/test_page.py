@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from callsheet.graphs import Agent, Catalog, Tool
+from callsheet.graphs import Agent, Catalog, Tool, dump
 from callsheet.orchestrator.server import create_explorer, page
 from callsheet.orchestrator.server.site import Site
 from explored import explorer, served
@@ -81,6 +81,16 @@ def test_only_named_hosts_are_answered(catalog: Catalog) -> None:
     app = create_explorer(Site(lambda: found), hosts=("127.0.0.1", "localhost"))
     assert TestClient(app, base_url="http://127.0.0.1:8765").get("/callsheet/health").status_code == 200
     assert TestClient(app, base_url="http://evil.example").get("/callsheet/api/overview").status_code == 400
+
+
+def test_the_code_of_the_documentation_runs(catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parents[3] / "docs/explorer.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "mcp.json").write_text(dump(catalog), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    made: dict[str, Any] = {}
+    exec(code, made)
+    assert TestClient(made["app"]).get("/callsheet/api/overview").json()["tools"] == 6
 
 
 def test_nothing_can_be_changed_by_it(client: TestClient) -> None:
