@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 
 from callsheet.graphs import Catalog
+from chromium import Browser, opened
 from explored import explorer
+from explored_page import serving
 from small import small_catalog
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 Asked = Callable[..., Any]
+Show = Callable[..., Browser]
 
 
 @pytest.fixture
@@ -42,3 +47,23 @@ def asked() -> Asked:
         return answer.json()
 
     return ask
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    yield from opened(tmp_path_factory.mktemp("profile"))
+
+
+@pytest.fixture
+def show(browser: Browser) -> Iterator[Show]:
+    """Shows an application at an address, in a window of this width."""
+    with ExitStack() as serve:
+
+        def page(app: ASGIApp, at: str = "", width: int = 1280, *, dark: bool = False) -> Browser:
+            browser.window(width, dark=dark)
+            browser.show(serve.enter_context(serving(app)) + at)
+            browser.wait("document.getElementById('counts').textContent || document.getElementById('token')")
+            return browser
+
+        yield page
+        browser.show("about:blank")

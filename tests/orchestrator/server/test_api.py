@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from starlette.testclient import TestClient
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Loaded, Problem, Provenance, Tool
 from callsheet.graphs.loading import load
 from callsheet.graphs.pins import Change
+from callsheet.orchestrator.server import Site, api
+from callsheet.orchestrator.server.site import Knowledge
 from explored import explorer
 
 Asked = Callable[..., Any]
@@ -169,3 +172,31 @@ def test_agents_are_listed_in_parts_and_by_words(asked: Asked) -> None:
     parts = [asked(app, "agents", start=start) for start in (0, 60, 120)]
     assert [len(part["items"]) for part in parts] == [60, 60, 10]
     assert asked(app, "agents", words="EVEN agent-12")["total"] == 6
+
+
+def test_long_work_is_not_done_on_the_event_loop(
+    catalog: Catalog, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server's other routes, ``/ok`` among them, are answered by the same loop."""
+    threads: dict[str, str] = {}
+
+    def noted(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def do(*given: Any, **more: Any) -> Any:
+            threads[name] = threading.current_thread().name
+            return work(*given, **more)
+
+        return do
+
+    for owner, name in ((api, "search"), (api, "overview"), (api, "list_agents"), (api.nodes, "node"), (Site, "seen")):
+        monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
+    monkeypatch.setattr(Knowledge, "_found", noted("findings", Knowledge._found))
+    app = explorer(catalog)
+    for name, given in (
+        ("search", {"q": "x"}),
+        ("overview", {}),
+        ("agents", {}),
+        *((n, {"id": "maps"}) for n in NODES),
+    ):
+        asked(app, name, **given)
+    assert set(threads) == {"search", "overview", "list_agents", "node", "findings", "seen"}
+    assert all(name.startswith(("AnyIO worker", "callsheet-explorer")) for name in threads.values()), threads

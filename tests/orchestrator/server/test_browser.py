@@ -1,107 +1,20 @@
-"""The page in a real browser: search, walk, keyboard, screen reader, hostile texts, 10,000 tools, 390 pixels."""
+"""The page in a real browser: search, walk, keyboard, screen reader, runs, evaluations, signing in."""
 
 from __future__ import annotations
 
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 
 import pytest
-import uvicorn
-from starlette.types import ASGIApp
 
-from benchmarks.generated import generated_catalog, generated_queries
 from callsheet.graphs import Catalog, Policy
-from callsheet.orchestrator.server.reports import MissedQuery, Mistaken, Report, Row
-from chromium import Browser, opened
+from chromium import Browser
 from explored import Authenticated, explorer
-from hostile import BREAKOUT, hostile_catalog
+from explored_page import REPORT, heading
 from kept_runs import ENDED, Kept
 
 pytestmark = pytest.mark.server
 Show = Callable[..., Browser]
-
-REPORT = Report(
-    "report.json",
-    2,
-    0.5,
-    (1, 5),
-    (Row("agent", "recall", (0.5, 1.0), (0.9, 1.0)), Row("tool", "mAP", (None, 0.25), None)),
-    (Mistaken("maps/find_place", "units/convert_mass", 2),),
-    (MissedQuery("where is it", ("maps/find_place",), ("units/convert_mass",), "fell out of the budget"),),
-)
 FOCUS = "document.activeElement"
-# The least contrast of any text with what is behind it (WCAG 2.2, 1.4.3), and the text.
-CONTRAST = """(() => {
-  const linear = (v) => v / 255 <= 0.03928 ? v / 3294.6 : ((v / 255 + 0.055) / 1.055) ** 2.4;
-  const light = (c) => { const [r, g, b] = c.map(linear); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-  const parts = (text) => text.match(/[\\d.]+/g).map(Number);
-  const behind = (e) => { for (; e; e = e.parentElement) { const c = parts(getComputedStyle(e).backgroundColor);
-    if (c.length === 3 || c[3] > 0) return c.slice(0, 3); } return [255, 255, 255]; };
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  let least = [99, ""];
-  while (walker.nextNode()) {
-    const e = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || !e.checkVisibility() || e.closest("svg, script, noscript")) continue;
-    const a = light(parts(getComputedStyle(e).color).slice(0, 3)), b = light(behind(e));
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < least[0]) least = [contrast, walker.currentNode.data];
-  }
-  return least;
-})()"""
-
-# How many milliseconds pass from a question to the first result that is drawn.
-SEARCHED = """new Promise((found) => {
-  const input = document.getElementById("q"), results = document.querySelector(".results");
-  results.querySelector(".agents")?.remove();
-  input.value = %s;
-  const began = performance.now();
-  new MutationObserver((_, observer) => {
-    if (!results.querySelector(".agents a")) return;
-    observer.disconnect();
-    requestAnimationFrame(() => found(performance.now() - began));
-  }).observe(results, { childList: true, subtree: true });
-  input.form.requestSubmit();
-})"""
-
-
-@contextmanager
-def serving(app: ASGIApp) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/callsheet/"
-        finally:
-            server.should_exit = True
-            thread.join(20)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    yield from opened(tmp_path_factory.mktemp("profile"))
-
-
-@pytest.fixture
-def show(browser: Browser) -> Iterator[Show]:
-    """Shows an application at an address, in a window of this width."""
-    with ExitStack() as serve:
-
-        def page(app: ASGIApp, at: str = "", width: int = 1280, *, dark: bool = False) -> Browser:
-            browser.window(width, dark=dark)
-            browser.show(serve.enter_context(serving(app)) + at)
-            browser.wait("document.getElementById('counts').textContent || document.getElementById('token')")
-            return browser
-
-        yield page
-        browser.show("about:blank")
-
-
-def heading(browser: Browser, name: str) -> None:
-    """Waits until an agent, a tool or a capability is shown."""
-    browser.wait(f"document.querySelector('.details h2')?.textContent === {name!r}")
 
 
 def test_a_question_gives_ranked_tools_with_reasons_and_the_best_ones_neighbourhood(
@@ -204,66 +117,6 @@ def test_a_screen_reader_is_told_what_everything_is(show: Show, catalog: Catalog
     nameless = [role for role, name in heard if role in ("link", "button", "searchbox", "spinbutton") and not name]
     assert nameless == []
     assert not {"image", "img"} & {role for role, _ in heard}
-
-
-def test_hostile_texts_do_nothing_but_stand_there(show: Show) -> None:
-    page = show(explorer(hostile_catalog()), "#/search?q=%3Cimg%20src%3Dx%3E")
-    page.wait("document.querySelector('.agents a')")
-    page.run("document.querySelector('.agents h3 a').click()")
-    heading(page, BREAKOUT)
-    page.run("document.querySelector('.at-below a').click()")
-    heading(page, f"{BREAKOUT}/{BREAKOUT}")
-    page.wait("document.querySelector('.findings li')")
-    said = page.run("document.querySelector('.details').textContent")
-    assert said.count("<img src=x onerror=") > 8
-    assert "\\u202e" in said
-    assert page.run("document.images.length + document.querySelectorAll('script').length") == 1
-    assert "owned" not in page.run("document.title").split("<script>")[0].replace("'owned'", "")
-    with pytest.raises(AssertionError, match="TrustedHTML"):
-        page.run("document.body.innerHTML = '<p>'")
-    assert [complaint for complaint in page.complaints if "TrustedHTML" not in complaint] == []
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_it_can_be_read_in_any_width_in_light_and_in_dark(show: Show, catalog: Catalog, width: int) -> None:
-    app = explorer(catalog, runs=Kept([ENDED]), reports=[REPORT])
-    for at, ready in (
-        ("", ".everybody a"),
-        ("#/search?q=weather+forecast", ".agents a"),
-        ("#/search?node=weather/forecast", ".findings p:not(.small), .findings li"),
-        ("#/runs?id=t", ".steps li"),
-        ("#/evaluations", "table"),
-    ):
-        for dark in (False, True):
-            page = show(app, at, width, dark=dark)
-            page.wait(f"document.querySelector({ready!r})")
-            assert page.run("document.documentElement.scrollWidth") <= width, at
-            least, text = page.run(CONTRAST)
-            assert least >= 4.5, (at, dark, text)
-            assert page.complaints == []
-    small = "Math.min(...[...document.querySelectorAll('main *')].map((e) => parseFloat(getComputedStyle(e).fontSize)))"
-    assert page.run(small) >= 12
-
-
-def test_in_a_narrow_window_what_is_chosen_takes_the_place_of_what_was_found(show: Show, catalog: Catalog) -> None:
-    page = show(explorer(catalog), "#/search?q=weather+forecast", 390)
-    page.wait("document.querySelector('.tools a')")
-    assert page.run("document.querySelector('.details').childElementCount") == 0
-    page.run("document.querySelector('.tools a').click()")
-    heading(page, "weather/forecast")
-    visible = "[...document.querySelectorAll('.results, .details')].map((e) => e.checkVisibility())"
-    assert page.run(visible) == [False, True]
-    page.run("document.querySelector('.back a').click()")
-    page.wait("document.querySelector('.results').checkVisibility()")
-
-
-def test_with_10000_tools_the_first_result_is_there_in_half_a_second(show: Show) -> None:
-    """From the key to the first result on the page; the best of some, for the machine may have other work."""
-    page = show(explorer(generated_catalog(10_000)))
-    assert "10,000 tools" in page.run("document.getElementById('counts').textContent")
-    took = [page.run(SEARCHED % repr(question)) for question in generated_queries(5)]
-    assert min(took) < 500, took
-    assert page.complaints == []
 
 
 def test_a_run_and_an_evaluation_are_shown(show: Show, catalog: Catalog) -> None:
