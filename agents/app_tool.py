@@ -103,11 +103,16 @@ def _metadata(app: Runnable[Any, Any]) -> dict[str, Any]:
 
 
 def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
-    """Name of the input field that takes the request; None where the input itself is the request."""
+    """Name of the input field that takes the request; None where the input itself is the request.
+
+    A LangGraph app that does not say what it takes (``@entrypoint``) is taken to take messages, as most do.
+    """
+    from langgraph.pregel.protocol import PregelProtocol
+
     schema = app.get_input_jsonschema()
     properties = schema.get("properties")
     if not isinstance(properties, dict) or not properties:
-        return None
+        return "messages" if isinstance(app, PregelProtocol) and "type" not in schema else None
     if "messages" in properties:
         return "messages"
     required = [name for name in schema.get("required") or properties if name in properties]

@@ -166,7 +166,7 @@ class Nodes:
         picked = state["selection"]
         if "error" in picked:
             return _result(step, status="failed", error=picked["error"], attempts=state["attempts"], exhausted=True)
-        if picked["verdict"] == "nothing_fits":
+        if picked["verdict"] == "nothing_fits" and not self._all_shown(state):
             why = "no agent or tool in the catalog fits this step"
             before = state["results"].get(step.id) or _result(step, status="failed", error=why)
             return {**before, "exhausted": True}
@@ -179,6 +179,11 @@ class Nodes:
         done = await self._carried_out(step, state, permitted, worker)
         known = {"agents": agents, "attempts": state["attempts"]}
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
+
+    def _all_shown(self, state: StepState) -> bool:
+        """Whether a model is shown all that there is: what fits is then better left to it."""
+        choices = self._choices(state)
+        return len(self.seen().catalog.tools) <= choices.settings.tools and choices.model("worker") is not None
 
     async def _carried_out(self, step: Step, state: StepState, tools: Sequence[str], worker: Worker) -> StepResult:
         scores = {tool["id"]: tool["score"] for agent in state["selection"]["agents"] for tool in agent["tools"]}

@@ -10,6 +10,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseToolkit, tool
+from langgraph.func import entrypoint
 from langgraph.graph import START, MessagesState, StateGraph
 
 from callsheet.agents.registry import ToolRegistry
@@ -154,3 +155,18 @@ def test_what_may_not_be_given(given: Any, words: str) -> None:
     with pytest.raises(CatalogError) as caught:
         load(given)
     assert words in str(caught.value)
+
+
+async def test_apps_of_the_functional_api_are_handed_messages_or_a_text() -> None:
+    @entrypoint()
+    def joker(state: Any) -> Any:
+        return {"messages": [*state["messages"], AIMessage("ha")]}
+
+    @entrypoint()
+    def shout(text: str) -> str:
+        return text.upper()
+
+    loaded = load({"joker": joker, "shout": shout})
+    bound = ToolRegistry.from_catalog(loaded).bind(["joker/run", "shout/run"], "run")
+    assert await bound["joker__run"].ainvoke({"request": "hi"}) == "ha"
+    assert bound["shout__run"].invoke({"request": "hi"}) == "HI"

@@ -124,8 +124,16 @@ async def test_an_app_may_take_longer_than_a_call_of_a_tool() -> None:
 
 def test_an_app_among_the_tools_of_somebodys_own_agent(scripted: Any, say: Any) -> None:
     model = scripted(replies=[say["calls"]("run", request="file form 12"), AIMessage("Filed.")])
-    agent = create_agent(model, middleware=[CallsheetTools([Office("clerk").app()])], checkpointer=InMemorySaver())
+    tools = CallsheetTools([Office("clerk").app()], approval="never")
+    agent = create_agent(model, middleware=[tools], checkpointer=InMemorySaver())
     (question,) = agent.invoke(asking(FORM), THREAD)["__interrupt__"]
     assert question.value["about"] == "file form 12"
     state = agent.invoke(Command(resume="yes"), THREAD)
     assert [message.text for message in state["messages"][-2:]] == ["clerk heard yes", "Filed."]
+
+
+def test_a_request_that_nothing_fits_brings_all_there_is_where_that_is_little(catalog: Any, scripted: Any) -> None:
+    model = scripted(replies=[AIMessage("Hello.")])
+    agent = create_agent(model, middleware=[CallsheetTools(catalog, agents=4, tools=5)], checkpointer=InMemorySaver())
+    agent.invoke(asking("bake a chocolate cake in an oven"), THREAD)
+    assert len(model.shown[-1]["tools"]) == 5

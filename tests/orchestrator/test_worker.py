@@ -95,3 +95,16 @@ def test_a_model_that_answers_without_looking_is_made_to_call_a_tool(
     state = ask(create_supervisor(catalog, worker_model=lazy).compile(), RATE)
     assert shop.called == ["exchange_rate"]
     assert state["results"]["1"]["result"] == "0.9"
+
+
+def test_a_model_that_is_shown_all_there_is_judges_itself_what_fits(
+    catalog: Any, shop: Any, scripted: Any, say: Any
+) -> None:
+    def asked(tools: int) -> Any:
+        model = scripted(replies=[say["calls"]("write_note", text="a cake"), AIMessage("Noted.")])
+        settings = Settings(tools=tools, replans=0)
+        return ask(create_supervisor(catalog, worker_model=model, settings=settings).compile(), "bake a chocolate cake")
+
+    assert asked(4)["results"]["1"]["error"] == "no agent or tool in the catalog fits this step"
+    assert asked(5)["results"]["1"]["result"] == "Noted."
+    assert shop.called == ["write_note"]
