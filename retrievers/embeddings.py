@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,20 +115,31 @@ class MiniLMEmbeddings(Embeddings):
 
     @cached_property
     def _tokenizer(self) -> tokenizers.Tokenizer:
-        from tokenizers import Tokenizer
-
-        tokenizer = Tokenizer.from_str(
-            files("callsheet.retrievers.data").joinpath("minilm_tokenizer.json").read_text(encoding="utf-8")
-        )
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(MAX_TOKENS)
-        return tokenizer
+        return _shared_tokenizer()
 
     @cached_property
     def _session(self) -> onnxruntime.InferenceSession:
-        import onnxruntime
+        return _shared_session(self._weights)
 
-        return onnxruntime.InferenceSession(_checked_weights(self._weights), providers=["CPUExecutionProvider"])
+
+# A model takes some 100 MB: a process holds it once, however many retrievers it has. Both may be used by many threads.
+@lru_cache(maxsize=1)
+def _shared_tokenizer() -> tokenizers.Tokenizer:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(
+        files("callsheet.retrievers.data").joinpath("minilm_tokenizer.json").read_text(encoding="utf-8")
+    )
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MAX_TOKENS)
+    return tokenizer
+
+
+@lru_cache(maxsize=2)
+def _shared_session(weights: str | Path | None) -> onnxruntime.InferenceSession:
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(_checked_weights(weights), providers=["CPUExecutionProvider"])
 
 
 def _encodable(text: str) -> str:
