@@ -145,7 +145,6 @@ class Overview:
         policy: What a policy withholds, in words.
         left_out: What could not be read of the catalog.
         runs: Whether past runs are shown here.
-        reports: How many evaluations are.
     """
 
     user: str
@@ -155,7 +154,6 @@ class Overview:
     policy: str
     left_out: tuple[str, ...]
     runs: bool
-    reports: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Annotated, TypeVar
 
@@ -52,10 +52,11 @@ class Api:
 
     Args:
         runs: Where past runs are kept; none are shown where None.
+        reports: Reads the evaluations.
     """
 
-    def __init__(self, runs: Runs | None) -> None:
-        self._runs = runs
+    def __init__(self, runs: Runs | None, reports: Callable[[], Sequence[Report]]) -> None:
+        self._runs, self._reports = runs, reports
 
     def endpoints(self) -> Mapping[str, Endpoint]:
         """Each by the last part of its address.
@@ -118,7 +119,8 @@ class Api:
 
     async def evaluations(self, seen: Seen, request: Request) -> list[Report]:
         """Evaluations; only their figures for those who may not see everything."""
-        return [report if seen.knowledge.whole else report.figures for report in seen.reports]
+        reports = await run_in_threadpool(self._reports)
+        return [report if seen.whole else report.figures for report in reports]
 
 
 def _given(request: Request, form: type[_Given]) -> _Given:

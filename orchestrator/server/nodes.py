@@ -109,8 +109,14 @@ def _agent(seen: Seen, agent: Agent, known: Assignments) -> Node:
     needed = Counter(
         other.agent for tool in own for other, _ in seen.knowledge.needed_by.get(tool, ()) if other.agent != agent.id
     )
+    since = shown_line(seen.registry.down.get(agent.id, ""))
     can = Counter(entry.capability for tool in agent.tools for entry in known.of.get(tool.id, ()))
-    facts = (("Instructions", shown_text(agent.instructions)), ("Category", shown_line(agent.category)))
+    facts = (
+        ("Instructions", shown_text(agent.instructions)),
+        ("Category", shown_line(agent.category)),
+        ("Down", f"it did not answer when last asked; its tools are those of {since}" if since else ""),
+        ("Not called for now", shown_text(seen.registry.unavailable().get(agent.id, ""))),
+    )
     return Node(
         id=agent.id,
         label=shown_line(agent.id),

@@ -19,17 +19,16 @@ def overview(seen: Seen, *, runs: bool) -> Overview:
         runs: Whether past runs are shown.
     """
     catalog = seen.catalog
-    withheld = f"the policy shows {len(catalog.tools):,} of {len(seen.loaded.catalog.tools):,} tools"
+    withheld = f"the policy shows {len(catalog.tools):,} of {len(seen.retriever.selector.catalog.tools):,} tools"
     seen.knowledge.capabilities()
     return Overview(
         user=shown_line(seen.user.id),
         agents=len(catalog.agents),
         tools=len(catalog.tools),
         dependencies=sum(len(tool.depends_on) for tool in catalog.tools.values()),
-        policy="" if seen.knowledge.whole else withheld,
-        left_out=tuple(shown_text(str(problem)) for problem in seen.knowledge.problems),
+        policy="" if seen.whole else withheld,
+        left_out=tuple(shown_text(str(problem)) for problem in seen.problems),
         runs=runs,
-        reports=len(seen.reports),
     )
 
 

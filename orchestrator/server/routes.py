@@ -31,6 +31,7 @@ _UNGUARDED = (
     "these routes are not authenticated, so nothing is shown: "
     'set "http": {"enable_custom_route_auth": true} in langgraph.json'
 )
+_ELSEWHERE = "a page of another site asks for this, and nobody is signed in: open it at its own address"
 _Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -58,7 +59,10 @@ def create_explorer(
 
     private = [
         Route(f"{ROOT}/metrics", guarded(_metrics(runs))),
-        *(Route(f"{ROOT}/api/{name}", guarded(endpoint)) for name, endpoint in Api(runs).endpoints().items()),
+        *(
+            Route(f"{ROOT}/api/{name}", guarded(endpoint))
+            for name, endpoint in Api(runs, site.reports).endpoints().items()
+        ),
     ]
     middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))] if hosts else []
     if authenticated:
@@ -102,7 +106,10 @@ def _guarded(site: Site, endpoint: Endpoint, everybody: User | None) -> _Handler
         if everybody is None and "user" not in request.scope:
             return _said(_UNGUARDED, 403)
         try:
-            seen = await run_in_threadpool(site.seen, everybody or user_of(request.user, request.auth.scopes))
+            user = everybody or user_of(request.user, request.auth.scopes)
+            if not user.id and request.headers.get("sec-fetch-site") == "cross-site":
+                return _said(_ELSEWHERE, 403)
+            seen = await run_in_threadpool(site.seen, user)
             made = await endpoint(seen, request)
             return made if isinstance(made, Response) else await run_in_threadpool(_json, made)
         except ValidationError as error:
@@ -131,7 +138,7 @@ def _health(site: Site) -> _Handler:
             seen = await run_in_threadpool(site.seen, User())
         except CallsheetError:
             return _json({"status": "failing"}, 503)
-        whole = not seen.loaded.problems and not seen.registry.unavailable()
+        whole = not (seen.loaded.problems or seen.registry.unavailable() or seen.registry.down)
         return _json({"status": "ok" if whole else "degraded"})
 
     return health

@@ -70,8 +70,8 @@ class Runs(Protocol):
         """
         ...
 
-    async def waiting(self, request: Request) -> int:
-        """How many questions wait for a person, in all threads.
+    async def waiting(self, request: Request) -> int | None:
+        """How many questions wait for a person, in all threads; None where whoever asks may not know.
 
         Args:
             request: Who asks.

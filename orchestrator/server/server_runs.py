@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import Request
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _GRAPH = {"graph_id": "supervisor"}
 _MOST_MOMENTS, _MOST_WAITING = 100, 1000
+_NOT_THERE = frozenset({401, 403, 404, 422})
+T = TypeVar("T")
 _OF_THE_CONNECTION = frozenset(
     {"host", "connection", "content-length", "content-type", "accept", "accept-encoding", "transfer-encoding"}
 )
@@ -30,40 +32,51 @@ class ServerRuns:
 
     async def recent(self, request: Request) -> Sequence[Thread]:
         """The last threads."""
-        async with _client(request) as client:
-            found = await client.threads.search(
+        found = await _allowed(
+            request,
+            lambda client: client.threads.search(
                 metadata=_GRAPH,
                 limit=MOST_RUNS,
                 sort_by="updated_at",
                 sort_order="desc",
                 select=["thread_id", "updated_at", "status"],
                 extract={"request": "values.request"},
-            )
+            ),
+        )
         return [
             Thread(str(thread["thread_id"]), _request(thread), str(thread["status"]), str(thread["updated_at"]))
-            for thread in found
+            for thread in found or ()
         ]
 
     async def history(self, request: Request, thread: str) -> Sequence[Moment]:
         """What a thread went through."""
-        import httpx
+        found = await _allowed(request, lambda client: client.threads.get_history(thread, limit=_MOST_MOMENTS))
+        return [_moment(state) for state in found or ()]
 
-        async with _client(request) as client:
-            try:
-                found = await client.threads.get_history(thread, limit=_MOST_MOMENTS)
-            except httpx.HTTPStatusError as error:
-                if error.response.status_code in {403, 404, 422}:
-                    return []
-                raise
-        return [_moment(state) for state in found]
-
-    async def waiting(self, request: Request) -> int:
-        """How many questions wait for a person, in all threads."""
-        async with _client(request) as client:
-            found = await client.threads.search(
+    async def waiting(self, request: Request) -> int | None:
+        """How many questions wait for a person, in all threads; None where whoever asks may not know."""
+        found = await _allowed(
+            request,
+            lambda client: client.threads.search(
                 metadata=_GRAPH, status="interrupted", limit=_MOST_WAITING, select=["interrupts"]
-            )
+            ),
+        )
+        if found is None:
+            return None
         return sum(len(questions) for thread in found for questions in (thread["interrupts"] or {}).values())
+
+
+async def _allowed(request: Request, ask: Callable[[LangGraphClient], Awaitable[list[T]]]) -> list[T] | None:
+    """What the server gives to whoever looks; None where it is not there for that one."""
+    import httpx
+
+    async with _client(request) as client:
+        try:
+            return await ask(client)
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code in _NOT_THERE:
+                return None
+            raise
 
 
 @asynccontextmanager

@@ -38,17 +38,21 @@ class Knowledge:
     """What is worked out once for a catalog, or for the part of one that some users may see.
 
     Args:
-        loaded: The whole.
         retriever: Over what these users may see.
+        problems: What was left out when the catalog was read.
         work: Where the long work is done, a piece at a time.
         closing: Set when nobody waits for it any more.
     """
 
     def __init__(
-        self, loaded: Loaded, retriever: AgentGraphRetriever, work: ThreadPoolExecutor, closing: threading.Event
+        self,
+        retriever: AgentGraphRetriever,
+        problems: Sequence[Problem],
+        work: ThreadPoolExecutor,
+        closing: threading.Event,
     ) -> None:
         self.catalog = retriever.catalog
-        self._loaded, self._retriever, self._work, self._closing = loaded, retriever, work, closing
+        self._retriever, self._problems, self._work, self._closing = retriever, problems, work, closing
         self._lock = threading.Lock()
         self._capabilities: Future[Assignments] | None = None
         self._findings: Future[Mapping[str, Sequence[Finding]]] | None = None
@@ -61,17 +65,6 @@ class Knowledge:
             for edge in tool.depends_on:
                 found.setdefault(edge.tool, []).append((tool, edge))
         return found
-
-    @property
-    def whole(self) -> bool:
-        """Whether everything may be seen."""
-        all_of_it = self._loaded.catalog
-        return len(self.catalog.tools) == len(all_of_it.tools) and len(self.catalog.agents) == len(all_of_it.agents)
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """What was left out when the catalog was read; nothing of it where only a part may be seen."""
-        return self._loaded.problems if self.whole else ()
 
     def capabilities(self) -> Future[Assignments]:
         """What each tool can do; worked out when it is first asked for."""
@@ -88,7 +81,7 @@ class Knowledge:
             return self._findings
 
     def _found(self) -> Mapping[str, Sequence[Finding]]:
-        problems = tuple(problem for problem in self.problems if problem.kind != _QUARANTINED)
+        problems = tuple(problem for problem in self._problems if problem.kind != _QUARANTINED)
         subject = Subject(self.catalog, default_taxonomy(), problems)
         found: dict[str, list[Finding]] = {}
         for rule in RULES:
@@ -105,9 +98,8 @@ class Seen:
         user: Who it is.
         retriever: Finds in it.
         knowledge: What is known of it; shared with those who may see the same.
-        loaded: The whole catalog, for what stands beside it.
-        registry: Knows whose words about their tools are believed.
-        reports: Evaluations.
+        loaded: What stands beside the catalog, as its servers said last.
+        registry: Knows whose words about their tools are believed, and which agents fail.
     """
 
     user: User
@@ -115,7 +107,6 @@ class Seen:
     knowledge: Knowledge
     loaded: Loaded
     registry: ToolRegistry
-    reports: Sequence[Report]
 
     @property
     def policy(self) -> Policy | None:
@@ -126,6 +117,16 @@ class Seen:
     def catalog(self) -> Catalog:
         """As much of the catalog as may be seen."""
         return self.knowledge.catalog
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything may be seen."""
+        return self.catalog is self.retriever.selector.catalog
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was left out when the catalog was read; nothing of it where only a part may be seen."""
+        return self.loaded.problems if self.whole else ()
 
     def may_see(self, node: str) -> bool:
         """Whether an agent or tool may be named; where there is a policy, nothing that is not in the catalog."""
@@ -159,7 +160,9 @@ class Site:
     """
 
     def __init__(self, served: Callable[[], Served], reports: Callable[[], Sequence[Report]] = tuple) -> None:
-        self._served, self._reports = served, reports
+        self.reports = reports
+        self._served, self._loaded = served, Loaded(Catalog())
+        self._watched: ToolRegistry | None = None
         self._work = ThreadPoolExecutor(1, thread_name_prefix="callsheet-explorer")
         self._closing = threading.Event()
         self._lock = threading.Lock()
@@ -169,23 +172,34 @@ class Site:
         """What a user may see; takes a while the first time, so it is not for an event loop.
 
         Raises:
-            CallsheetError: The catalog, its index, its policy or a report cannot be read.
+            CallsheetError: The catalog, its index or its policy cannot be read.
         """
         served = self._served()
-        retriever = served.retriever.within(user)
-        knowledge = self._knowledge(served.loaded, retriever)
-        return Seen(user, retriever, knowledge, served.loaded, served.registry, self._reports())
+        self._watch(served)
+        retriever, loaded = served.retriever.within(user), self._loaded
+        return Seen(user, retriever, self._knowledge(retriever, loaded), loaded, served.registry)
 
     def close(self) -> None:
         """Lets go of the long work: what is not begun is not done, and the rest is cut short."""
         self._closing.set()
         self._work.shutdown(wait=False, cancel_futures=True)
 
-    def _knowledge(self, loaded: Loaded, retriever: AgentGraphRetriever) -> Knowledge:
+    def _watch(self, served: Served) -> None:
+        """Follows what the servers say; searches follow by themselves."""
+        with self._lock:
+            if self._watched is not served.registry:
+                self._watched, self._loaded = served.registry, served.loaded
+                served.registry.watch(self._follow)
+
+    def _follow(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+
+    def _knowledge(self, retriever: AgentGraphRetriever, loaded: Loaded) -> Knowledge:
         key = id(retriever.catalog)
+        problems = loaded.problems if retriever.catalog is retriever.selector.catalog else ()
         with self._lock:
             if key not in self._known:
-                self._known[key] = Knowledge(loaded, retriever, self._work, self._closing)
+                self._known[key] = Knowledge(retriever, problems, self._work, self._closing)
             self._known.move_to_end(key)
             while len(self._known) > _MOST_KNOWN:
                 self._known.popitem(last=False)

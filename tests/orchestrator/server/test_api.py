@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Loaded, Problem, Provenance, Tool
 from callsheet.graphs.loading import load
 from callsheet.graphs.pins import Change
-from callsheet.orchestrator.server import Site, api
+from callsheet.orchestrator.server import Site, api, create_explorer
 from callsheet.orchestrator.server.site import Knowledge
-from explored import explorer
+from explored import explorer, served
 
 Asked = Callable[..., Any]
 
@@ -66,7 +66,7 @@ def test_the_overview_counts_and_names_what_was_left_out(catalog: Catalog, asked
     found = asked(explorer(loaded), "overview")
     assert (found["agents"], found["tools"], found["dependencies"]) == (2, 3, 2)
     assert found["left_out"] == ["broken: does not start: \\x1b[31mno such program"]
-    assert (found["user"], found["policy"], found["runs"], found["reports"]) == ("", "", False, 0)
+    assert (found["user"], found["policy"], found["runs"]) == ("", "", False)
 
 
 def test_a_search_gives_ranked_agents_and_tools_with_the_reasons(client: TestClient, asked: Asked) -> None:
@@ -164,6 +164,21 @@ def test_pins_and_what_differs_from_them_are_shown(catalog: Catalog, asked: Aske
     assert pin["term"] == "In quarantine"
     assert pin["text"] == "maps/route is not what was accepted"
     assert "-description: a" in pin["detail"]
+
+
+def test_what_servers_say_later_is_shown(catalog: Catalog, asked: Asked) -> None:
+    found = served(catalog)
+    app = create_explorer(Site(lambda: found))
+    assert asked(app, "overview")["tools"] == 3
+    route = Tool(agent="maps", name="route", description="Plans a route between two places.")
+    agents = (catalog.agents[0], catalog.agents[1].model_copy(update={"tools": (*catalog.agents[1].tools, route)}))
+    later = Loaded(Catalog(agents=agents), digests={"maps/route": "cd34"}, down={"maps": "yesterday"})
+    found.registry.follow(later)
+    found.retriever.follow(later)
+    assert asked(app, "overview")["tools"] == 4
+    assert asked(app, "node", id="maps/route")["pins"][0]["text"] == "SHA-256 cd34"
+    assert "yesterday" in str(asked(app, "node", id="maps")["facts"])
+    assert TestClient(app).get("/callsheet/health").json() == {"status": "degraded"}
 
 
 def test_agents_are_listed_in_parts_and_by_words(asked: Asked) -> None:

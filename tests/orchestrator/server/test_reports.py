@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from callsheet.graphs import Catalog, SettingsError
+from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.reports import read_reports
 from callsheet.retrievers import AgentGraphRetriever, evaluate, read_queries
-from explored import FixedEmbeddings, explorer
+from explored import FixedEmbeddings, explorer, served
 
 Asked = Callable[..., Any]
 
@@ -58,6 +59,13 @@ def test_anything_else_is_refused_by_name(tmp_path: Path, text: str, says: str) 
     with pytest.raises(SettingsError, match=r"odd\.json") as raised:
         read_reports([tmp_path / "odd.json"])
     assert says in str(raised.value)
+
+
+def test_a_wrong_report_takes_nothing_else_down(catalog: Catalog, asked: Asked) -> None:
+    found = served(catalog)
+    app = create_explorer(Site(lambda: found, lambda: read_reports(["none.json"])))
+    assert asked(app, "overview")["tools"] == 6
+    assert "none.json cannot be read" in asked(app, "evaluations", status=500)["error"]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
