@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from callsheet.graphs import Catalog, SettingsError
 from callsheet.retrievers import AgentGraphRetriever, Changes, ChromaIndex, MiniLMEmbeddings, nodes_of
 
 pytestmark = pytest.mark.server
+ROOT = Path(__file__).parents[2]
 
 
 def free_port() -> int:
@@ -72,3 +74,19 @@ def test_the_retriever_takes_the_servers_address(address: str, catalog: Catalog)
 def test_an_address_where_no_chroma_answers(catalog: Catalog) -> None:
     with pytest.raises(SettingsError, match="cannot be opened"):
         AgentGraphRetriever.from_catalog(catalog, index=f"http://127.0.0.1:{free_port()}")
+
+
+def test_replicas_that_index_at_once_end_with_one_index(address: str, tmp_path: Path) -> None:
+    words = [str(Path(sys.executable).with_name("callsheet")), "index", "--json", "--catalog", "examples/eval/catalog"]
+    env = {**os.environ, "CALLSHEET_INDEX": address, "CALLSHEET_HOME": str(tmp_path)}
+
+    def index() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(words, cwd=ROOT, env=env, stdout=subprocess.PIPE)
+
+    replicas = [index() for _ in range(3)]
+    said = [json.loads(replica.communicate(timeout=120)[0]) for replica in replicas]
+    assert [replica.returncode for replica in replicas] == [0, 0, 0]
+    assert all(one["path"] == address for one in said)
+    assert max(one["added"] for one in said) > 10
+    after = json.loads(index().communicate(timeout=120)[0])
+    assert (after["added"], after["updated"], after["removed"]) == (0, 0, 0)
