@@ -17,12 +17,17 @@ from callsheet.graphs.inference import Seen
 from callsheet.orchestrator.caller import caller
 from callsheet.orchestrator.settings import Settings
 
-PREFERENCES = ("callsheet", "preferences")
-"""Namespace of what users prefer: the key is the user's id, the value holds fields of ``Settings``."""
+PREFERENCES = "preferences"
+"""Key of what a user prefers, in the user's namespace; the value holds fields of ``Settings``."""
 OBSERVED = ("callsheet", "observed")
 """Namespace of the dependencies that runs show: one item an edge."""
 _PAGE = 100
 _LOG = logging.getLogger(__name__)
+
+
+def namespace_of(user: str) -> tuple[str, str]:
+    """A user's namespace: the id first, as is the custom, with its full stops escaped, which no namespace may hold."""
+    return (user.replace("%", "%25").replace(".", "%2E"), "callsheet")
 
 
 def store() -> BaseStore | None:
@@ -37,13 +42,13 @@ async def preferences() -> dict[str, Any]:
         SettingsError: What is stored are no settings; the message says where it is.
     """
     kept, user = store(), caller().id
-    item = await kept.aget(PREFERENCES, user) if kept is not None and user else None
+    item = await kept.aget(namespace_of(user), PREFERENCES) if kept is not None and user else None
     if item is None:
         return {}
     try:
         return Settings(**item.value).model_dump(mode="json", exclude_unset=True)
     except (SettingsError, TypeError) as error:
-        raise SettingsError(f"the preferences of {user!r} in the store {'/'.join(PREFERENCES)}: {error}") from error
+        raise SettingsError(f"the preferences of {user!r} in the store ({namespace_of(user)}): {error}") from error
 
 
 async def count_observed(kept: BaseStore, seen: Mapping[Seen, int]) -> None:

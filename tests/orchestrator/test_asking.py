@@ -12,7 +12,7 @@ from langgraph.types import interrupt
 
 from callsheet import create_supervisor
 from callsheet.orchestrator.asking import create_ask_app
-from callsheet.orchestrator.stored import PREFERENCES
+from callsheet.orchestrator.stored import PREFERENCES, namespace_of
 
 RATE, NOTE = "look up the rate of USD", "write a note"
 
@@ -77,7 +77,7 @@ def test_an_agent_that_asks_for_something_else_leaves_its_step_open() -> None:
 
 def test_it_is_the_users_own_run(catalog: Any, worker: Any) -> None:
     store = InMemoryStore()
-    store.put(PREFERENCES, "ann", {"worker_prompt": "Ann likes brevity."})
+    store.put(namespace_of("ann"), PREFERENCES, {"worker_prompt": "Ann likes brevity."})
     asked(
         catalog, RATE, {"configurable": {"langgraph_auth_user": {"identity": "ann"}}}, store=store, worker_model=worker
     )

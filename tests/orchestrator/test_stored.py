@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from callsheet import create_supervisor
 from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.cli.main import main
-from callsheet.orchestrator.stored import OBSERVED, PREFERENCES, counts_of
+from callsheet.orchestrator.stored import OBSERVED, PREFERENCES, counts_of, namespace_of
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 EDGE = ("notebook/write_note", "bank/exchange_rate", "text")
@@ -25,8 +25,8 @@ def user(name: str) -> Any:
 @pytest.fixture
 def store() -> InMemoryStore:
     made = InMemoryStore()
-    made.put(PREFERENCES, "ann", {"tools": 1, "worker_prompt": "Ann likes brevity."})
-    made.put(PREFERENCES, "bob", {"tools": "many", "hat": 3})
+    made.put(namespace_of("ann"), PREFERENCES, {"tools": 1, "worker_prompt": "Ann likes brevity."})
+    made.put(namespace_of("bob"), PREFERENCES, {"tools": "many", "hat": 3})
     return made
 
 
@@ -42,10 +42,13 @@ def test_a_user_gets_what_she_prefers_unless_the_run_says_otherwise(
     assert worker.shown[0]["messages"][0].text == "Ann likes brevity."
     assert tools("ann", tools=2) == 2
     assert tools("carl") > 2
+    store.put(namespace_of("d.e@example.org"), PREFERENCES, {"tools": 1})
+    assert tools("d.e@example.org") == 1
+    assert tools("d%2Ee@example%2Eorg") > 2
 
 
 async def test_the_preferred_model_gives_way_to_that_of_the_run(catalog: Any, store: InMemoryStore) -> None:
-    store.put(PREFERENCES, "ann", {"model": "nobody:hers"})
+    store.put(namespace_of("ann"), PREFERENCES, {"model": "nobody:hers"})
     app: Any = create_supervisor(catalog).compile(store=store)
     assert "nobody:hers" in (await app.ainvoke({"messages": RATE}, user("ann")))["plan"]["note"]
     state = await app.ainvoke({"messages": RATE}, user("ann"), context={"model": "nobody:its"})
@@ -55,7 +58,7 @@ async def test_the_preferred_model_gives_way_to_that_of_the_run(catalog: Any, st
 def test_wrong_preferences_are_named_and_nothing_is_done(catalog: Any, shop: Any, store: InMemoryStore) -> None:
     app: Any = create_supervisor(catalog).compile(store=store)
     said = app.invoke({"messages": RATE}, user("bob"))["messages"][-1].text
-    assert "the preferences of 'bob' in the store callsheet/preferences" in said
+    assert "the preferences of 'bob' in the store" in said
     assert "setting 'tools'" in said
     assert "there is no setting 'hat'" in said
     assert shop.called == []
