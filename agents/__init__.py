@@ -1,13 +1,14 @@
 """Doing: plans, workers, and the tools that they call."""
 
 from callsheet.agents.answer import synthesize
-from callsheet.agents.approval import check_answerable
+from callsheet.agents.approval import check_answerable, supervised
 from callsheet.agents.assurance import ApprovalPolicy, Assurance
 from callsheet.agents.background import BackgroundLoop
 from callsheet.agents.bound import BoundTool, unsettled
 from callsheet.agents.brief import Brief, Offer
 from callsheet.agents.checkpoints import checkpointer, in_threads
 from callsheet.agents.decisions import AnswerError, Decision, Verdict
+from callsheet.agents.heard import unstreamed, without_secrets
 from callsheet.agents.judge import Judged, judge_proposals
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.limits import Limits
@@ -53,7 +54,10 @@ __all__ = [
     "decompose",
     "in_threads",
     "judge_proposals",
+    "supervised",
     "synthesize",
     "unsettled",
+    "unstreamed",
+    "without_secrets",
     "worker",
 ]

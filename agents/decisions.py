@@ -80,11 +80,12 @@ def question(
         call: The call as the model made it.
         bound: The tool.
         args: The arguments as they would be, or were, sent.
-        step_id: The step of the plan.
+        step_id: The step of the plan; empty in an agent that has no plan.
         why: Why a person is asked.
         mark: The ``fingerprint``.
         problem: What was wrong with the answer to the last question about this call.
     """
+    who = f"Step {step_id}" if step_id else "The agent"
     what = "wants to call" if kind == "tool_approval" else "has called"
     return {
         "type": kind,
@@ -96,7 +97,7 @@ def question(
         "why": why,
         "hash": mark,
         "tool_call_id": call["id"] or "",
-        "description": f"Step {step_id} {what} {bound.id}: {why}.",
+        "description": f"{who} {what} {bound.id}: {why}.",
         "decisions": list(_types(kind)),
         **({"problem": problem} if problem else {}),
     }

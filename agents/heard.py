@@ -37,7 +37,15 @@ def heard(
         secrets: Where secret arguments are put away; a placeholder takes their place. They stay where None.
     """
     said = [_with_call(message, tools) for message in response.result]
-    kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
+    response = ModelResponse(result=said, structured_response=response.structured_response)
+    return response if secrets is None else without_secrets(response, tools, secrets)
+
+
+def without_secrets(
+    response: ModelResponse[Any], tools: Mapping[str, BoundTool], secrets: RunSecrets
+) -> ModelResponse[Any]:
+    """The response with a placeholder for each secret argument, and without their values in its texts."""
+    kept = [_without_secrets(message, tools, secrets) for message in response.result]
     return ModelResponse(result=kept, structured_response=response.structured_response)
 
 

@@ -180,6 +180,8 @@ class ToolRegistry:
 
     def close(self, run_id: str | None = None) -> None:
         """As ``close_run`` for callers without an event loop; without a run, ends all MCP sessions."""
+        if run_id is not None:
+            self.secrets.forget(run_id)
         self.pool.close(run_id)
 
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:

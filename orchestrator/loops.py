@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.runnables.config import set_config_context
+from langgraph.config import get_config
 
 from callsheet.agents import BackgroundLoop, in_threads
 
+T = TypeVar("T")
 _LOOP = BackgroundLoop("callsheet-sync")
+
+
+def waited_for(work: Coroutine[Any, Any, T]) -> T:
+    """What comes of asynchronous work within a run that blocks."""
+    with set_config_context(in_threads(get_config())) as context:
+        return context.run(_LOOP.blocking, work)
 
 
 def both_ways(
@@ -25,9 +33,8 @@ def both_ways(
             and checkpoints it as a part of the run.
     """
 
-    def blocking(state: Any, config: RunnableConfig) -> Any:
-        with set_config_context(in_threads(config)) as context:
-            return context.run(_LOOP.blocking, node(state, app) if app else node(state))
+    def blocking(state: Any) -> Any:
+        return waited_for(node(state, app) if app else node(state))
 
     async def running(state: Any) -> Any:
         return await (node(state, app) if app else node(state))

@@ -14,10 +14,20 @@ from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from callsheet.agents import BoundTool, ToolRegistry
+from callsheet.agents import (
+    ApprovalPolicy,
+    BoundTool,
+    Supervision,
+    ToolRegistry,
+    check_answerable,
+    supervised,
+    unstreamed,
+    without_secrets,
+)
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.orchestrator.caller import caller
 from callsheet.orchestrator.following import Following
+from callsheet.orchestrator.loops import waited_for
 from callsheet.orchestrator.selecting import selected
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -52,6 +62,9 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         registry: What makes tools callable; by default one over the same catalog.
         yes: Agrees to start the commands that an ``mcp.json`` names; see ``callsheet.graphs.load``.
         policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
+        approval: Which calls of our tools a person is asked about first: ``always`` all, ``risky`` those of tools that
+            are not known to be harmless, ``never`` none. The first two need an agent with a checkpointer, and raise
+            a ``SettingsError`` without one.
 
     Raises:
         CatalogError: The catalog cannot be read.
@@ -72,6 +85,7 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         registry: ToolRegistry | None = None,
         yes: bool = False,
         policy: Policy | str | Path | None = None,
+        approval: ApprovalPolicy = "risky",
     ) -> None:
         super().__init__()
         if most < tools:
@@ -80,12 +94,14 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         self._retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
         self._registry = registry or ToolRegistry.from_catalog(loaded)
         Following(self._retriever, self._registry)
-        self._reach = {"agents": agents, "tools": tools}
+        self._reach: dict[str, Any] = {"agents": agents, "tools": tools}
         self._most = most
+        self._approval: ApprovalPolicy = approval
         self._own: set[str] = set()
 
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any]:
-        """Opens the sessions' scope."""
+        """Makes sure that what is asked can be answered, and opens the sessions' scope."""
+        check_answerable(self._registry, self._approval)
         return {"callsheet_run": uuid.uuid4().hex}
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -94,8 +110,10 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         if request is None or request.id == state.get("callsheet_asked"):
             return None
         held = state.get("callsheet_tools", [])
-        selection = selected(self._retriever.within(caller()), request.text, **self._reach)
-        fitting = selection.tools if selection.verdict == "found" else ()
+        seen = self._retriever.within(caller())
+        selection = selected(seen, request.text, **self._reach)
+        all_shown = len(seen.catalog.tools) <= self._reach["tools"]
+        fitting = selection.tools if selection.verdict == "found" or all_shown else ()
         new = [tool.id for tool in fitting if tool.id not in held]
         return {"callsheet_tools": [*held, *new][: self._most], "callsheet_asked": request.id}
 
@@ -107,25 +125,35 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Shows the model the picked tools behind its own."""
-        return handler(self._shown(request))
+        return self._heard(handler(self._shown(request)), request.state)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Shows the model the picked tools behind its own."""
-        return await handler(self._shown(request))
+        return self._heard(await handler(self._shown(request)), request.state)
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        """Runs a picked tool; the agent's own tools go their usual way."""
-        return handler(self._called(request))
+        """Runs a picked tool, once a person has agreed where that is needed; the agent's own go their usual way."""
+
+        async def send(approved: ToolCallRequest) -> ToolMessage | Command[Any]:
+            return await asyncio.to_thread(handler, approved)
+
+        called = self._called(request)
+        if not isinstance(called.tool, BoundTool):
+            return handler(called)
+        return waited_for(supervised(called, called.tool, self._supervision(request.state), send))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        """Runs a picked tool; the agent's own tools go their usual way."""
-        return await handler(self._called(request))
+        """Runs a picked tool, once a person has agreed where that is needed; the agent's own go their usual way."""
+        called = self._called(request)
+        if not isinstance(called.tool, BoundTool):
+            return await handler(called)
+        return await supervised(called, called.tool, self._supervision(request.state), handler)
 
     def after_agent(self, state: EquippedState, runtime: Runtime[Any]) -> None:
         """Ends the sessions."""
@@ -137,7 +165,15 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
 
     def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         self._own.update(str(tool.get("name") if isinstance(tool, dict) else tool.name) for tool in request.tools)
-        return request.override(tools=[*request.tools, *self._held(request.state).values()])
+        held = self._held(request.state)
+        return request.override(tools=[*request.tools, *held.values()], model=unstreamed(request.model, held))
+
+    def _heard(self, response: ModelResponse[Any], state: Any) -> ModelResponse[Any]:
+        return without_secrets(response, self._held(state), self._registry.secrets.of(state.get("callsheet_run", "")))
+
+    def _supervision(self, state: Any) -> Supervision:
+        secrets = self._registry.secrets.of(state.get("callsheet_run", ""))
+        return Supervision("", self._approval, self._registry, secrets)
 
     def _called(self, request: ToolCallRequest) -> ToolCallRequest:
         tool = self._held(request.state).get(request.tool_call["name"])

@@ -9,6 +9,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator import CallsheetTools
@@ -49,6 +50,38 @@ def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Any, scripted:
     ask(app, NOTE)
     ask(app, RATE)
     assert [shown["tools"] for shown in model.shown] == [["exchange_rate"], *[["exchange_rate", "write_note"]] * 2]
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_a_person_is_asked_about_risky_tools(
+    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, *, blocking: bool
+) -> None:
+    shop.approval = None
+    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    app = agent(model, shop.loaded(monkeypatch))
+    config: Any = {"configurable": {"thread_id": "1"}}
+    given: Any = {"messages": [HumanMessage(RATE)]}
+    state = app.invoke(given, config) if blocking else await app.ainvoke(given, config)
+    (question,) = state["__interrupt__"]
+    assert question.value["description"].startswith("The agent wants to call bank/exchange_rate")
+    assert shop.called == []
+    answer: Any = Command(resume={question.id: {"type": "edit", "args": {"currency": "NOK"}}})
+    state = app.invoke(answer, config) if blocking else await app.ainvoke(answer, config)
+    answer = Command(resume={found.id: "approve" for found in state["__interrupt__"]})
+    state = app.invoke(answer, config) if blocking else await app.ainvoke(answer, config)
+    assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
+    assert "1 NOK" in state["messages"][-2].text
+
+
+def test_an_agent_without_a_checkpointer_says_so_at_once(
+    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any
+) -> None:
+    shop.approval = None
+    model = scripted(replies=[AIMessage("Hm.")])
+    app: Any = create_agent(model, middleware=[CallsheetTools(shop.loaded(monkeypatch))])
+    with pytest.raises(SettingsError, match="needs a checkpointer"):
+        app.invoke({"messages": [HumanMessage(RATE)]})
+    assert model.shown == []
 
 
 def test_no_more_than_the_most_are_kept(catalog: Any, scripted: Any) -> None:

@@ -74,7 +74,7 @@ async def test_a_call_that_something_renames_is_refused_and_no_byte_is_sent(flee
 
     before = fleet.bytes_sent("shell")
     model = ScriptedModel(replies=[calls("read_file"), AIMessage("done")])
-    middleware: list[Any] = [renaming, CallsheetTools(loaded)]
+    middleware: list[Any] = [renaming, CallsheetTools(loaded, approval="never")]
     agent: Any = create_agent(model, middleware=middleware)
     await agent.ainvoke({"messages": [HumanMessage(REQUEST)]})
     assert fleet.bytes_sent("shell") == before
