@@ -28,7 +28,7 @@ COLUMNS = ("from nothing to", "at most", "median", "processor", "beside", "its m
 _BIN = Path(sys.executable).parent
 _ROOT = Path(__file__).parents[1]
 _ABOUT = (
-    f"Seconds, medians of {ROUNDS} processes, each in turn with what each it is beside. The catalog has {TOOLS:,} "
+    f"Seconds, medians of {ROUNDS} processes, in turn with what is named beside them. The catalog has {TOOLS:,} "
     "generated tools, the index is built. Processor: user and system time, what an idle machine takes at least. The "
     "difference is that of the medians, and in brackets that of the processor"
 )

@@ -14,9 +14,7 @@ from callsheet.retrievers.documents import Rules
 
 
 def test_the_words_of_an_answer_are_those_that_the_question_lacks() -> None:
-    found = answer_words(
-        "Which skin cancer is most common?", "Basal cell carcinoma is the most common skin cancer."
-    )
+    found = answer_words("Which skin cancer is most common?", "Basal cell carcinoma is the most common skin cancer.")
     assert found == ["basal", "cell", "carcino"]
 
 
