@@ -202,10 +202,13 @@ class ReaderNodes:
         index = self.library.index(Path(state["folder"]))
         read = [chunk for chunk in state.get("read") or {} if index.chunk(chunk) is not None]
         found = checked(last.text, read)
-        text = found.text or f"The model gave no answer. It had read: {', '.join(read) or 'nothing'}."
+        text, citations = found.text or "The model gave no answer.", list(found.citations)
+        if not citations and self.model() is not None:
+            citations = [chunk for chunk in _read_since(state["messages"]) if chunk in read]
+            text += f"\n(It cites nothing. Read for it: [{'] ['.join(citations)}])" if citations else ""
         about = {"citations": list(found.citations), "dropped": list(found.dropped), "forced": state["forced"]}
         final = AIMessage(text, name="arag", id=last.id, additional_kwargs={"arag": about})
-        return {"messages": [final], "citations": list(found.citations)}
+        return {"messages": [final], "citations": citations}
 
     def _tools(self, folder: Path, settings: Settings, read: dict[str, str], **how: int) -> list[BaseTool]:
         return DocumentTools(self.library.index(folder), read=read, **how).as_tools(naive=settings.naive)
@@ -232,8 +235,7 @@ class ReaderNodes:
         )
         if call is not None:
             return _called(call, messages)
-        read = dict.fromkeys(chunk for one in given for chunk in one.get("chunks", ()))
-        return AIMessage(answer_of(quotes_of(question, index, list(read))))
+        return AIMessage(answer_of(quotes_of(question, index, _read_since(messages))))
 
     def _next(self, question: str, index: DocumentIndex, tokens: Sequence[int], *, naive: bool) -> Call | None:
         if naive:
@@ -259,3 +261,9 @@ def _since(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     """What came after the question."""
     last = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
     return messages[last + 1 :]
+
+
+def _read_since(messages: Sequence[AnyMessage]) -> list[str]:
+    """The chunks that were read for the question, or looked at again."""
+    given = [message.artifact or {} for message in _since(messages) if isinstance(message, ToolMessage)]
+    return list(dict.fromkeys(chunk for one in given for chunk in one.get("chunks", ())))

@@ -122,7 +122,7 @@ class ReaderOutput(TypedDict):
 
     Attributes:
         messages: The conversation, with every call and the answer.
-        citations: Ids of the chunks that the answer cites, each of them read.
+        citations: Ids of the chunks that the answer cites, each of them read; what was read where a model cites none.
         loops: How many times the model, or the rules, were asked.
         retrieved_tokens: The tokens of what the interfaces gave for this question.
     """

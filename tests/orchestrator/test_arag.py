@@ -164,7 +164,7 @@ def test_once_the_budget_is_spent_the_answer_is_forced(
 
     model = scripted(replies=[endless])
     state = asked(app(docs, tmp_path, model=model), "How many days?", "1", **spent)
-    assert state["messages"][-1].text == "So far: unknown."
+    assert state["messages"][-1].text.startswith("So far: unknown.")
     assert state["messages"][-1].additional_kwargs["arag"]["forced"]
     assert model.shown[-1]["tools"] == []
     assert len(calls_of(state)) == spent.get("max_loops", 1)
@@ -221,7 +221,7 @@ def test_a_model_that_says_nothing_is_told_to_answer(docs: Path, tmp_path: Path,
 def test_a_model_that_says_nothing_at_all_is_told_apart(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
     replies = [say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage("")]
     state = asked(app(docs, tmp_path, model=scripted(replies=replies)), "How many days?")
-    assert state["messages"][-1].text == "The model gave no answer. It had read: leave.md#1."
+    assert state["messages"][-1].text == "The model gave no answer.\n(It cites nothing. Read for it: [leave.md#1])"
 
 
 @pytest.mark.parametrize(
