@@ -6,12 +6,15 @@ The catalog is read once, from ``CALLSHEET_CATALOG``; a server without one does 
 
 from __future__ import annotations
 
+import gc
+
 from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.arag import create_arag
 from callsheet.orchestrator.asking import create_ask_app
 from callsheet.orchestrator.served import served
 from callsheet.orchestrator.settings import Environment, Settings
 from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
+from callsheet.retrievers.embeddings import EMBEDDED
 
 _environment = Environment()
 _settings = Settings.model_validate(_environment.model_dump(include={"model", "approval"}))
@@ -32,3 +35,8 @@ arag = create_arag(
     embeddings=_environment.embeddings,
     index=_environment.index,
 ).compile(name="arag")
+
+if _environment.embeddings == EMBEDDED:
+    _served.retriever.select("the first question must not wait for the embedded model")
+# What is here by now stays. Without this every full collection looks at all of it, and holds up all answers meanwhile.
+gc.freeze()

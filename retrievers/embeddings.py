@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -100,7 +101,9 @@ class MiniLMEmbeddings(Embeddings):
 
     def _states(self, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        return np.asarray(self._session.run(None, feed)[0])
+        session = self._session
+        with _ONE_PASS:
+            return np.asarray(session.run(None, feed)[0])
 
     def _run(self, batch: Sequence[Sequence[int]]) -> np.ndarray:
         ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
@@ -122,6 +125,11 @@ class MiniLMEmbeddings(Embeddings):
         return _shared_session(self._weights)
 
 
+# A pass takes all processors. Several at once are no faster, and whatever else the process does, such as answering
+# others, waits for a turn among all their threads; so do threads that spin while they have nothing to compute.
+_ONE_PASS = threading.Lock()
+
+
 # A model takes some 100 MB: a process holds it once, however many retrievers it has. Both may be used by many threads.
 @lru_cache(maxsize=1)
 def _shared_tokenizer() -> tokenizers.Tokenizer:
@@ -139,7 +147,9 @@ def _shared_tokenizer() -> tokenizers.Tokenizer:
 def _shared_session(weights: str | Path | None) -> onnxruntime.InferenceSession:
     import onnxruntime
 
-    return onnxruntime.InferenceSession(_checked_weights(weights), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(_checked_weights(weights), options, providers=["CPUExecutionProvider"])
 
 
 def _encodable(text: str) -> str:

@@ -49,7 +49,7 @@ class Pings:
         self.seconds: list[float] = []
         self.beside: list[float] = []
 
-    def slowest(self, share: float = 0.99) -> float:
+    def slowest(self, share: float = 0.95) -> float:
         """Seconds that this share of the answers stayed below, over what the machine itself took."""
         return _quantile(self.seconds, share) - _quantile(self.beside, share)
 
