@@ -122,24 +122,19 @@ def test_our_commands_are_run_or_understood(found: Words, at_home: Path, capsys:
     assert ended.value.code in (0, 1, None), capsys.readouterr().err
 
 
-@pytest.mark.parametrize("found", [found for found in COMMANDS if found.words[0] == "make"], ids=str)
-def test_make_has_what_is_asked_of_it(found: Words) -> None:
-    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    asked = [word for word in found.words[1:] if "=" not in word]
-    assert asked
-    assert set(asked) <= set(targets)
-
-
-@pytest.mark.parametrize("found", [found for found in COMMANDS if found.words[0] == "langgraph"], ids=str)
-def test_langgraph_understands_what_is_said_to_it(found: Words, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("found", [one for one in COMMANDS if one.words[0] in ("make", "langgraph", "python")], ids=str)
+def test_what_stands_around_them_is_there(found: Words, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert parsed(langgraph, found.words[1:])
-
-
-@pytest.mark.parametrize("found", [found for found in COMMANDS if found.words[0] == "python"], ids=str)
-def test_modules_that_are_run_are_there(found: Words) -> None:
-    assert found.words[1] == "-m"
-    assert importlib.util.find_spec(found.words[2])
+    program, *words = found.words
+    match program:
+        case "make":
+            targets = re.findall(r"^([\w-]+):", Path("Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+            assert {word for word in words if "=" not in word} <= set(targets)
+        case "langgraph":
+            assert parsed(langgraph, tuple(words))
+        case _:
+            assert words[0] == "-m"
+            assert importlib.util.find_spec(words[1])
 
 
 def code() -> list[tuple[str, str]]:
