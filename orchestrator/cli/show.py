@@ -77,7 +77,7 @@ class Show:
         for agent, why in event["selection"].get("left_out", {}).items():
             self._indented(_short(f"without {agent}: {why}"), "yellow", 2)
         for agent, since in event["selection"].get("down", {}).items():
-            late = f"{agent} did not answer when it was last asked; its tools are those of {since}"
+            late = f"{agent} did not answer when last asked; its tools are those of {since}"
             self._indented(late, "yellow", 2)
         if event["selection"]["verdict"] == "nothing_fits":
             self._console.print("  nothing in the catalog fits")
