@@ -22,7 +22,8 @@ from callsheet.graphs.errors import SettingsError
 
 NO_CHECKPOINTER = (
     "a person has to be asked before some tools are called, which needs a checkpointer: compile the workflow with one, "
-    "compile(checkpointer=InMemorySaver()), or on a server run it in a thread; or ask nobody: approval='never'"
+    "compile(checkpointer=InMemorySaver()), on a LangGraph server run it in a thread, or ask nobody: "
+    'Settings(approval="never")'
 )
 
 
