@@ -104,6 +104,11 @@ class Case:
     asked: str = ""
     cut_off: bool = False
 
+    @property
+    def named(self) -> str:
+        """Agent and tool, as every error of a call begins."""
+        return f"agent {self.bound.agent!r}, tool {self.bound.id.removeprefix(f'{self.bound.agent}/')!r}"
+
     def mark(self, args: Mapping[str, Any]) -> str:
         """What an approval is bound to."""
         return fingerprint(self.bound.id, self.supervision.registry.pin(self.bound.id), args)
@@ -162,7 +167,6 @@ async def _ask(state: CallState) -> _Update:
 
 
 def _decided(decision: Decision, mark: str, case: Case) -> _Update:
-    named = f"agent {case.bound.agent!r}, tool {case.bound.id!r}"
     match decision.type:
         case "approve":
             return {"approved": mark, "when": time.time(), "problem": ""}
@@ -171,7 +175,7 @@ def _decided(decision: Decision, mark: str, case: Case) -> _Update:
             return {"args": case.supervision.secrets.masked(schema, decision.args or {}), "problem": ""}
         case "reject":
             reason = f": {decision.message}" if decision.message else ""
-            told = f"{named}: a person refused this call{reason}. Nothing was sent. Do not try it in another way"
+            told = f"{case.named}: a person refused this call{reason}. Nothing was sent. Do not try it in another way"
             return {"answer": case.said(told, kind="rejected", effect="none")}
         case "respond":
             return {"answer": case.said(decision.message, kind="", effect="none", error=False)}
@@ -181,7 +185,7 @@ async def _send(state: CallState) -> _Update:
     case, args = get_runtime(Case).context, state["args"]
     if case.cut_off:
         case.cut_off = False
-        what = f"agent {case.bound.agent!r}, tool {case.bound.id!r}: {_CUT_OFF}"
+        what = f"{case.named}: {_CUT_OFF}"
         return _unknown(case, case.said(what, kind="crash", effect="unknown"))
     if state["why"] and (state["approved"] != case.mark(args) or time.time() - state["when"] > _GOOD_FOR):
         return {"approved": "", "problem": "the approval is too old, or the tool's definition has changed since"}
