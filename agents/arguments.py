@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 _MOST_SAID, _LONGEST = 3, 300
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PATHS = re.compile(
     r"(?i)(^|[_\W])(paths?|files?|filenames?|dirs?|director(y|ies)|folders?|cwd|repo(sitory)?)($|[_\W])|path$"
 )
@@ -22,18 +24,13 @@ def misfit(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
         schema: JSON Schema of an object; what it refers to elsewhere is never fetched.
         arguments: What is to be sent.
     """
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
+    from callsheet.agents.schemas import SCHEMA_TROUBLE, validator_of
 
-    validator = validator_for(schema, default=Draft202012Validator)
     try:
-        validator.check_schema(dict(schema))
-        errors = sorted(validator(schema, registry=Registry()).iter_errors(dict(arguments)), key=str)
+        validator = validator_of(json.dumps(schema))
+        errors = sorted(validator.iter_errors(dict(arguments)), key=str) if validator else []
     # A schema that is broken must not keep its tool from being called.
-    except (SchemaError, Unresolvable, RecursionError, re.error, TypeError, ValueError, AttributeError):
+    except SCHEMA_TROUBLE:
         return ""
     if not errors:
         return ""
@@ -82,7 +79,7 @@ def _path(name: str, value: str, *, named: bool) -> str | None:
         return unquote(urlsplit(value).path)
     if "\0" in value or "://" in value:
         return None
-    if named or _PATHS.search(name.rsplit(".", 1)[-1]):
+    if named or _PATHS.search(_CAMEL.sub("_", name.rsplit(".", 1)[-1])):
         return value
     looks = value.startswith(("/", "~", "..")) or "/../" in value or Path(value).is_absolute()
     return value if looks and "\n" not in value and _exists(value) else None

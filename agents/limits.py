@@ -11,12 +11,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from callsheet.graphs.errors import SettingsError
 
 _PREFIX = "CALLSHEET_LIMIT_"
+_SHARED = frozenset(("calls", "starts", "failures", "pause"))
 
 
 class Limits(BaseSettings):
     """Bounds of exchanges with tools; each is a variable ``CALLSHEET_LIMIT_`` with its name in capitals.
 
-    A server may have its own: ``"callsheet": {"limits": {"call": 120}}`` in its entry of an ``mcp.json``.
+    A server may have its own, ``"callsheet": {"limits": {"call": 120}}`` in its entry of an ``mcp.json``, but for
+    those that hold for all together: ``calls``, ``starts``, ``failures`` and ``pause``.
 
     Attributes:
         start: Seconds for a server to start and greet.
@@ -58,6 +60,19 @@ class Limits(BaseSettings):
             raise SettingsError(
                 f"limit {name!r} ({_PREFIX}{name.upper()}): {first['msg']}, not {first['input']!r}"
             ) from error
+
+    def own(self, values: Mapping[str, float]) -> Limits:
+        """The same with what one server, or one tool, has in their place.
+
+        Raises:
+            SettingsError: One of them is unknown, cannot work, or holds for all servers together.
+        """
+        if shared := sorted(set(values) & _SHARED):
+            raise SettingsError(
+                f"limit {', '.join(map(repr, shared))} holds for all servers together: "
+                f"set {', '.join(_PREFIX + name.upper() for name in shared)}"
+            )
+        return self.changed(values)
 
     def changed(self, values: Mapping[str, float]) -> Limits:
         """The same with these.

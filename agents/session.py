@@ -54,7 +54,7 @@ class Session:
         changed: Callable[[], object] = lambda: None,
     ) -> None:
         self.server, self.retired, self.idle = server, False, False
-        self.limits = limits.changed(server.callsheet.limits)
+        self.limits = limits.own(server.callsheet.limits)
         self._expanded = server.expanded(environ)
         named = named_in(server, environ)
         self._faults = Faults(of_server(self._expanded, named, everything=True))

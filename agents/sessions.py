@@ -11,7 +11,7 @@ import atexit
 import os
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -71,9 +71,7 @@ class SessionPool:
         self._open = OpenSessions(self.limits, os.environ if environ is None else environ, self._listed)
         self._watchers: list[Listed] = []
         self._turns = asyncio.Semaphore(self.limits.calls)
-        self._server_turns: defaultdict[str, asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(self.limits.server_calls)
-        )
+        self._server_turns: dict[str, asyncio.Semaphore] = {}
         self._held: Counter[str] = Counter()
         self._paused: set[str] = set()
         self._lock = threading.Lock()
@@ -223,7 +221,7 @@ class SessionPool:
             order = replace(order, args=clean(dict(order.args)))
         except CallsheetError as error:
             return failed(agent_id, order.tool, "refused", f"the arguments are {error}")
-        async with self._server_turns[agent_id], self._turns:
+        async with self._server_turn(order), self._turns:
             if why := self.circuits.barred(agent_id):
                 return failed(agent_id, order.tool, "refused", why)
             try:
@@ -236,6 +234,13 @@ class SessionPool:
             self.circuits.told(agent_id, outcome)
         return replace(outcome, seconds=time.monotonic() - began)
 
+    def _server_turn(self, order: _Order) -> asyncio.Semaphore:
+        """The turns of one server, of which it may have a number of its own."""
+        if (turns := self._server_turns.get(order.agent_id)) is None:
+            most = order.server.callsheet.limits.get("server_calls", self.limits.server_calls)
+            turns = self._server_turns[order.agent_id] = asyncio.Semaphore(max(1, int(most)))
+        return turns
+
     async def _asked(self, order: _Order) -> tuple[Outcome, bool]:
         """What became of a call, and whether it may be sent once more."""
         sent = False
@@ -243,7 +248,7 @@ class SessionPool:
             session = await self._open.ready((order.run_id, order.agent_id), order.server)
             if why := order.permit():
                 return failed(order.agent_id, order.tool, "refused", why), False
-            limits = session.limits.changed(order.server.callsheet.tools.get(order.tool, {}))
+            limits = session.limits.own(order.server.callsheet.tools.get(order.tool, {}))
             sent = True
             params = {"name": order.tool, "arguments": order.args}
             result = await session.ask("tools/call", params, limits.call)

@@ -44,7 +44,8 @@ def load_servers(
     """
     pool = SessionPool(limits=limits)
     for server in config.values():
-        pool.limits.changed(server.callsheet.limits)
+        for own in (server.callsheet.limits, *server.callsheet.tools.values()):
+            pool.limits.own(own)
     if pins is not None:
         pins.servers()
     return read_listings(config, pool.list_all(config), pins=pins, agreed=agreed)

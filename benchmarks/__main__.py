@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import arag, capabilities, coldstart, discovery, inferred, nothing_fits, recovery, results, tables
+from benchmarks import (
+    arag,
+    capabilities,
+    coldstart,
+    discovery,
+    fleet,
+    inferred,
+    nothing_fits,
+    recovery,
+    results,
+    tables,
+)
 from benchmarks.cases import Benchmark
 from benchmarks.latency import measure
 from benchmarks.loaders import load_benchmarks
@@ -35,6 +46,7 @@ class Options:
     rivals: bool
     rivals_python: Path | None
     tables: bool
+    fleet: Path | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,6 +81,7 @@ def _parsed(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
     parser.add_argument("--tables", action="store_true", help="make docs/benchmarks.md from the results; no measuring")
+    parser.add_argument("--fleet", type=Path, metavar="MCP.JSON", help="installed servers, for what is called fleet")
     found = vars(parser.parse_args(arguments))
     return Options(**{**found, "rivals": found["rivals"] or found["rivals_python"] is not None})
 
@@ -160,6 +173,13 @@ def _coldstart(options: Options, say: Say) -> Mapping[str, object]:
     return coldstart.measure(say, quick=options.quick)
 
 
+def _fleet(options: Options, say: Say) -> Mapping[str, object]:
+    if options.fleet is None and "fleet" not in options.only:
+        say("fleet: left out, --fleet names no mcp.json of installed servers")
+        return {}
+    return fleet.measure(options.fleet, say, quick=options.quick)
+
+
 SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "nothing-fits": _refusals,
     "recovery": _recovery,
@@ -171,6 +191,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "arag-medical": partial(_reading, arag.on_medical, "graphrag-bench"),
     "latency": _latency,
     "coldstart": _coldstart,
+    "fleet": _fleet,
 }
 """What is measured beside the rankings, by the name of its results file."""
 

@@ -1,0 +1,123 @@
+"""Arguments beside a server's schema and its folders; a schema is a stranger's text."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.agents.arguments import misfit, outside
+
+EVIL = "^(a|b|ab)*(a|aa)+(a|aa)+$"
+LONG = "a" * 60 + "!"
+
+
+def of(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+@pytest.mark.parametrize(
+    ("schema", "args", "words"),
+    [
+        (of(x={"type": "integer"}), {"x": "two"}, "x: 'two' is not of type 'integer'"),
+        ({**of(), "required": ["x"]}, {}, "'x' is a required property"),
+        ({**of(), "additionalProperties": False}, {"y": 1}, "'y' was unexpected"),
+        (of(x={"enum": ["a", "b"]}), {"x": "c"}, "'c' is not one of ['a', 'b']"),
+        (of(x={"pattern": "^[0-9]+$"}), {"x": "ten"}, "'ten' does not match '^[0-9]+$'"),
+        (of(x={"items": {"type": "string"}}), {"x": ["a", 5]}, "x.1: 5 is not of type 'string'"),
+        ({"patternProperties": {"^n_": {"type": "number"}}}, {"n_a": "b"}, "n_a: 'b' is not of type 'number'"),
+        ({**of(x={"$ref": "#/$defs/N"}), "$defs": {"N": {"type": "null"}}}, {"x": 1}, "1 is not of type 'null'"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_words_to_act_on(schema: Any, args: Any, words: str) -> None:
+    said = misfit(schema, args)
+    assert words in said
+    assert said.endswith("Nothing was sent: correct them and call again")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        of(x={"type": "integer"}),
+        of(x={"type": "objekt"}),
+        of(x={"$ref": "#/$defs/Missing"}),
+        of(x={"$ref": "http://127.0.0.1:9/steal.json"}),
+        {**of(x={"$ref": "#"})},
+        of(x={"pattern": "("}),
+        {"$schema": "https://example.invalid/unknown", **of()},
+        {"type": ["object"], "properties": {"x": True}},
+    ],
+)
+def test_what_fits_and_what_cannot_be_used_is_let_through(schema: Any) -> None:
+    assert misfit(schema, {"x": 5} if schema.get("properties", {}).get("x", {}) != {"$ref": "#"} else {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("schema", "args"),
+    [
+        (of(x={"pattern": EVIL}), {"x": LONG}),
+        ({"patternProperties": {EVIL: {}}}, {LONG: 1}),
+        ({"patternProperties": {EVIL: {}}, "additionalProperties": False}, {LONG: 1}),
+        ({"patternProperties": {EVIL: {}}, "unevaluatedProperties": False}, {LONG: 1}),
+    ],
+)
+def test_a_pattern_that_would_take_for_ever_holds_nobody_up(schema: Any, args: Any) -> None:
+    began = time.monotonic()
+    assert misfit(schema, args) == ""
+    assert time.monotonic() - began < 30
+
+
+def test_only_the_first_troubles_are_told() -> None:
+    said = misfit(of(**{f"x{i}": {"type": "null"} for i in range(9)}), {f"x{i}": "y" * 5_000 for i in range(9)})
+    assert said.count("is not of type") <= 3
+    assert "and 6 more" in said
+    assert len(said) < 1_500
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    (tmp_path / "secret.txt").write_text("x")
+    (root / "way_out").symlink_to(tmp_path)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("args", "refused"),
+    [
+        ({"path": "sub/new.txt"}, False),
+        ({"path": "{root}/sub"}, False),
+        ({"path": "{root}/sub/../sub/x"}, False),
+        ({"path": "../secret.txt"}, True),
+        ({"path": "{root}/../secret.txt"}, True),
+        ({"path": "way_out/secret.txt"}, True),
+        ({"path": "/etc/passwd"}, True),
+        ({"path": "~/.ssh/id_rsa"}, True),
+        ({"path": "file:///etc/passwd"}, True),
+        ({"file_name": "/nowhere/at/all"}, True),
+        ({"outputDirectory": "/nowhere/at/all"}, True),
+        ({"paths": ["sub/a", "/etc/hosts"]}, True),
+        ({"options": {"cwd": "/"}}, True),
+        ({"x": "/etc/passwd"}, True),
+        ({"x": "/not a path but a command"}, False),
+        ({"text": "see /etc/passwd\nfor more"}, False),
+        ({"url": "https://example.org/etc/passwd"}, False),
+        ({"x": 5, "y": None}, False),
+    ],
+)
+def test_paths_stay_in_the_folders_that_a_server_may_use(root: Path, args: dict[str, Any], refused: bool) -> None:
+    filled = {name: v.format(root=root) if isinstance(v, str) else v for name, v in args.items()}
+    said = outside([str(root)], of(), filled, folder=str(root))
+    assert bool(said) is refused
+    assert not said or "Nothing was sent: give a place in them" in said
+    assert outside([], of(), filled) == ""
+
+
+def test_a_parameter_may_be_called_a_path_by_its_format(root: Path) -> None:
+    schema = of(target={"type": "string", "format": "file-path"})
+    assert outside([str(root)], schema, {"target": "/nowhere/at/all"})
+    assert not outside([str(root)], of(), {"target": "/nowhere/at/all"})

@@ -1,0 +1,88 @@
+"""Requirement 9: arguments are checked before they are sent, paths stay in their roots, no ``$ref`` is fetched."""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import ToolMessage
+
+from callsheet.agents import ToolRegistry
+from callsheet.graphs import load
+
+
+async def called(registry: ToolRegistry, tool_id: str, args: dict[str, Any]) -> ToolMessage:
+    (bound,) = registry.bind([tool_id], "run").values()
+    answer: ToolMessage = await bound.ainvoke({"type": "tool_call", "id": "1", "name": bound.name, "args": args})
+    return answer
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[int, list[Any]]]:
+    """A port that nobody may connect to, and who did."""
+    came: list[Any] = []
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            came.append(self.client_address)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1], came
+        server.shutdown()
+
+
+async def test_arguments_that_do_not_fit_are_not_sent(fleet: Any, tool: Any) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work", inputSchema=schema)), yes=True))
+    before = fleet.bytes_sent("a")
+    for args, words in (({"n": "two"}, "n: 'two' is not of type 'integer'"), ({}, "'n' is a required property")):
+        answer = await called(registry, "a/work", args)
+        assert answer.status == "error"
+        assert words in answer.text
+        assert "Nothing was sent: correct them and call again" in answer.text
+        assert (answer.artifact["kind"], answer.artifact["effect"]) == ("refused", "none")
+    assert fleet.bytes_sent("a") == before
+    assert (await called(registry, "a/work", {"n": 2})).status == "success"
+    await registry.close_run("run")
+
+
+async def test_the_schema_that_counts_is_the_one_that_the_server_has_now(fleet: Any, tool: Any) -> None:
+    fleet.serve("a", tool("work"), tool("rest"))
+    registry = ToolRegistry.from_catalog(load(fleet.config, yes=True))
+    fleet.serve("a", tool("work", inputSchema={"type": "object", "required": ["all_of_it"]}), tool("rest"))
+    assert (await called(registry, "a/work", {"x": "1"})).status == "error"
+    assert fleet.calls("a") == []
+    assert (await called(registry, "a/rest", {"x": "1"})).status == "success"
+    await registry.close_run("run")
+
+
+async def test_paths_stay_in_the_roots_of_their_server(fleet: Any, tool: Any, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "way_out").symlink_to(tmp_path)
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    config = fleet.serve("a", tool("read", inputSchema=schema), entry={"callsheet": {"roots": [str(root)]}})
+    registry = ToolRegistry.from_catalog(load(config, yes=True))
+    before = fleet.bytes_sent("a")
+    for path in ("/etc/passwd", f"{root}/../mcp.json", f"{root}/way_out/x", "~/.ssh/id_rsa", "file:///etc/passwd"):
+        answer = await called(registry, "a/read", {"path": path})
+        assert answer.artifact["kind"] == "refused", path
+        assert "outside of the folders" in answer.text
+    assert fleet.bytes_sent("a") == before
+    assert (await called(registry, "a/read", {"path": f"{root}/notes.txt"})).status == "success"
+    await registry.close_run("run")
+
+
+async def test_no_reference_to_elsewhere_is_fetched(fleet: Any, tool: Any, listener: tuple[int, list[Any]]) -> None:
+    port, came = listener
+    elsewhere = {"$ref": f"http://127.0.0.1:{port}/steal.json"}
+    schema = {"type": "object", "properties": {"x": elsewhere}, "$defs": {"y": elsewhere}}
+    registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work", inputSchema=schema)), yes=True))
+    assert (await called(registry, "a/work", {"x": "anything"})).status == "success"
+    await registry.close_run("run")
+    assert came == []
