@@ -116,6 +116,7 @@ def difference_of_medians(
 
 def _openings(fleet: Mapping[str, ServerConfig], rounds: int) -> Measured:
     whole, slowest = [], []
+    listings: Mapping[str, Any] = {}
     for _ in range(rounds):
         began = time.perf_counter()
         listings = SessionPool(limits=Limits(start=300, list=120)).list_all(fleet)
