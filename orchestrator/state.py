@@ -32,11 +32,13 @@ class ChatOutput(TypedDict):
     Attributes:
         messages: The conversation with the answer.
         plan: The steps (``Plan`` as plain values).
+        selections: Step id -> what the retriever picked for it (``Selection`` as plain values, without its trace).
         results: Step id -> what became of it (``StepResult`` as plain values).
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
     plan: dict[str, Any]
+    selections: Annotated[dict[str, dict[str, Any]], by_step]
     results: Annotated[dict[str, dict[str, Any]], by_step]
 
 
@@ -46,14 +48,12 @@ class State(ChatOutput):
     Attributes:
         run: Tells the sessions of this request from those of others.
         request: What is asked, in plain text.
-        selections: Step id -> what the retriever picked for it.
         preferences: What the user of this request prefers, from the store.
     """
 
     run: str
     request: str
     preferences: Annotated[dict[str, Any], latest]
-    selections: Annotated[dict[str, dict[str, Any]], by_step]
 
 
 class StepState(TypedDict):

@@ -66,7 +66,7 @@ def create_supervisor(
 
     Returns:
         An uncompiled ``StateGraph``: ``compile(checkpointer=...)`` is the caller's. It takes ``messages`` and gives
-        ``messages``, ``plan`` and ``results``.
+        ``messages``, ``plan``, ``selections`` and ``results``.
 
     Raises:
         CatalogError: The catalog cannot be read.

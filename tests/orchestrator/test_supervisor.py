@@ -39,7 +39,7 @@ def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, scripted
     told = answer.shown[0]["messages"][-1].text
     assert "sunny in Oslo" in told
     assert "0.9 EUR" in told
-    assert set(state) == {"messages", "plan", "results"}
+    assert set(state) == {"messages", "plan", "selections", "results"}
 
 
 def test_a_step_is_told_the_results_that_it_depends_on(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
