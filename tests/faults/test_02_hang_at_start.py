@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from callsheet.agents import SessionPool
+from callsheet.agents.live import read_listings
 from callsheet.agents.sources import load_servers
+from callsheet.graphs import ServerConfig
 from servers import Servers
 
 LIMIT, SLACK = 3.0, 3.0
@@ -41,6 +43,24 @@ def test_hanging_servers_delay_no_other_and_end_at_their_limit(tmp_path: Path) -
     assert listings["hang_init"].kind == listings["hang_list"].kind == "timeout"
     # From its own start on: what waits for a processor before that is no fault of the limit.
     assert listings["hang_init"].seconds < LIMIT + SLACK + 10
+    assert not servers.processes()
+
+
+def test_one_dead_one_hanging_one_crashing_among_twenty_seven(tmp_path: Path) -> None:
+    servers = Servers(tmp_path)
+    config = {f"good{i}": servers.stdio("ok", log="good.log") for i in range(24)}
+    config["hanging"] = servers.stdio("hang_init", limits={"start": LIMIT})
+    config["crashing"], config["dead"] = servers.stdio("exit"), ServerConfig(command="no-such-program-here")
+    listings = SessionPool().list_all(config)
+    part = read_listings(config, listings)
+    assert [agent.id for agent in part.agents] == [f"good{i}" for i in range(24)]
+    assert {(problem.agent, problem.kind) for problem in part.problems} == {
+        ("hanging", "timeout"),
+        ("crashing", "start"),
+        ("dead", "start"),
+    }
+    # Waiting for a processor is no fault of the limit.
+    assert listings["hanging"].seconds < LIMIT + SLACK + 10
     assert not servers.processes()
 
 
