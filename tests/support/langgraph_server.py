@@ -15,6 +15,13 @@ import httpx
 
 BIN = Path(sys.executable).parent
 _START_SECONDS = 120
+# Linux ends it with the tests, however those end; elsewhere a run of tests that is killed leaves it.
+_WITH_US = """
+import ctypes, os, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 15)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 _QUIET = {
     "LANGGRAPH_CLI_NO_ANALYTICS": "1",
     "LANGGRAPH_NO_VERSION_CHECK": "true",
@@ -55,7 +62,7 @@ class DevServer:
         began = time.monotonic()
         with self._log.open("ab") as sink:
             self._process = subprocess.Popen(
-                [str(BIN / "langgraph"), *words, *self._options],
+                [sys.executable, "-c", _WITH_US, str(BIN / "langgraph"), *words, *self._options],
                 cwd=self._folder,
                 env=self.env,
                 stdout=sink,
