@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -133,7 +133,7 @@ class Ranker:
             coverage=found[0][2],
             scores=whole,
             strength=strength,
-            agents=self._agents(scored[0], by_agent, weights, settings, named),
+            agents=self._agents(scored[0], by_agent, weights, settings, named, left_out[self._agent_rows]),
             tools=tuple(row for row in (*order, *rest) if source.get(row, row) != row or not left_out[row]),
             use=use,
             source=source,
@@ -214,6 +214,7 @@ class Ranker:
         weights: Sequence[float],
         settings: SelectSettings,
         named: Collection[int],
+        left_out: NDArray[np.bool_],
     ) -> tuple[tuple[int, float], ...]:
         if settings.ranking == "agent_as_a_graph":
             return self._as_published(scores, settings)
@@ -222,7 +223,6 @@ class Ranker:
         called = {int(self._owners[row]) for row in named}
         use |= {i: use.get(i, 0.0) for i in sorted(called)}
         whole = by_agent[0]
-        left_out = self._left_out(settings)[self._agent_rows]
         rest = best_rows(whole, settings.agents + len(use) + int(left_out.sum())).tolist()
         order = [
             *sorted(use, key=lambda i: (i not in called, -round(use[i], 9), -whole[i])),
@@ -231,6 +231,8 @@ class Ranker:
         return tuple((int(self._agent_rows[i]), float(whole[i])) for i in order if not left_out[i])
 
     def _left_out(self, settings: SelectSettings) -> NDArray[np.bool_]:
+        if not settings.without:
+            return np.zeros(len(self.nodes), bool)
         rows = [row for agent in settings.without if (row := self.row.get(agent)) is not None and self._is_agent[row]]
         return np.isin(self._owners, self._owners[rows])
 
@@ -255,10 +257,12 @@ class Ranker:
         return sorted(best)
 
 
-def ranks_of(scores: Scores) -> Callable[[int], int]:
-    """A function from a row to its rank by these scores, from 1; equal scores share the better rank."""
-    ordered = np.sort(scores)
-    return lambda row: len(ordered) - int(np.searchsorted(ordered, scores[row], side="right")) + 1
+def ranks_of(scores: Scores, rows: Rows) -> list[int]:
+    """The rank of each of these rows by these scores, from 1; equal scores share the better rank."""
+    wanted = scores[rows]
+    ordered = np.sort(scores[scores >= wanted.min(initial=np.inf)])
+    ranks: list[int] = (len(ordered) - np.searchsorted(ordered, wanted, side="right") + 1).tolist()
+    return ranks
 
 
 def _with_context(scores: Scores, by_tool: Scores, tool_rows: Rows) -> Scores:

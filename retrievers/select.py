@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from callsheet.graphs import Catalog, Reached, View, required
 from callsheet.graphs.mcp import clean
@@ -136,19 +138,20 @@ class Selector:
             ),
         )
 
-    def _ordered(self, ranked: Ranked, settings: SelectSettings) -> tuple[list[PickedTool], Ranked]:
+    def _ordered(self, ranked: Ranked, settings: SelectSettings) -> tuple[Iterable[PickedTool], Ranked]:
         """The tools in the order in which the budget is spent, and the ranking with their uses."""
         if settings.expansion == "graph_rag_tool_fusion":
             candidates = list(self._as_published(ranked, settings))
             return candidates, replace(ranked, use=self._uses(candidates))
-        return list(self._candidates(ranked, settings)), ranked
+        return self._candidates(ranked, settings), ranked
 
     def _reranked(
-        self, query: str, candidates: list[PickedTool], ranked: Ranked, settings: SelectSettings
-    ) -> tuple[list[PickedTool], Ranked, str]:
+        self, query: str, candidates: Iterable[PickedTool], ranked: Ranked, settings: SelectSettings
+    ) -> tuple[Iterable[PickedTool], Ranked, str]:
         """The same after a second look; the agents of the tools change places in the order of their first tool."""
         if self._reranker is None:
             return candidates, ranked, ""
+        candidates = list(candidates)
         done = rerank_tools(query, candidates, self._reranker, self.catalog, settings.rerank)
         if done.failed:
             return candidates, ranked, done.said
@@ -169,7 +172,7 @@ class Selector:
         return self._ranker.row[self._owner(self._ranker.row[tool.id])]
 
     def _spend(
-        self, budget: Budget, candidates: Sequence[PickedTool], ranked: Ranked, picked: set[str], *, least: float
+        self, budget: Budget, candidates: Iterable[PickedTool], ranked: Ranked, picked: set[str], *, least: float
     ) -> None:
         for candidate in candidates:
             if (budget.full or candidate.use < least) and len(budget.cut) >= _CUT_TOLD:
@@ -221,9 +224,15 @@ class Selector:
         return self._ranker.nodes[row].owner
 
     def _candidates(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
-        """The tools in the order in which the budget is spent, with the path that brought each."""
+        """The tools in the order in which the budget is spent, with the path that brought each.
+
+        Without a reranker, which may change the agents' places, those of agents that are not picked are passed over.
+        """
+        picked = None if self._reranker else {self._owner(row) for row, _ in ranked.agents[: settings.agents]}
         for row in ranked.tools:
             source = ranked.source.get(row, row)
+            if source == row and picked is not None and self._owner(row) not in picked:
+                continue
             path: tuple[str, ...] = (self._ranker.nodes[row].id,)
             needed = False
             if source != row:
@@ -246,22 +255,24 @@ class Selector:
         return PickedTool(path[-1], float(ranked.scores[row]), path, needed, use=ranked.use.get(row, 0.0))
 
     def _evidence(self, ranked: Ranked, taken: set[str]) -> tuple[Evidence, ...]:
-        by_meaning = ranks_of(ranked.cosines)
-        by_words = ranks_of(ranked.words)
         rows = best_rows(ranked.scores, _TRACED).tolist()
         rows += [row for tool in sorted(taken) if (row := self._ranker.row[tool]) not in rows]
+        considered = np.array(rows, np.intp)
+        found = considered[ranked.words[considered] > 0]
+        by_words = dict(zip(found.tolist(), ranks_of(ranked.words, found), strict=True))
+        values = [channel[considered].tolist() for channel in (ranked.scores, ranked.cosines, ranked.words)]
         return tuple(
             Evidence(
                 id=self._ranker.nodes[row].id,
                 kind=self._ranker.nodes[row].kind,
-                score=float(ranked.scores[row]),
-                cosine=float(ranked.cosines[row]),
-                cosine_rank=by_meaning(row),
-                words=float(ranked.words[row]) or None,
-                words_rank=by_words(row) if ranked.words[row] else None,
+                score=score,
+                cosine=cosine,
+                cosine_rank=rank,
+                words=words or None,
+                words_rank=by_words.get(row),
                 use=ranked.use.get(row, 0.0),
             )
-            for row in rows
+            for row, score, cosine, words, rank in zip(rows, *values, ranks_of(ranked.cosines, considered), strict=True)
         )
 
 

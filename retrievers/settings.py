@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from callsheet.graphs import SettingsError
@@ -100,14 +100,16 @@ class SelectSettings:
         Raises:
             SettingsError: A field is unknown or has a value that cannot work.
         """
-        known = [field.name for field in fields(self)]
-        if unknown := sorted(set(changes) - set(known)):
-            raise SettingsError(f"unknown setting {', '.join(unknown)}: there are {', '.join(known)}")
+        if unknown := sorted(set(changes) - set(_NAMES)):
+            raise SettingsError(f"unknown setting {', '.join(unknown)}: there are {', '.join(_NAMES)}")
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
         """Plain values."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in _NAMES}
+
+
+_NAMES = tuple(field.name for field in fields(SelectSettings))
 
 
 def _check_at_least(least: int, name: str, value: object) -> None:
