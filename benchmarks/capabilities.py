@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.statistics import Bootstrap, Interval
-from benchmarks.vectors import SharedVectors
+from benchmarks.vectors import vectors_of_this_run
 from callsheet.graphs import Catalog, Taxonomy, default_taxonomy, load
 from callsheet.retrievers import AgentGraphRetriever
 from callsheet.retrievers.capabilities import Assignments
@@ -49,7 +49,7 @@ def measure(data: Path) -> Mapping[str, object]:
     Args:
         data: The folder of the data sets; the recorded servers are expected beside it, as ``../fleet/manifests``.
     """
-    vectors = SharedVectors()
+    vectors = vectors_of_this_run()
     assigned = {
         name: AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=vectors).capabilities()
         for name, catalog in _catalogs(data).items()

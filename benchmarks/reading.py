@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.vectors import SharedVectors
+from benchmarks.vectors import SharedVectors, vectors_of_this_run
 from callsheet.retrievers.documents import DocumentIndex, content_words
 from callsheet.retrievers.documents.phrases import plain
 
@@ -111,7 +111,7 @@ def _worded(question: str, words: Sequence[str], texts: Mapping[str, str]) -> Qu
 
 @contextmanager
 def _indexed(files: Mapping[str, str]) -> Iterator[tuple[DocumentIndex, SharedVectors]]:
-    vectors = SharedVectors()
+    vectors = vectors_of_this_run()
     with tempfile.TemporaryDirectory() as name:
         for file, text in files.items():
             Path(name, file).write_text(text, encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -20,6 +21,7 @@ class SharedVectors(MiniLMEmbeddings):
     def __init__(self) -> None:
         super().__init__()
         self._known: dict[str, np.ndarray] = {}
+        self._parts: dict[tuple[str, tuple[tuple[int, int], ...]], np.ndarray] = {}
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """As in ``MiniLMEmbeddings``; only texts that are new cost anything."""
@@ -29,5 +31,18 @@ class SharedVectors(MiniLMEmbeddings):
             self._known.update(zip(batch, super().encode(batch), strict=True))
         return np.stack([self._known[text] for text in texts]) if texts else super().encode([])
 
+    def encode_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+        """As in ``MiniLMEmbeddings``; only what was not asked before costs anything."""
+        key = (text, tuple(spans))
+        if key not in self._parts:
+            self._parts[key] = super().encode_spans(text, spans)
+        return self._parts[key]
+
     def __len__(self) -> int:
         return len(self._known)
+
+
+@cache
+def vectors_of_this_run() -> SharedVectors:
+    """The one embedder of this process."""
+    return SharedVectors()
