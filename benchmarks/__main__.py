@@ -16,6 +16,7 @@ from benchmarks import (
     coldstart,
     discovery,
     fleet,
+    fleet_tasks,
     inferred,
     nothing_fits,
     recovery,
@@ -29,7 +30,7 @@ from benchmarks.rivals import rivals_there
 from benchmarks.rivals.compare import beside_rivals, worth_comparing
 from benchmarks.run import outcomes, summary
 from benchmarks.search import World
-from benchmarks.vectors import SharedVectors
+from benchmarks.vectors import vectors_of_this_run
 
 QUICK = 60
 Say = Callable[[str], None]
@@ -106,7 +107,7 @@ def _against_rivals(benches: Sequence[Benchmark], options: Options, say: Say) ->
 
 def _worlds(benches: Sequence[Benchmark], options: Options) -> list[tuple[Benchmark, World]]:
     """Each benchmark with the texts and vectors of its catalog; those of one catalog share them."""
-    vectors = SharedVectors()
+    vectors = vectors_of_this_run()
     worlds: dict[int, World] = {}
     return [
         (
@@ -180,6 +181,16 @@ def _fleet(options: Options, say: Say) -> Mapping[str, object]:
     return fleet.measure(options.fleet, say, quick=options.quick)
 
 
+def _fleet_tasks(options: Options, say: Say) -> Mapping[str, object]:
+    """Over installed servers; nothing where they or the tasks are not there."""
+    tasks = options.data.parent / "fleet" / "tasks.json"
+    if options.fleet is not None and tasks.is_file():
+        return fleet_tasks.measure(options.fleet, tasks, say)
+    missing = f"there is no {tasks}" if options.fleet else "--fleet names no mcp.json of installed servers"
+    say(f"fleet-tasks: left out, {missing}")
+    return {}
+
+
 SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "nothing-fits": _refusals,
     "recovery": _recovery,
@@ -192,6 +203,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "latency": _latency,
     "coldstart": _coldstart,
     "fleet": _fleet,
+    "fleet-tasks": _fleet_tasks,
 }
 """What is measured beside the rankings, by the name of its results file."""
 
