@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,17 +20,13 @@ def misfit(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """What does not fit; empty if all does, or if the schema itself cannot be used.
 
     Args:
-        schema: JSON Schema of an object; what it refers to elsewhere is never fetched.
+        schema: JSON Schema of an object, by anybody; see ``errors_of``.
         arguments: What is to be sent.
     """
-    from callsheet.agents.schemas import SCHEMA_TROUBLE, validator_of
+    from callsheet.agents.schemas import errors_of
 
-    try:
-        validator = validator_of(json.dumps(schema))
-        errors = sorted(validator.iter_errors(dict(arguments)), key=str) if validator else []
     # A schema that is broken must not keep its tool from being called.
-    except SCHEMA_TROUBLE:
-        return ""
+    errors = errors_of(schema, dict(arguments))
     if not errors:
         return ""
     said = [_in_words(error) for error in errors[:_MOST_SAID]]
@@ -62,18 +57,18 @@ def outside(
     formats = {name for name, spec in _properties(schema).items() if _PATHS.search(str(spec.get("format", "")))}
     for name, value in _texts("", arguments):
         top = name.split(".", 1)[0]
-        if (path := _path(name, value, named=top in formats)) is None:
+        if (path := _path(name, value, folder, named=top in formats)) is None:
             continue
         place = _real(path, folder)
         if not any(place.is_relative_to(root) for root in allowed):
             return (
-                f"{name}: {value!r} is outside of the folders that this server may use "
+                f"{name or 'a name'}: {value!r} is outside of the folders that this server may use "
                 f"({', '.join(map(str, allowed))}). Nothing was sent: give a place in them"
             )
     return ""
 
 
-def _path(name: str, value: str, *, named: bool) -> str | None:
+def _path(name: str, value: str, folder: str | None, *, named: bool) -> str | None:
     """The text as a path, if it is meant as one: by its argument's name, or because there is such a place."""
     if value.lower().startswith("file:"):
         return unquote(urlsplit(value).path)
@@ -82,12 +77,16 @@ def _path(name: str, value: str, *, named: bool) -> str | None:
     if named or _PATHS.search(_CAMEL.sub("_", name.rsplit(".", 1)[-1])):
         return value
     looks = value.startswith(("/", "~", "..")) or "/../" in value or Path(value).is_absolute()
-    return value if looks and "\n" not in value and _exists(value) else None
+    return value if looks and "\n" not in value and _is_place(value, folder) else None
 
 
-def _exists(value: str) -> bool:
+def _is_place(value: str, folder: str | None) -> bool:
+    """Whether something is there, or could be made there: a place in a folder that is there, but not in ``/``."""
     try:
-        return Path(value).expanduser().exists()
+        expanded = Path(value).expanduser()
+        if (Path(folder or Path.cwd()) / expanded).exists():
+            return True
+        return expanded.is_absolute() and len(expanded.parts) > 2 and expanded.parent.is_dir()
     except (OSError, RuntimeError, ValueError):
         return False
 
@@ -111,6 +110,7 @@ def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
             yield name, value
         case dict():
             for key, item in value.items():
+                yield "", str(key)
                 yield from _texts(f"{name}.{key}" if name else str(key), item)
         case list() | tuple():
             for item in value:

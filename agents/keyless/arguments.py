@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing.exceptions import Unresolvable
 
 from callsheet.agents.keyless.context import Context
 from callsheet.agents.keyless.evidence import Pool
@@ -19,6 +14,7 @@ from callsheet.agents.keyless.slots import slots_of
 from callsheet.agents.keyless.values import apply
 from callsheet.agents.keyless.zones import fill_zones
 from callsheet.agents.plan import StepResult
+from callsheet.agents.schemas import errors_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +64,5 @@ def _valid(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
     if not isinstance(spec, Mapping):
         return False
     shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-    try:
-        Draft202012Validator.check_schema(spec)
-        Draft202012Validator({**shared, **spec}).validate(value)
-    except ValidationError:
-        return False
-    except (SchemaError, Unresolvable, RecursionError, re.error):
-        return not isinstance(value, Mapping)
-    return True
+    errors = errors_of({**shared, **spec}, value)
+    return not isinstance(value, Mapping) if errors is None else not errors

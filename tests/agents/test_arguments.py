@@ -10,12 +10,21 @@ import pytest
 
 from callsheet.agents.arguments import misfit, outside
 
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
 EVIL = "^(a|b|ab)*(a|aa)+(a|aa)+$"
 LONG = "a" * 60 + "!"
 
 
 def of(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
+
+
+def doubling(levels: int) -> dict[str, Any]:
+    """A small schema in which each level refers twice to the next one."""
+    defs: dict[str, Any] = {
+        f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}, {"$ref": f"#/$defs/d{i + 1}"}]} for i in range(levels)
+    }
+    return {**of(x={"$ref": "#/$defs/d0"}), "$defs": {**defs, f"d{levels}": {"type": "string"}}}
 
 
 @pytest.mark.parametrize(
@@ -62,9 +71,17 @@ def test_what_fits_and_what_cannot_be_used_is_let_through(schema: Any) -> None:
         ({"patternProperties": {EVIL: {}}}, {LONG: 1}),
         ({"patternProperties": {EVIL: {}}, "additionalProperties": False}, {LONG: 1}),
         ({"patternProperties": {EVIL: {}}, "unevaluatedProperties": False}, {LONG: 1}),
+        (of(x={"allOf": [{"pattern": f"{EVIL}|{i}"} for i in range(2_000)]}), {"x": LONG}),
+        (of(x={"$schema": DRAFT, "pattern": EVIL}), {"x": LONG}),
+        ({**of(x={"$ref": "#/$defs/y"}), "$defs": {"y": {"$schema": DRAFT, "pattern": EVIL}}}, {"x": LONG}),
+        (of(x={"items": {"pattern": EVIL}}), {"x": [f"{LONG}{i}" for i in range(2_000)]}),
+        (doubling(40), {"x": "a"}),
+        ({**doubling(40), "unevaluatedProperties": False}, {"x": "a"}),
+        ({"allOf": [{"anyOf": [{"not": {"type": "null"}}] * 10}] * 20_000}, {"x": "a"}),
     ],
+    ids=range(11),
 )
-def test_a_pattern_that_would_take_for_ever_holds_nobody_up(schema: Any, args: Any) -> None:
+def test_a_schema_that_would_take_for_ever_holds_nobody_up(schema: Any, args: Any) -> None:
     began = time.monotonic()
     assert misfit(schema, args) == ""
     assert time.monotonic() - began < 30
@@ -103,6 +120,13 @@ def root(tmp_path: Path) -> Path:
         ({"paths": ["sub/a", "/etc/hosts"]}, True),
         ({"options": {"cwd": "/"}}, True),
         ({"x": "/etc/passwd"}, True),
+        ({"x": "/etc/not-there-yet"}, True),
+        ({"x": "/help"}, False),
+        ({"x": "..."}, False),
+        ({"x": "../secret.txt"}, True),
+        ({"contents": {"/etc/passwd": "root"}}, True),
+        ({"contents": {"{root}/sub": "x", "title": "/"}}, True),
+        ({"contents": {"sub": "x"}}, False),
         ({"x": "/not a path but a command"}, False),
         ({"text": "see /etc/passwd\nfor more"}, False),
         ({"url": "https://example.org/etc/passwd"}, False),

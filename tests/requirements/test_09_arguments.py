@@ -1,7 +1,8 @@
-"""Requirement 9: arguments are checked before they are sent, paths stay in their roots, no ``$ref`` is fetched."""
+"""Requirement 9: arguments are checked before they are sent, paths stay in roots, no ``$ref`` is fetched or delays."""
 
 from __future__ import annotations
 
+import asyncio
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from langchain_core.messages import ToolMessage
 
 from callsheet.agents import ToolRegistry
+from callsheet.agents.keyless.arguments import fill
 from callsheet.graphs import load
 
 
@@ -86,3 +88,23 @@ async def test_no_reference_to_elsewhere_is_fetched(fleet: Any, tool: Any, liste
     assert (await called(registry, "a/work", {"x": "anything"})).status == "success"
     await registry.close_run("run")
     assert came == []
+
+
+def test_nor_is_it_where_rules_fill_in_the_arguments(listener: tuple[int, list[Any]]) -> None:
+    port, came = listener
+    elsewhere = {"$ref": f"http://127.0.0.1:{port}/steal.json"}
+    for spec in (elsewhere, {"allOf": [elsewhere]}):
+        schema = {"properties": {"radius": {"type": "number", **spec}}, "required": ["radius"]}
+        assert fill(schema, "radius 5").args == {"radius": 5}
+    assert came == []
+
+
+async def test_a_schema_that_takes_for_ever_keeps_no_call_waiting(fleet: Any, tool: Any) -> None:
+    """Its references double at each of forty levels; the tool is called all the same."""
+    deeper: Any = [{"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)]
+    defs = {f"d{i}": spec for i, spec in enumerate([*deeper, {"type": "string"}])}
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs}
+    registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work", inputSchema=schema)), yes=True))
+    async with asyncio.timeout(60):
+        assert (await called(registry, "a/work", {"x": "anything"})).status == "success"
+    await registry.close_run("run")
