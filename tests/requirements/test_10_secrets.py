@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
@@ -109,13 +110,41 @@ def supervisor(loaded: Loaded, server: str, *steps: str) -> Any:
     )
 
 
-async def to_the_end(app: Any, request: str, edits: dict[str, Any] | None = None) -> tuple[list[Any], Any]:
+class Tracer(BaseCallbackHandler):
+    """Everything that a trace gets, but for the runs of the chat model."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **more: Any) -> None:
+        self.told.append(("chain", inputs, more))
+
+    def on_chain_end(self, outputs: Any, **more: Any) -> None:
+        self.told.append(("chain ends", outputs, more))
+
+    def on_tool_start(self, serialized: Any, input_str: Any, **more: Any) -> None:
+        self.told.append(("tool", serialized, input_str, more))
+
+    def on_tool_end(self, output: Any, **more: Any) -> None:
+        self.told.append(("tool ends", output, more))
+
+    def on_tool_error(self, error: Any, **more: Any) -> None:
+        self.told.append(("tool fails", error, more))
+
+    def on_custom_event(self, name: str, data: Any, **more: Any) -> None:
+        self.told.append((name, data, more))
+
+
+async def to_the_end(
+    app: Any, request: str, edits: dict[str, Any] | None = None, tracer: Tracer | None = None
+) -> tuple[list[Any], Any]:
     """Everything that is streamed, with every question approved, or edited first; and the state at the end."""
     given: Any = {"messages": [HumanMessage(request)]}
     told: list[Any] = []
     while True:
         modes = ["values", "updates", "custom", "messages", "debug"]
-        told += [chunk async for chunk in app.astream(given, THREAD, stream_mode=modes, subgraphs=True)]
+        config = {**THREAD, "callbacks": [tracer] if tracer else []}
+        told += [chunk async for chunk in app.astream(given, config, stream_mode=modes, subgraphs=True)]
         state = await app.aget_state(THREAD, subgraphs=True)
         if not state.interrupts:
             return told, state
@@ -147,13 +176,16 @@ async def test_a_run_keeps_and_tells_no_secret(
     loaded = load(leaky.config, yes=True)
     async with AsyncSqliteSaver.from_conn_string(str(leaky.folder / "runs.sqlite")) as saver:
         app = supervisor(loaded, server, SAY, REFUSE).compile(checkpointer=saver)
-        told, state = await to_the_end(app, f"Please {SAY} and {REFUSE}")
+        tracer = Tracer()
+        told, state = await to_the_end(app, f"Please {SAY} and {REFUSE}", tracer=tracer)
     assert sorted(leaky.received, key=str) == [["refuse", ARGS], ["say", ARGS]]
     results = state.values["results"]
     assert [results[i]["status"] for i in "12"] == ["done", "failed"]
     assert results["1"]["calls"][0]["args"]["text"] == "hello"
     assert results["1"]["calls"][0]["args"]["api_key"].startswith("secret:")
     assert "***" in results["1"]["calls"][0]["output"]
+    assert {"chain", "chain ends", "tool", "tool ends"} <= {kind for kind, *_ in tracer.told}
+    assert leaks(repr(tracer.told)) == []
     assert leaks(repr(told)) == []
     assert leaks(repr(state)) == []
     assert in_files(leaky.folder) == {}
