@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from callsheet.orchestrator.cli.options import index_options, json_option
 from callsheet.orchestrator.settings import Environment, Settings
 
 if TYPE_CHECKING:
@@ -37,28 +38,8 @@ def documents() -> None:
 
 
 def _options(command: Command) -> Command:
-    """The folder, ``--index``, ``--embeddings`` and ``--json``."""
-    environment = Environment()
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output and nothing else."),
-        click.option(
-            "--embeddings",
-            default=environment.embeddings,
-            metavar="NAME",
-            show_default=True,
-            help="minilm (embedded), or provider:model.",
-        ),
-        click.option(
-            "--index",
-            "place",
-            default=environment.index,
-            metavar="PLACE",
-            help="Folder of the index, or the address of `chroma run`.  [default: the user's cache]",
-        ),
-        click.argument("folder"),
-    ):
-        command = option(command)
-    return command
+    """The folder, ``index_options`` and ``--json``."""
+    return click.argument("folder")(index_options(json_option(command)))
 
 
 @documents.command("index")

@@ -36,10 +36,17 @@ def kept_options() -> list[str]:
     ]
 
 
+def json_option(command: Command) -> Command:
+    """``--json``, as ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output and nothing else.")(
+        command
+    )
+
+
 def catalog_options(command: Command) -> Command:
     """``--catalog``, ``--policy``, ``--pins``, ``--yes`` and ``--json``: all that reading the catalog needs."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output and nothing else."),
+        json_option,
         click.option("--yes", is_flag=True, help="Agree to start the commands that a catalog names."),
         click.option(
             "--pins",
@@ -68,11 +75,10 @@ def catalog_options(command: Command) -> Command:
     return command
 
 
-def common(command: Command) -> Command:
-    """``catalog_options`` and ``--index`` and ``--embeddings``."""
+def index_options(command: Command) -> Command:
+    """``--index`` and ``--embeddings``."""
     environment = Environment()
     for option in (
-        catalog_options,
         click.option(
             "--embeddings",
             default=environment.embeddings,
@@ -90,6 +96,11 @@ def common(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def common(command: Command) -> Command:
+    """``catalog_options`` and ``index_options``."""
+    return index_options(catalog_options(command))
 
 
 def taxonomy_option(command: Command) -> Command:
