@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,7 @@ class Equipment:
         tools: The selected tools by the names that the model sees; there are no others.
         prompt: The system prompt.
         max_turns: How many times the model may be asked.
+        max_calls: How many calls it may make, requests for tools included.
         requests: How it gets tools that it lacks; it cannot ask for any where None.
         supervision: How its calls are looked after; they are sent as they are where None.
     """
@@ -56,6 +58,7 @@ class Equipment:
     tools: Mapping[str, BoundTool]
     prompt: str = WORKER
     max_turns: int = 8
+    max_calls: int = 64
     requests: ToolRequests | None = None
     supervision: Supervision | None = None
 
@@ -101,14 +104,15 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         response = heard(await answered(handler(asking)), held, equipment.secrets)
         if (done := _done_before(response.result[-1], request.messages)) is not None:
             return done
+        if over := _too_many([*request.messages, response.result[-1]], equipment.max_calls):
+            return over
         if not _answered_without_a_tool(request, response, equipment):
             return response
         alone = not request.messages[0].additional_kwargs.get("brief", {}).get("inputs")
         again = asking.override(tool_choice="any") if alone else _reminded(asking, equipment)
-        try:
-            return heard(await answered(handler(again)), held, equipment.secrets)
-        except ModelError:
-            return response
+        with suppress(ModelError):
+            response = heard(await answered(handler(again)), held, equipment.secrets)
+        return _too_many([*request.messages, response.result[-1]], equipment.max_calls) or response
 
     async def awrap_tool_call(
         self,
@@ -226,6 +230,12 @@ def _outcome(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
 
 def _stopped(why: str, status: Status = "failed") -> AIMessage:
     return AIMessage(why, additional_kwargs={"outcome": {"status": status, "reason": why}})
+
+
+def _too_many(messages: Sequence[BaseMessage], most: int) -> AIMessage | None:
+    """The end of a step, when the calls of its last turn are more than it may make; none of these is sent."""
+    made = sum(len(message.tool_calls) for message in messages if isinstance(message, AIMessage))
+    return _stopped(f"stopped before it made more than {most} calls for one step") if made > most else None
 
 
 def _done_before(message: BaseMessage, before: Sequence[AnyMessage]) -> AIMessage | None:

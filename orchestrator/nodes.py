@@ -202,6 +202,7 @@ class Nodes:
             tools=bound,
             prompt=choices.prompt("worker"),
             max_turns=settings.max_turns,
+            max_calls=settings.max_calls,
             requests=self._requests(step, state) if model and settings.tool_requests else None,
             supervision=Supervision(
                 step.id,

@@ -52,6 +52,7 @@ class Settings(BaseModel):
         max_steps: How many steps a plan may have.
         replans: How many times a failed step is given to other agents.
         max_turns: How many times a worker may ask its model.
+        max_calls: How many calls of tools a worker may make for a step.
         tool_requests: How many times a worker may ask for tools that it lacks.
         approval: Which calls a person is asked about first: ``always`` all, ``risky`` those of tools that are not known
             to be harmless, ``never`` none.
@@ -160,6 +161,13 @@ class Settings(BaseModel):
     )
     max_turns: int = Field(
         default=8, ge=1, le=50, description="Times that a worker may ask its model.", json_schema_extra=_shown(["step"])
+    )
+    max_calls: int = Field(
+        default=64,
+        ge=1,
+        le=1_000,
+        description="Calls of tools that a worker may make for a step.",
+        json_schema_extra=_shown(["step"]),
     )
     tool_requests: int = Field(
         default=2,

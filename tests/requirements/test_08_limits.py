@@ -1,4 +1,4 @@
-"""Requirement 8: start, list, call, output and concurrency are bounded, for each server and tool."""
+"""Requirement 8: start, list, call, output and concurrency are bounded, for each server and tool; calls by step."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from callsheet import Settings, create_supervisor
 from callsheet.agents import Limits, SessionPool, ToolRegistry
 from callsheet.agents.sources import load_servers
 from callsheet.graphs import SettingsError, load
+from scripted_model import ScriptedModel
 from servers import Servers
 
 
@@ -69,6 +71,21 @@ async def test_calls_at_once_are_bounded_by_server(pool: SessionPool, servers: S
     await asyncio.gather(*(pool.call(f"run {i}", "a", config, "work", {}) for i in range(3)))
     order = [line for line in (tmp_path / "slow.log").read_text().split() if line in ("in", "out")]
     assert order == ["in", "out"] * 3
+
+
+@pytest.mark.parametrize("a_turn", [1, 5])
+async def test_calls_of_a_step_are_bounded(fleet: Any, tool: Any, a_turn: int) -> None:
+    def reply(told: Any) -> AIMessage:
+        wanted = [{"name": "work", "args": {"x": f"{len(told)} {i}"}, "id": f"{len(told)} {i}"} for i in range(a_turn)]
+        return AIMessage("", tool_calls=wanted)
+
+    config = fleet.serve("a", tool("work", "Repairs the roof."))
+    settings = Settings(max_calls=3, replans=0, approval="never")
+    workflow = create_supervisor(config, worker_model=ScriptedModel(replies=[reply]), settings=settings, yes=True)
+    state = await workflow.compile().ainvoke({"messages": [HumanMessage("repair the roof")]})
+    assert fleet.calls("a") == ["work"] * (3 if a_turn == 1 else 0)
+    assert state["results"]["1"]["status"] == "failed"
+    assert state["results"]["1"]["error"] == "stopped before it made more than 3 calls for one step"
 
 
 @pytest.mark.parametrize(
