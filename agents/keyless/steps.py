@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from callsheet.agents.keyless.clauses import clauses
+from callsheet.agents.keyless.gapping import shared_verbs
 from callsheet.agents.keyless.links import dependencies
 from callsheet.agents.plan import Plan, Step
 from callsheet.graphs.errors import PlanError
@@ -11,7 +12,8 @@ from callsheet.graphs.errors import PlanError
 def split(request: str) -> Plan:
     """Cut a request into steps by rules, in the request's own words.
 
-    A step begins where a new predicate does: an imperative, a question or a "should be". It waits for
+    A step begins where a new predicate does: an imperative, a question or a "should be"; objects that share one verb
+    ("convert 3 miles to km and 5 lb to kg") are a step each, with the verb before them. A step waits for
     earlier ones when an order word ("then", "after that") or a reference ("it", "both results") says so;
     otherwise steps are independent and may run in parallel.
 
@@ -19,7 +21,7 @@ def split(request: str) -> Plan:
         request: What the user wrote.
 
     Returns:
-        A plan of one step at least; every step's text is a stretch of the request.
+        A plan of one step at least; every step's text is of the request's own words, in their order.
 
     Raises:
         PlanError: The request is empty.
@@ -30,7 +32,7 @@ def split(request: str) -> Plan:
     """
     if not request.strip():
         raise PlanError("the request is empty: say what is to be done")
-    found = clauses(request)
+    found = shared_verbs(clauses(request))
     if not found:
         return Plan(steps=(Step(id="1", text=request.strip()),), note="keyless: taken as one step")
     waits = dependencies(found)

@@ -62,7 +62,7 @@ DEVELOPED: list[tuple[str, Expected]] = [
     ),
     (
         "Count the words in a.txt and the lines in b.txt",
-        [("Count the words in a.txt and the lines in b.txt", ())],
+        [("Count the words in a.txt", ()), ("Count the lines in b.txt", ())],
     ),
     (
         "Get the price of AAPL, get the price of MSFT, and tell me which of the two is higher",
@@ -262,4 +262,6 @@ def test_odd_requests_give_a_plan(request_: str) -> None:
 
 @pytest.mark.parametrize("request_", [request for request, _ in DEVELOPED + HELD_OUT])
 def test_every_word_is_the_requests_own(request_: str) -> None:
-    assert all(step.text in request_ for step in split(request_).steps)
+    for step in split(request_).steps:
+        verb, _, rest = step.text.partition(" ")
+        assert step.text in request_ or (verb in request_ and rest in request_)
