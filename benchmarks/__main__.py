@@ -17,6 +17,7 @@ from benchmarks import (
     discovery,
     fleet,
     fleet_tasks,
+    headline,
     inferred,
     nothing_fits,
     recovery,
@@ -54,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; 1 when there was nothing to measure."""
     options = _parsed(arguments)
     if options.tables:
-        tables.write_page(results.read_all())
+        tables.write_page(kept := results.read_all())
+        tables.put_between(headline.PAGE, headline.BEGIN, headline.END, "\n".join(headline.headline(kept)))
         return 0
     say = _sayer(time.perf_counter())
     benches, missing = load_benchmarks(options.data, options.only)

@@ -43,14 +43,14 @@ def section(name: str, result: Mapping[str, Any]) -> Iterator[str]:
 
 def _table(methods: Mapping[str, Mapping[str, Any]], shown: Sequence[str]) -> Iterator[str]:
     chief = next((metric for metric in ("map@10", "recall@10", "recall@5") if metric in shown), shown[0])
-    columns = ["", *map(_heading, shown), f"ours - this, {_heading(chief)}", "tuning"]
+    columns = ["", *map(heading, shown), f"ours - this, {heading(chief)}", "tuning"]
     yield from grid(columns, [_row(name, method, shown, chief) for name, method in methods.items()])
 
 
 def _row(name: str, method: Mapping[str, Any], shown: Sequence[str], chief: str) -> list[str]:
-    values = [_interval(method["metrics"][metric]) for metric in shown]
+    values = [interval(method["metrics"][metric]) for metric in shown]
     difference = method["ours_minus_this"][chief]
-    apart = "" if difference["low"] == difference["high"] else _interval(difference, form="+.3f")
+    apart = "" if difference["low"] == difference["high"] else interval(difference, form="+.3f")
     return [name, *values, apart, method["tuning"]]
 
 
@@ -64,12 +64,13 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
             yield "| " + " | ".join("-" * width for width in widths) + " |"
 
 
-def _heading(metric: str) -> str:
+def heading(metric: str) -> str:
+    """``R@5`` for ``recall@5``."""
     name, k = metric.split("@")
     return f"{_SHOWN[name]}@{k}"
 
 
-def _interval(value: Mapping[str, float], form: str = ".3f") -> str:
+def interval(value: Mapping[str, float], form: str = ".3f") -> str:
     """``.812 [.770, .850]``."""
     return f"{_short(value['mean'], form)} [{_short(value['low'], form)}, {_short(value['high'], form)}]"
 
@@ -80,8 +81,18 @@ def _short(value: float, form: str) -> str:
 
 
 def write_page(results: Mapping[str, Mapping[str, Any]], path: Path = PAGE) -> None:
-    """Puts the tables between their markers; what stands around them is kept."""
-    text = path.read_text(encoding="utf-8") if path.exists() else f"# Benchmarks\n\n{BEGIN}\n{END}\n"
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    path.write_text(f"{before}{BEGIN}\n\n{page(results)}\n{END}{after}", encoding="utf-8")
+    """Puts the tables between their markers."""
+    put_between(path, BEGIN, END, page(results))
+
+
+def put_between(path: Path, begin: str, end: str, text: str) -> None:
+    """Puts a text between two markers of a page; what stands around them is kept.
+
+    Raises:
+        ValueError: The page does not have both markers.
+    """
+    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, also, after = rest.partition(end)
+    if not (found and also):
+        raise ValueError(f"{path} does not have {begin} and {end}")
+    path.write_text(f"{before}{begin}\n\n{text}\n{end}{after}", encoding="utf-8")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import results, tables
+from benchmarks import headline, results, tables
 from benchmarks.cases import Benchmark, Case, wanted
 from benchmarks.generated import generated_catalog, generated_queries
 from benchmarks.latency import interleaved, ratio_of_medians
@@ -52,6 +54,28 @@ def test_from_queries_to_a_file_to_a_table(bench: Benchmark, tmp_path: Path) -> 
     assert text.endswith("Also by hand\n")
     assert "| Callsheet, default " in text
     assert "old" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "begin", "end", "made"),
+    [
+        (tables.PAGE, tables.BEGIN, tables.END, tables.page),
+        (headline.PAGE, headline.BEGIN, headline.END, lambda kept: "\n".join(headline.headline(kept))),
+    ],
+)
+def test_the_pages_say_what_the_results_files_say(
+    path: Path, begin: str, end: str, made: Callable[[Mapping[str, Any]], str]
+) -> None:
+    said = path.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    assert said.strip() == made(results.read_all()).strip(), "run python -m benchmarks --tables"
+
+
+def test_a_page_without_markers_is_left_as_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# By hand\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="does not have"):
+        tables.write_page({}, page)
+    assert page.read_text(encoding="utf-8") == "# By hand\n"
 
 
 def test_a_grid_is_judged_by_what_the_other_folds_chose() -> None:
