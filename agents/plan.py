@@ -116,7 +116,7 @@ class StepResult(BaseModel):
             was not done).
         agents: Ids of the agents that were picked, best first.
         tools: Ids of the tools that the worker was given, best first.
-        calls: What the worker called, in order.
+        calls: What was called for it, in order, by the workers of all attempts.
         result: The worker's answer.
         error: Why it was not done; names what is missing.
         attempts: How many selections were tried, the re-plans included.

@@ -39,7 +39,7 @@ from callsheet.orchestrator.choices import Choices
 from callsheet.orchestrator.metrics import count_result
 from callsheet.orchestrator.observing import keep_observed
 from callsheet.orchestrator.selecting import picked_event, selected
-from callsheet.orchestrator.state import ChatInput, State, StepState
+from callsheet.orchestrator.state import ChatInput, State, StepState, with_earlier
 from callsheet.orchestrator.stored import preferences
 from callsheet.retrievers import AgentGraphRetriever, Selection
 
@@ -159,6 +159,7 @@ class Nodes:
         except Exception as error:  # noqa: BLE001 one step must not take the others down with it
             result = _result(step, status="failed", error=_words(error), attempts=state["attempts"], exhausted=True)
         count_result(result)
+        result = with_earlier(result, state["results"].get(step.id))
         get_stream_writer()({"event": "step", "step_id": step.id, "result": result})
         return {"results": {step.id: result}}
 

@@ -20,6 +20,20 @@ def latest(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return dict(new)
 
 
+def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What became of a step, with the calls of an attempt before it; and why that failed, if this one did too.
+
+    Args:
+        result: A ``StepResult`` as plain values.
+        before: That of the attempt before, which holds those before it.
+    """
+    if before is None or result["attempts"] <= before["attempts"]:
+        return dict(result)
+    causes = dict.fromkeys((result["error"], before["error"])) if result["status"] != "done" else ()
+    error = "; before that, with other agents: ".join(filter(None, causes))
+    return {**result, "calls": [*before["calls"], *result["calls"]], "error": error}
+
+
 class ChatInput(TypedDict):
     """What a caller sends: the conversation, whose last message is the request."""
 

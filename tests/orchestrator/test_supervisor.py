@@ -87,6 +87,11 @@ def test_a_failed_step_goes_to_another_agent_once(
     assert shop.called == ["weather_report", "city_weather"]
     assert (result["status"], result["attempts"], result["result"]) == ("done", 2, "rain in Oslo")
     assert "meteo" not in result["agents"]
+    assert [(call["tool"], bool(call["error"])) for call in result["calls"]] == [
+        ("meteo/weather_report", True),
+        ("skywatch/city_weather", False),
+    ]
+    assert result["error"] == ""
 
 
 def test_replanning_is_bounded(catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
@@ -96,6 +101,10 @@ def test_replanning_is_bounded(catalog: Any, shop: Any, scripted: Any, say: Any,
     result = ask(app, WEATHER)["results"]["1"]
     assert shop.called == ["weather_report", "city_weather"]
     assert (result["status"], result["attempts"]) == ("failed", 2)
+    assert [bool(call["error"]) for call in result["calls"]] == [True, True]
+    latest, earlier = result["error"].split("; before that, with other agents: ")
+    assert "city_weather" in latest
+    assert "weather_report" in earlier
 
 
 def test_results_reach_a_step_through_others(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
