@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import fleet_runs, fleet_tasks
+from benchmarks import fleet_runs, fleet_tasks, results
 from benchmarks.end_states import GoldCall, moved, read_tasks
 from benchmarks.fleet_runs import Played
 from benchmarks.fleet_tasks import Found, Ranks, measure, rows_of, total_row
@@ -142,6 +142,18 @@ def test_a_fleet_without_its_data_is_refused(fleet: Path, tmp_path: Path) -> Non
     elsewhere.write_text(fleet.read_text())
     with pytest.raises(CatalogError, match="do not work in"):
         moved(elsewhere, tmp_path / "scratch")
+
+
+def test_the_documented_figures_are_those_that_were_measured() -> None:
+    kept = results.read_all()["fleet-tasks"]
+    *calls, total = kept["rows"]
+    page = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text(encoding="utf-8")
+    tasks = len(kept["approved"])
+    for label, cells in (("right agents among 5", total[2:4]), ("right tools among 10", total[4:6])):
+        said = " | ".join(cell.replace(" calls", f" of {len(calls)} calls").replace(" tasks", f" of {tasks} tasks")
+                          for cell in cells)  # fmt: skip
+        assert f"| {label} | {said} |" in page
+    assert f"{total[-1].removesuffix(' hold')} tasks" in page
 
 
 def test_the_real_fleet(shared: Path) -> None:
