@@ -1,5 +1,6 @@
 """Doing: plans, workers, and the tools that they call."""
 
+from callsheet.agents.a2a import A2AAgent
 from callsheet.agents.answer import synthesize
 from callsheet.agents.approval import check_answerable, supervised
 from callsheet.agents.assurance import ApprovalPolicy, Assurance
@@ -23,6 +24,7 @@ from callsheet.agents.watched_call import Supervision
 from callsheet.agents.worker import Equipment, carry_out, worker
 
 __all__ = [
+    "A2AAgent",
     "AnswerError",
     "ApprovalPolicy",
     "Assurance",

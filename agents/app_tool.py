@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -14,6 +14,9 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from callsheet.graphs.errors import CatalogError
+
+if TYPE_CHECKING:
+    from callsheet.agents.remote import Partner
 
 TOOL_NAME = "run"
 APP = "callsheet_app"
@@ -40,35 +43,51 @@ def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str = "") -
     """
     from langgraph.pregel.remote import RemoteGraph
 
-    from callsheet.agents.remote import talk
+    from callsheet.agents.remote import RemotePartner
 
-    said = _metadata(app)
-    about: dict[str, Any] = {
-        "name": TOOL_NAME,
-        "description": description or description_of(agent_id, app),
-        "response_format": "content_and_artifact",
-        "metadata": {APP: True, **{key: value for key, value in said.items() if key.startswith("callsheet/")}},
-        "handle_tool_error": True,
-    }
+    own = {key: value for key, value in _metadata(app).items() if key.startswith("callsheet/")}
+    description = description or description_of(agent_id, app)
     if isinstance(app, RemoteGraph):
-        remote = app
-
-        async def ask(request: Request) -> tuple[str, Any]:
-            with _askable():
-                return _answer(await talk(remote, _input("messages", request)))
-
-        return StructuredTool.from_function(coroutine=ask, **about)
+        return tool_of_partner(RemotePartner(app), description, own)
     field = _field_for_request(agent_id, app)
 
     def run(request: Request) -> tuple[str, Any]:
         with _askable():
-            return _answer(app.invoke(_input(field, request), _config(app)))
+            return answer_of(app.invoke(input_of(field, request), _config(app)))
 
     async def arun(request: Request) -> tuple[str, Any]:
         with _askable():
-            return _answer(await app.ainvoke(_input(field, request), _config(app)))
+            return answer_of(await app.ainvoke(input_of(field, request), _config(app)))
 
-    return StructuredTool.from_function(func=run, coroutine=arun, **about)
+    return StructuredTool.from_function(func=run, coroutine=arun, **_about(description, own))
+
+
+def tool_of_partner(partner: Partner, description: str, own: Mapping[str, Any]) -> StructuredTool:
+    """The same tool for an agent elsewhere, with which our run has a conversation.
+
+    Args:
+        partner: The agent.
+        description: What it is for.
+        own: Metadata of the tool.
+    """
+    from callsheet.agents.remote import talk
+
+    async def ask(request: Request) -> tuple[str, Any]:
+        with _askable():
+            text, structured = await talk(partner, request)
+            return text, structured
+
+    return StructuredTool.from_function(coroutine=ask, **_about(description, own))
+
+
+def _about(description: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": TOOL_NAME,
+        "description": description,
+        "response_format": "content_and_artifact",
+        "metadata": {APP: True, **own},
+        "handle_tool_error": True,
+    }
 
 
 def description_of(agent_id: str, app: Runnable[Any, Any]) -> str:
@@ -124,7 +143,8 @@ def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
     )
 
 
-def _input(field: str | None, request: str) -> Any:
+def input_of(field: str | None, request: str) -> Any:
+    """A request as the input of an app; ``field`` takes it, None where the input itself is the request."""
     match field:
         case None:
             return request
@@ -165,7 +185,8 @@ def _unasked(asked: Iterable[Any]) -> ToolException:
     )
 
 
-def _answer(output: object) -> tuple[str, Any]:
+def answer_of(output: object) -> tuple[str, Any]:
+    """Text and structured part of what an app gave."""
     match output:
         case str():
             return output, None

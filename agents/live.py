@@ -147,11 +147,19 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted) -> Part:
     agent, malformed = agent_from_listing(agent_id, said.entries, **said.about)
     return Part(
         agents=(agent,),
-        connections={agent.id: server},
+        connections={agent.id: _connection(agent.id, server, said)},
         problems=(*malformed, *problems_of(said.changes)),
         digests={tool.id: said.digests[tool.name] for tool in agent.tools},
         changes=said.changes,
     )
+
+
+def _connection(agent_id: str, server: ServerConfig, said: Admitted) -> object:
+    if server.transport != "a2a":
+        return server
+    from callsheet.agents.a2a.agent import connection
+
+    return connection(agent_id, server, next(iter(said.digests.values()), None))
 
 
 def _said(listing: Listing) -> tuple[object, ...]:

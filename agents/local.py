@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
@@ -17,12 +18,14 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from callsheet.agents.app_tool import APP
 from callsheet.agents.background import BackgroundLoop
-from callsheet.agents.calls import Keep, Outcome, capped, failed, text_of
+from callsheet.agents.calls import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.agents.limits import Limits
 from callsheet.graphs.mcp import clean
 
 _LOOP = BackgroundLoop("callsheet-tools")
 _CALL_ID = "callsheet"
+CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
+"""The bounds of the call that is under way, for a tool that holds to them by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ async def call(
     Raises:
         GraphBubbleUp: The tool interrupts the workflow that it runs in.
     """
-    began = monotonic()
+    began, bounds = monotonic(), CALL_LIMITS.set(limits)
     scope = asyncio.timeout(_seconds(tool, limits))
     try:
         async with scope:
@@ -56,6 +59,8 @@ async def call(
             outcome = _outcome(agent_id, tool, answer, limits, keep)
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
+    finally:
+        CALL_LIMITS.reset(bounds)
     return replace(outcome, seconds=monotonic() - began)
 
 
@@ -142,4 +147,6 @@ def _raised(agent_id: str, tool: BaseTool, error: Exception) -> Outcome:
 
     if isinstance(error, GraphBubbleUp):
         raise error
+    if isinstance(error, Fault):
+        return failed(agent_id, tool.name, error.kind, clean(str(error)), error.effect)
     return failed(agent_id, tool.name, "tool", clean(f"{type(error).__name__}: {error}"[:4_000]), "reported")

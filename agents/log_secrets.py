@@ -36,7 +36,8 @@ _HIDING = _Hiding()
 _LOGGERS = (
     *("client", "mcp.client.client", "mcp.client.sse", "mcp.client.streamable_http"),
     *("mcp.shared.dispatcher", "mcp.shared.jsonrpc_dispatcher"),
-    *("httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy", "httpx2"),
+    *(f"{core}.{part}" for core in ("httpcore", "httpcore2") for part in ("connection", "http11", "http2", "proxy")),
+    *("httpx", "httpx2"),
 )
 
 

@@ -17,9 +17,11 @@ from callsheet.graphs.mcp import agent_from_listing
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
+    from callsheet.agents.a2a import A2AAgent
+
 _ACCEPTED = (
-    "a Catalog, a LangChain tool, a function with a docstring, a toolkit, a LangGraph app or another runnable, a list "
-    "or a dict of these, or a function giving one"
+    "a Catalog, a LangChain tool, a function with a docstring, a toolkit, a LangGraph app or another runnable, an "
+    "A2AAgent, a list or a dict of these, or a function giving one"
 )
 _DEEPEST = 4
 _NAMELESS = ("", "LangGraph", "<lambda>")
@@ -33,9 +35,9 @@ def load_objects(found: object) -> Part:
 
     Args:
         found: A ``Catalog``, a LangChain tool, a function with a docstring (it becomes a tool), a toolkit, a LangGraph
-            app, ``RemoteGraph`` or other runnable, a dict of these by agent id, or a function without arguments that
-            gives one of these. Of a list, the tools and functions make one agent, ``tools``, and each of the others
-            makes one by its own name. ``{"description": ..., "tools": ...}`` says what an agent is for.
+            app, ``RemoteGraph`` or other runnable, an ``A2AAgent``, a dict of these by agent id, or a function without
+            arguments that gives one of these. Of a list, the tools and functions make one agent, ``tools``, and each
+            of the others makes one by its own name. ``{"description": ..., "tools": ...}`` says what an agent is for.
 
     Raises:
         CatalogError: It is none of these, an app has no name, or a function cannot be a tool.
@@ -112,9 +114,13 @@ def _own_name(found: object) -> str:
 def _live(name: str, found: Any, where: str, depth: int) -> Part:
     from langchain_core.tools import BaseTool
 
+    from callsheet.agents.a2a import A2AAgent
+
     match found:
         case BaseTool():
             return part_of_tools(name or found.name, [found], where)
+        case A2AAgent():
+            return _endpoint(name, found, where)
         case _ if callable(get_tools := getattr(found, "get_tools", None)) and not isinstance(found, type):
             return part_of_tools(name, list(_called(get_tools, where)), where, _doc(found))
         case _ if _is_app(found):
@@ -147,6 +153,21 @@ def _is_app(found: object) -> bool:
     from langchain_core.tools import BaseTool
 
     return isinstance(found, Runnable) and not isinstance(found, BaseTool)
+
+
+def _endpoint(name: str, agent: A2AAgent, where: str) -> Part:
+    """What is at its address is the caller's to know: whatever its card says is taken."""
+    from callsheet.agents.a2a.agent import connection, id_of
+    from callsheet.agents.live import read_listings
+    from callsheet.agents.sessions import SessionPool
+
+    server, pool = agent.server(), SessionPool()
+    pool.limits.own(agent.limits)
+    answer = pool.list_all({name: server})[name]
+    if not (name := name or id_of(answer)):
+        raise CatalogError(f"{where}: an A2A agent has no name: give it one: {answer.error or 'its card has none'}")
+    part = read_listings({name: server}, {name: answer})
+    return replace(part, connections={agent.id: connection(agent.id, server, None) for agent in part.agents})
 
 
 def _app(name: str, app: Any, where: str, description: str = "") -> Part:

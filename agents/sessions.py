@@ -68,7 +68,8 @@ class SessionPool:
         self.limits = limits or Limits()
         self.circuits = Circuits(self.limits)
         self.results = results or KeptResults()
-        self._open = OpenSessions(self.limits, os.environ if environ is None else environ, self._listed)
+        self._environ = os.environ if environ is None else environ
+        self._open = OpenSessions(self.limits, self._environ, self._listed)
         self._watchers: list[Listed] = []
         self._turns = asyncio.Semaphore(self.limits.calls)
         self._server_turns: dict[str, asyncio.Semaphore] = {}
@@ -81,7 +82,10 @@ class SessionPool:
         self._watchers.append(watcher)
 
     async def list_tools(self, server: ServerConfig) -> Listing:
-        """Starts a server, lists its tools and stops it; a failure is in the listing, not raised."""
+        """Starts a server, lists its tools and stops it; a failure is in the listing, not raised.
+
+        Of an A2A agent its card is read.
+        """
         return await _LOOP.awaited(self._list(server))
 
     def list_all(self, servers: Mapping[str, ServerConfig]) -> dict[str, Listing]:
@@ -204,16 +208,24 @@ class SessionPool:
     async def _list(self, server: ServerConfig) -> Listing:
         began = time.monotonic()
         try:
-            session = self._open.alone(server)
+            listing = await (self._card(server) if server.transport == "a2a" else self._greeted(server))
         except CallsheetError as error:
             return Listing(error=str(error), kind="start")
-        try:
-            listing = await session.listing()
         except Fault as fault:
             listing = Listing(error=str(fault), kind=fault.kind)
+        return replace(listing, seconds=time.monotonic() - began)
+
+    async def _greeted(self, server: ServerConfig) -> Listing:
+        session = self._open.alone(server)
+        try:
+            return await session.listing()
         finally:
             self._open.end(session)
-        return replace(listing, seconds=time.monotonic() - began)
+
+    async def _card(self, server: ServerConfig) -> Listing:
+        from callsheet.agents.a2a.agent import read_card
+
+        return await read_card(server, self.limits, self._environ)
 
     async def _call(self, order: _Order) -> Outcome:
         began, agent_id = time.monotonic(), order.agent_id

@@ -67,6 +67,8 @@ async def connected(
             wire = sse_client(server.url or "", headers=dict(server.headers))
         case "http":
             wire = _http(server, child)
+        case "a2a":
+            raise Fault("protocol", "it is an A2A agent, and has no MCP session", effect="none")
     info = Implementation(name="callsheet", version="0.1.0")
     mode = "legacy" if server.transport == "sse" else "auto"
     async with (

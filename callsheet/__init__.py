@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from callsheet.agents import Plan, Prompts, Step, StepResult, ToolRegistry
+    from callsheet.agents import A2AAgent, Plan, Prompts, Step, StepResult, ToolRegistry
     from callsheet.graphs import (
         Agent,
         CallsheetError,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, Selection, SelectSettings
 
 _HOME = {
-    "agents": ("Plan", "Prompts", "Step", "StepResult", "ToolRegistry"),
+    "agents": ("A2AAgent", "Plan", "Prompts", "Step", "StepResult", "ToolRegistry"),
     "graphs": (
         "Agent",
         "CallsheetError",
@@ -63,6 +63,7 @@ _HOME = {
 
 __version__ = "0.1.0"
 __all__ = [
+    "A2AAgent",
     "Agent",
     "AgentGraphRetriever",
     "CallsheetError",

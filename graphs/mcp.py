@@ -15,6 +15,7 @@ from callsheet.graphs.folders import is_folder
 from callsheet.graphs.terms import Terms
 
 DEEPEST = 100
+A2A = "a2a"
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TRANSPORTS: Mapping[str, Literal["stdio", "http", "sse"]] = {
     "stdio": "stdio",
@@ -46,14 +47,14 @@ class Problem:
 
 
 class ServerConfig(BaseModel):
-    """How to reach one MCP server; ``${VAR}`` and ``${VAR:-default}`` are still unexpanded.
+    """How to reach one MCP server, or A2A agent; ``${VAR}`` and ``${VAR:-default}`` are still unexpanded.
 
     Attributes:
         command: Program of a stdio server.
         args: Its arguments.
         env: Variables that are set for it.
         cwd: Folder that it is started in.
-        url: Address of an HTTP server.
+        url: Address of an HTTP server, or of an A2A agent.
         headers: HTTP headers that are sent to it.
         transport: How it is spoken to.
         callsheet: What the user says of it: trust, limits, roots.
@@ -67,7 +68,7 @@ class ServerConfig(BaseModel):
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
-    transport: Literal["stdio", "http", "sse"] = "stdio"
+    transport: Literal["stdio", "http", "sse", "a2a"] = "stdio"
     callsheet: Terms = Field(default_factory=Terms)
 
     def expanded(self, environ: Mapping[str, str]) -> ServerConfig:
@@ -125,6 +126,8 @@ def read_servers(document: Mapping[str, Any], where: str) -> dict[str, ServerCon
 def _server(name: str, entry: object, where: str) -> ServerConfig:
     if not isinstance(entry, dict):
         raise CatalogError(f"{where}: server {name!r} must be an object")
+    if A2A in entry:
+        return _config(name, _of_agent(name, entry, where), where)
     declared = entry.get("transport", entry.get("type"))
     fields = {key: value for key, value in entry.items() if key not in ("transport", "type")}
     url = fields.get("url") or fields.get("serverUrl") or fields.get("httpUrl")
@@ -133,12 +136,26 @@ def _server(name: str, entry: object, where: str) -> ServerConfig:
     if declared is not None and (not isinstance(declared, str) or declared not in _TRANSPORTS):
         raise CatalogError(f"{where}: server {name!r} has the unknown transport {declared!r}: use stdio, http or sse")
     transport = _TRANSPORTS[declared] if declared else ("http" if url else "stdio")
-    if not isinstance(terms := fields.get("callsheet", {}), dict):
-        raise CatalogError(f"{where}: server {name!r}: 'callsheet' must be an object, such as {{'trusted': true}}")
     if (transport == "stdio") == bool(url):
         raise CatalogError(f"{where}: server {name!r} says {declared!r} but gives {'a url' if url else 'a command'}")
+    return _config(name, {**fields, "url": url, "transport": transport}, where)
+
+
+def _of_agent(name: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of ``"name": {"a2a": "https://..."}``."""
+    if other := sorted({"command", "url", "serverUrl", "httpUrl", "transport", "type"} & entry.keys()):
+        raise CatalogError(f"{where}: {name!r} is an A2A agent, reached by its address alone: leave out {other[0]!r}")
+    terms = entry.get("callsheet")
+    if isinstance(terms, dict) and (other := sorted({"trusted", "tools", "roots"} & terms.keys())):
+        raise CatalogError(f"{where}: {name!r} is an A2A agent, to which {other[0]!r} of 'callsheet' does not apply")
+    return {**entry, "url": entry[A2A], "transport": A2A}
+
+
+def _config(name: str, fields: Mapping[str, Any], where: str) -> ServerConfig:
+    if not isinstance(terms := fields.get("callsheet", {}), dict):
+        raise CatalogError(f"{where}: server {name!r}: 'callsheet' must be an object, such as {{'trusted': true}}")
     try:
-        return ServerConfig(**{**fields, "url": url, "transport": transport, "callsheet": Terms(**terms)})
+        return ServerConfig(**{**fields, "callsheet": Terms(**terms)})
     except CatalogError as error:
         raise CatalogError(f"{where}: server {name!r}, callsheet: {error}") from error
     except ValidationError as error:

@@ -1,0 +1,241 @@
+"""An A2A endpoint as an agent of the catalog: read by its card, called by one tool, resumed where it asks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from callsheet.agents.app_tool import TOOL_NAME, tool_of_partner
+from callsheet.agents.assurance import APPROVAL, ApprovalPolicy
+from callsheet.agents.calls import Fault
+from callsheet.agents.limits import Limits
+from callsheet.agents.listings import Listing
+from callsheet.agents.local import CALL_LIMITS, InProcess
+from callsheet.graphs.mcp import ServerConfig
+from callsheet.graphs.pins import digests
+from callsheet.graphs.terms import Terms
+from callsheet.graphs.text import shown
+
+if TYPE_CHECKING:
+    from a2a.types import AgentCard, Message, Part
+
+    from callsheet.agents.a2a.heard import Heard
+    from callsheet.agents.a2a.wire import Wire
+    from callsheet.agents.remote import Talk
+
+_MOST_SKILLS = 30
+_LONGEST_LINE = 160
+_PAUSES = (0.2, 0.5, 1.0, 2.0)
+_NO_ID = re.compile(r"[^\w.-]+")
+_REQUEST = {"type": "string", "description": "The whole request, in plain words."}
+_INPUT = {"type": "object", "properties": {"request": _REQUEST}, "required": ["request"]}
+
+
+@dataclass(frozen=True, slots=True)
+class A2AAgent:
+    """An agent that speaks A2A, for wherever Python objects are taken as agents.
+
+    Its name, description and skills are read from its card when the catalog is read; needs ``callsheet[a2a]``.
+
+    Attributes:
+        url: Its address; the card is at ``/.well-known/agent-card.json`` below it, or is the address itself where that
+            ends in ``.json``.
+        name: Its id in the catalog; the card's name by default.
+        headers: HTTP headers that are sent to it, and to no other host; ``${VAR}`` is taken from the environment.
+        limits: Limits of its own, by their names (``call``, ``start`` ...).
+        approval: Whether a person is asked before it is called: ``always``, ``never`` or ``risky``; as the run says
+            where it is None.
+    """
+
+    url: str
+    name: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
+    approval: ApprovalPolicy | None = None
+
+    def server(self) -> ServerConfig:
+        """How it is reached."""
+        terms = Terms(limits=dict(self.limits), approval=self.approval)
+        return ServerConfig(url=self.url, headers=dict(self.headers), transport="a2a", callsheet=terms)
+
+
+async def read_card(server: ServerConfig, limits: Limits, environ: Mapping[str, str]) -> Listing:
+    """What an endpoint says of itself.
+
+    Raises:
+        CatalogError: A variable is not set.
+        Fault: There is no card that can be used.
+        ImportError: What speaks A2A is not installed; the message names it.
+    """
+    from callsheet.agents.a2a.wire import wired
+
+    async with wired(server, limits, environ) as (wire, card):
+        return _listing(wire, card)
+
+
+def id_of(listing: Listing) -> str:
+    """A card's name as an id; empty where it has none."""
+    return _NO_ID.sub("-", shown(listing.name, most=64)).strip("-")
+
+
+def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InProcess:
+    """What an endpoint is called through.
+
+    Args:
+        agent_id: Name of the agent.
+        server: How it is reached.
+        accepted: SHA-256 of what its card said when it was accepted; whatever it says where None.
+    """
+    own = {APPROVAL: server.callsheet.approval} if server.callsheet.approval else {}
+    partner = _Endpoint(agent_id, server, accepted)
+    return InProcess({TOOL_NAME: tool_of_partner(partner, f"Hands a request to {agent_id}.", own)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """A partner that is told every request anew; what it asked stands in our checkpoints."""
+
+    agent_id: str
+    server: ServerConfig
+    accepted: str | None
+
+    async def send(self, talk: Talk) -> dict[str, Any]:
+        async with self._wired() as wire:
+            heard = await _exchange(wire, _message(talk), _Teller(self.agent_id, wire))
+            hidden = wire.redaction.value
+        if heard.waits:
+            return {"asked": [hidden(_question(heard))], "thread": {"context": heard.context, "task": heard.task}}
+        text, data = _answer(heard)
+        if not heard.done:
+            told = f"it says that the task is {heard.word}{text and f': {text}'}"
+            raise Fault("tool", hidden(told), effect="reported")
+        return {"answer": hidden([text, data])}
+
+    @asynccontextmanager
+    async def _wired(self) -> AsyncIterator[Wire]:
+        from callsheet.agents.a2a.wire import wired
+
+        async with wired(self.server, CALL_LIMITS.get() or Limits()) as (wire, card):
+            if self.accepted not in (None, digests(_listing(wire, card).tools).get(TOOL_NAME)):
+                changed = "its card has changed since the catalog was read: look at it with `callsheet approve`"
+                raise Fault("refused", changed, effect="none")
+            yield wire
+
+
+def _listing(wire: Wire, card: AgentCard) -> Listing:
+    """The card in the form of a server's answer, so that one reader, and one book of pins, serves both."""
+    said = wire.redaction.text
+    entry = {"name": TOOL_NAME, "description": said(_described(card)), "inputSchema": _INPUT}
+    return Listing(tools=(entry,), name=said(card.name), version=said(card.version), description=said(card.description))
+
+
+def _described(card: AgentCard) -> str:
+    skills = " ".join(_line(skill.name or skill.id, skill.description) for skill in card.skills[:_MOST_SKILLS])
+    about = card.description.strip() or f"Hands a request to {card.name.strip() or 'an agent'}."
+    return f"{about} It has these skills. {skills}" if skills else about
+
+
+def _line(name: str, description: str) -> str:
+    about = " ".join(description.split())
+    return f"{name.strip()}: {about if len(about) <= _LONGEST_LINE else about[:_LONGEST_LINE] + '…'}"
+
+
+async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Heard:
+    """Sends a message and hears the agent out; one that is stopped before that is told so."""
+    from callsheet.agents.a2a.heard import Heard
+
+    heard = Heard(most=wire.limits.message)
+    try:
+        async for piece in wire.send(message):
+            tell(heard.take(piece), heard)
+            if heard.settled:
+                return heard
+        if not heard.task:
+            raise Fault("protocol", "its answer holds neither a message nor a task")
+        await _wait(wire, heard, tell)
+    except BaseException:
+        if heard.task and not heard.settled:
+            await wire.cancel(heard.task)
+        raise
+    return heard
+
+
+async def _wait(wire: Wire, heard: Heard, tell: _Teller) -> None:
+    """Looks again and again at a task that goes on after the answer.
+
+    Raises:
+        Fault: It goes on for longer than the limit.
+    """
+    looks = 0
+    try:
+        async with asyncio.timeout(wire.limits.call):
+            while not heard.settled:
+                await asyncio.sleep(_PAUSES[min(looks, len(_PAUSES) - 1)])
+                tell(heard.take(await wire.look(heard.task)), heard)
+                looks += 1
+    except TimeoutError:
+        late = f"its task is still {heard.word} after {wire.limits.call:g} s; whether the call took effect is unknown"
+        raise Fault("timeout", late) from None
+
+
+class _Teller:
+    """Tells the streams of the run how far an agent is."""
+
+    def __init__(self, agent_id: str, wire: Wire) -> None:
+        from langgraph.config import get_config, get_stream_writer
+
+        step_id = get_config().get("metadata", {}).get("step_id", "")
+        self._about = {"event": "progress", "step_id": step_id, "agent": agent_id}
+        self._hidden, self._write, self._last = wire.redaction.text, get_stream_writer(), ""
+
+    def __call__(self, text: str, heard: Heard) -> None:
+        if text or heard.word != self._last:
+            self._last = heard.word
+            self._write({**self._about, "state": heard.word, "text": shown(self._hidden(text))})
+
+
+def _message(talk: Talk) -> Message:
+    from a2a.helpers import new_message
+    from a2a.types import Role
+
+    said = list(talk["answers"].values()) if "answers" in talk else [talk["given"]]
+    thread = talk["thread"]
+    return new_message(
+        [_part(one) for one in said],
+        context_id=thread.get("context") or None,
+        task_id=thread.get("task") or None,
+        role=Role.ROLE_USER,
+    )
+
+
+def _part(said: Any) -> Part:
+    from a2a.helpers import new_data_part, new_text_part
+
+    return new_text_part(said) if isinstance(said, str) else new_data_part(said)
+
+
+def _question(heard: Heard) -> dict[str, Any]:
+    from callsheet.agents.a2a.heard import data_of, text_of
+
+    asked = [*(part for parts in heard.made.values() for part in parts), *heard.said]
+    text, data = text_of(asked), data_of(asked)
+    question = text or json.dumps(data, ensure_ascii=False)
+    return {
+        "id": heard.task or "task",
+        "value": {"type": heard.word.replace("-", "_"), "question": question, "data": data},
+    }
+
+
+def _answer(heard: Heard) -> tuple[str, Any]:
+    from callsheet.agents.a2a.heard import data_of, text_of
+
+    parts = heard.parts
+    found = data_of(parts)
+    data = found[0] if len(found) == 1 else found or None
+    text = text_of(parts)
+    return text or ("" if data is None else json.dumps(data, ensure_ascii=False)), data
