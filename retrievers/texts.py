@@ -6,12 +6,13 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from callsheet.graphs import Agent, Catalog, Tool, shown, split_name
+from callsheet.graphs import Agent, Catalog, Parameter, Tool, shown, split_name
 from callsheet.retrievers.index import Node
 
-RECIPE = "r2"
+RECIPE = "r3"
 _MAX_PARAMETERS, _MAX_OUTPUTS, _MAX_SENTENCE, _MAX_WORDS = 12, 6, 400, 4000
 _MAX_DESCRIPTION, _VIEW, _MORE = 1200, 0.2, 5
+_MAX_VALUES, _MAX_VALUE = 12, 40
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SERVER = re.compile(r"\b(mcp|server)\b", re.IGNORECASE)
 _KANA_MARKS = "\u3099\u309a"  # they tell one Japanese letter from another, as no accent does
@@ -21,9 +22,9 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s|[。！？\n]")
 def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
     """The agents and tools of a catalog as nodes of one index, agents first.
 
-    The texts follow what was found by measuring: a tool by its agent, its split name, its first sentence
-    and its parameters; an agent by its name and its tools' names. The name alone and the whole description count
-    with .2 each beside that. For word search everything counts.
+    The texts follow what was found by measuring: a tool by its agent, its split name, its first sentence and its
+    parameters with the words that they choose from; an agent by its name and its tools' names. The name alone and the
+    whole description count with .2 each beside that. For word search everything counts.
     """
     nodes: list[Node] = []
     for agent in catalog.agents:
@@ -47,10 +48,17 @@ def _views(description: str, name: str, prefix: str, *, said: str) -> tuple[tupl
 
 def tool_text(agent: Agent, tool: Tool) -> str:
     """The text whose vector stands for a tool."""
-    parameters = ", ".join(split_name(p.name) for p in tool.parameters[:_MAX_PARAMETERS])
+    parameters = ", ".join(map(_parameter, tool.parameters[:_MAX_PARAMETERS]))
     outputs = ", ".join(split_name(p.name) for p in tool.outputs[:_MAX_OUTPUTS])
     text = f"{_plain(agent.name or agent.id)}: {split_name(tool.name)}. {first_sentence(tool.description)}"
     return text + (f" ({parameters})" if parameters else "") + (f" -> {outputs}" if outputs else "")
+
+
+def _parameter(parameter: Parameter) -> str:
+    """Its name, and the words that it chooses from: a small closed set often says what a tool can do."""
+    short = (value for value in parameter.enum if isinstance(value, str) and len(value) <= _MAX_VALUE)
+    words = list(filter(None, map(split_name, short)))
+    return split_name(parameter.name) + (f": {' or '.join(words)}" if 0 < len(words) <= _MAX_VALUES else "")
 
 
 def agent_text(agent: Agent) -> str:

@@ -51,6 +51,23 @@ def test_no_more_than_12_parameters_are_said() -> None:
     assert "p12" not in tool_text(Agent(id="a", tools=(made,)), made)
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["mean", "standardDeviation"], "(operation: mean or standard deviation)"),
+        (["mean", 3, None, "", "___", "x" * 41], "(operation: mean)"),
+        ([1, 2, 3], "(operation)"),
+        ([], "(operation)"),
+        ([f"v{i}" for i in range(12)], f"(operation: {' or '.join(f'v{i}' for i in range(12))})"),
+        ([f"v{i}" for i in range(13)], "(operation)"),
+        (["mean\u202e", "IGNORE\nall"], "(operation: mean or ignore all)"),
+    ],
+)
+def test_a_small_closed_set_of_words_is_said(values: list[object], said: str) -> None:
+    made = Tool(agent="a", name="x", input_schema={"properties": {"operation": {"enum": values}}})
+    assert tool_text(Agent(id="a", tools=(made,)), made) == f"a: x.  {said}"
+
+
 def test_an_agent_without_tools_is_told_by_its_description() -> None:
     assert agent_text(Agent(id="a", description="Books rooms. And more.")) == "a: Books rooms."
 
