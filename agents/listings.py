@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +16,12 @@ from typing import Any
 from callsheet.agents.calls import Kind
 from callsheet.graphs.mcp import ServerConfig, clean
 from callsheet.graphs.storage import cache_folder, replace_text
+from callsheet.graphs.text import shown
+
+LATE = 10.0
+"""Seconds of silence after which it is said which servers are waited for."""
+_LOG = logging.getLogger(__name__)
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,27 @@ class LastListings:
         """One for each server as it is reached, so that a new command does not inherit what another one said."""
         reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url]
         return self._folder / f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
+
+
+@contextmanager
+def late_ones_named(tasks: Mapping[str, asyncio.Task[Listing]], limit: float) -> Iterator[None]:
+    """Says in the log which servers have not answered when ``LATE`` has passed.
+
+    Args:
+        tasks: What lists each server, by agent id.
+        limit: Seconds that a server may take to start, to be told.
+    """
+
+    def tell() -> None:
+        late = [shown(name) for name, task in tasks.items() if not task.done()]
+        named = ", ".join(late[:_MOST_NAMED]) + (f" and {more} more" if (more := len(late) - _MOST_NAMED) > 0 else "")
+        _LOG.warning("waiting for %s; a server may take %g s to start", named, limit)
+
+    timer = asyncio.get_running_loop().call_later(LATE, tell)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from callsheet.agents.calls import Fault, Outcome, failed, outcome_of
 from callsheet.agents.circuits import Circuits
 from callsheet.agents.kept import KeptResults
 from callsheet.agents.limits import Limits
-from callsheet.agents.listings import Listing
+from callsheet.agents.listings import Listing, late_ones_named
 from callsheet.agents.open_sessions import Listed, OpenSessions, any_live, end_all
 from callsheet.agents.reaper import REAPER
 from callsheet.graphs.errors import CallsheetError
@@ -199,8 +199,10 @@ class SessionPool:
             async with gate:
                 return await self._list(server)
 
+        tasks = {name: asyncio.create_task(one(server)) for name, server in servers.items()}
         try:
-            listings = await asyncio.gather(*map(one, servers.values()))
+            with late_ones_named(tasks, self.limits.start):
+                listings = await asyncio.gather(*tasks.values())
         finally:
             await self._open.gone()
         return dict(zip(servers, listings, strict=True))

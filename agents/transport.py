@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -18,7 +17,6 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp import Client, MCPError
 from mcp.client.session import IncomingMessage
 from mcp.client.sse import sse_client
-from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared._httpx_utils import create_mcp_http_client
@@ -29,6 +27,7 @@ from callsheet.agents.calls import Fault
 from callsheet.agents.child import ChildProcess
 from callsheet.agents.reaper import MARK, REAPER
 from callsheet.agents.reaper_process import end_marked
+from callsheet.agents.surroundings import environment_of, program_of
 from callsheet.graphs.mcp import ServerConfig
 
 # Faults of a server become outcomes; without a handler their tracebacks would also reach the terminal.
@@ -143,11 +142,9 @@ async def _process(server: ServerConfig, child: ChildProcess) -> AsyncIterator[A
 async def _spawned(server: ServerConfig, child: ChildProcess) -> None:
     # In a thread: this, the look-up and the spawn touch the disk.
     child.mark = "" if os.name == "nt" else await asyncio.to_thread(REAPER.mark)
-    environment = get_default_environment() | server.env | {MARK: child.mark}
+    environment = environment_of(server) | {MARK: child.mark}
     command = server.command or ""
-    program = await asyncio.to_thread(shutil.which, command, path=environment.get("PATH"))
-    if program is None:
-        raise Fault("start", f"the command {command!r} was not found: install it or correct the path")
+    program = await asyncio.to_thread(program_of, command, environment)
     loop = asyncio.get_running_loop()
     try:
         await loop.subprocess_exec(
