@@ -155,8 +155,8 @@ async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Heard:
             tell(heard.take(piece), heard)
             if heard.settled:
                 return heard
-        if not heard.task:
-            raise Fault("protocol", "its answer holds neither a message nor a task")
+        if not heard.begun:
+            raise Fault("protocol", "its answer holds neither a message nor how a task stands")
         await _wait(wire, heard, tell)
     except BaseException:
         if heard.task and not heard.settled:

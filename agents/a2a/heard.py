@@ -48,6 +48,11 @@ class Heard:
         return self.state in (*_WAITING, *_OVER)
 
     @property
+    def begun(self) -> bool:
+        """Whether there is a task that can be asked after."""
+        return bool(self.task) and self.state != TaskState.TASK_STATE_UNSPECIFIED
+
+    @property
     def waits(self) -> bool:
         """Whether the agent asks for something."""
         return self.state in _WAITING
