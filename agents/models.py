@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import TypeVar
 
 from langchain_core.language_models import BaseChatModel
@@ -35,7 +36,13 @@ def chat_model(name: str) -> BaseChatModel:
     except ImportError:
         raise
     except Exception as error:
-        raise SettingsError(f"the model {name!r} cannot be used: {error}") from error
+        raise SettingsError(f"the model {name!r} cannot be used: {error}{_missing(name)}") from error
+
+
+def _missing(name: str) -> str:
+    """The package to install, which LangChain does not name: it blames an older home of the class."""
+    lacks = name.startswith("ollama:") and find_spec("langchain_ollama") is None
+    return "; pip install langchain-ollama" if lacks else ""
 
 
 async def answered(call: Awaitable[T]) -> T:

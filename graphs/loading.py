@@ -17,6 +17,7 @@ from callsheet.graphs.folders import read_folders
 from callsheet.graphs.given import CatalogSource, label_of, sources_of
 from callsheet.graphs.inference import attach, parse_dependencies
 from callsheet.graphs.loaded import Loaded, Part, joined
+from callsheet.graphs.malformed import no_catalog, no_json
 from callsheet.graphs.mcp import DEEPEST, Problem, ServerConfig, agent_from_listing, clean, read_servers
 from callsheet.graphs.pin_book import PinBook
 from callsheet.graphs.policy import Policy, policy_of
@@ -252,10 +253,7 @@ def _manifest(document: Any, path: Path) -> Part:
             about = info.get("description") if isinstance(info, dict) else ""
             instructions = greeting.get("instructions")
         case _:
-            raise CatalogError(
-                f"{path}: not a catalog: expected 'mcpServers', 'callsheet' with 'agents', "
-                "or a manifest with 'name' (or 'server') and 'tools'"
-            )
+            raise CatalogError(no_catalog(path, document))
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
     agent, problems = agent_from_listing(name, tools, description=_text(about), instructions=_text(instructions))
@@ -267,12 +265,13 @@ def _text(value: object) -> str:
 
 
 def _parse(path: Path) -> Any:
+    text = ""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        return json.loads(text := path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except json.JSONDecodeError as error:
-        raise CatalogError(f"{path}: not valid JSON: {error.msg}, line {error.lineno} column {error.colno}") from error
+        raise CatalogError(no_json(path, text, error)) from error
     except ValueError as error:
         raise CatalogError(f"{path}: holds a number that is too long to be read") from error
     except RecursionError as error:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from callsheet.graphs.catalog import Agent, Dependency, Tool
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.folders import is_folder
+from callsheet.graphs.malformed import wrong_field
 from callsheet.graphs.terms import Terms
 
 DEEPEST = 100
@@ -159,9 +160,7 @@ def _config(name: str, fields: Mapping[str, Any], where: str) -> ServerConfig:
     except CatalogError as error:
         raise CatalogError(f"{where}: server {name!r}, callsheet: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise CatalogError(f"{where}: server {name!r}, {field}: {first['msg']}") from error
+        raise CatalogError(f"{where}: server {name!r}, {wrong_field(error.errors()[0])}") from error
 
 
 def agent_from_listing(

@@ -149,7 +149,7 @@ def _frame(agent: Agent, lines: Sequence[Line], columns: int, line: float, pitch
     )
     width = max(1, len(poured)) * pitch - GAP
     height = HEADER + PAD + max(map(len, poured), default=0) * LINE
-    title = cut(agent.name or agent.id, int((width - 2 * PAD) / CELL) - 5)
+    title = cut(agent.id, int((width - 2 * PAD) / CELL) - 5)
     return Frame(agent.id, title, max(1, len(poured)), placed, width, height)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from callsheet.graphs import Loaded
 
 
-@click.command()
+@click.command(short_help="Show what servers changed since they were accepted.")
 @click.argument("ids", nargs=-1, metavar="[AGENT|AGENT/TOOL]...")
 @click.option("--all", "everything", is_flag=True, help="Everything that waits.")
 @catalog_options

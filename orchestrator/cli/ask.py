@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from callsheet.agents import ApprovalPolicy
 
 
-@click.command()
+@click.command(short_help="Answer a request: plan it, find tools for each step, do it.")
 @click.argument("query", required=False)
 @click.option(
     "--model",

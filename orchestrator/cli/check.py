@@ -21,7 +21,7 @@ _ORDER = tuple(Severity)
 _RDF = frozenset({".ttl", ".jsonld", ".nt"})
 
 
-@click.command()
+@click.command(short_help="Find what is wrong with a catalog.")
 @click.option(
     "--fail-on",
     type=click.Choice([str(severity) for severity in Severity]),

@@ -10,7 +10,7 @@ import click
 from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever, taxonomy_option
 
 
-@click.command()
+@click.command(short_help="Find the few tools for a request, by what they can do.")
 @click.argument("query")
 @click.option("--budget", default=5, show_default=True, type=click.IntRange(1, 1000), help="Candidates at most.")
 @taxonomy_option

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from callsheet.graphs.text import shown
 from callsheet.orchestrator.cli.options import index_options, json_option
 from callsheet.orchestrator.settings import Environment, Settings
 
@@ -25,11 +26,11 @@ INSTRUCTIONS = (
 )
 
 
-@click.group()
+@click.group(short_help="Index a folder of documents, ask it, serve it.")
 def documents() -> None:
     """Index a folder of documents, ask it, or serve it to MCP clients.
 
-    Reads .txt, .md, .rst, .csv, .tsv, .html, .pdf and .docx (the last three with `pip install "callsheet[documents]"`).
+    Reads .txt, .md, .rst, .csv and .tsv, and with `pip install markdownify pypdf python-docx` .html, .pdf and .docx.
 
     \b
     Example:
@@ -42,7 +43,7 @@ def _options(command: Command) -> Command:
     return click.argument("folder")(index_options(json_option(command)))
 
 
-@documents.command("index")
+@documents.command("index", short_help="Read and embed what is new or changed.")
 @_options
 def index_command(folder: str, place: str | None, embeddings: str, *, as_json: bool) -> int:
     """Bring the index of FOLDER up to date: read and embed what is new or changed, remove what is gone.
@@ -61,13 +62,13 @@ def index_command(folder: str, place: str | None, embeddings: str, *, as_json: b
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
         click.echo(
-            "{documents} documents, {chunks} chunks, {sentences} different sentences: {added} added, "
-            "{updated} updated, {removed} removed in {seconds} s\n{path}".format(**report)
+            "{documents:,} documents, {chunks:,} chunks, {sentences:,} different sentences: {added:,} added, "
+            "{updated:,} updated, {removed:,} removed in {seconds} s\n{path}".format(**report)
         )
     return 0 if found.documents else 1
 
 
-@documents.command("ask")
+@documents.command("ask", short_help="Answer a question, with citations.")
 @_options
 @click.argument("question")
 @click.option(
@@ -114,11 +115,11 @@ def ask_command(
         "retrieved_tokens": state["retrieved_tokens"],
         "seconds": round(time.monotonic() - began, 3),
     }
-    click.echo(json.dumps(report, ensure_ascii=False) if as_json else report["answer"])
+    click.echo(json.dumps(report, ensure_ascii=False) if as_json else shown(str(report["answer"]), most=None))
     return 0 if state["citations"] else 1
 
 
-@documents.command("serve")
+@documents.command("serve", short_help="Serve the documents to any MCP client.")
 @_options
 def serve_command(folder: str, place: str | None, embeddings: str, *, as_json: bool) -> int:
     """Serve the documents of FOLDER to any MCP client over standard input and output.
@@ -159,7 +160,7 @@ def _opened(folder: str, place: str | None, embeddings: str) -> tuple[DocumentIn
             lambda stage, done, total: bar.update(task, description=stage.capitalize(), completed=done, total=total)
         )
     for problem in found.problems:
-        click.echo(f"left out: {problem}", err=True)
+        click.echo(f"left out: {shown(str(problem))}", err=True)
     if not found.documents:
-        click.echo(f"there is no document in {folder} that can be read", err=True)
+        click.echo(f"there is no document in {shown(folder)} that can be read", err=True)
     return index, found

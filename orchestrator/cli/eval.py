@@ -27,7 +27,7 @@ class Gate:
     least: float
 
 
-@click.command("eval")
+@click.command("eval", short_help="Measure how well labelled requests find their tools.")
 @click.argument("queries", type=click.Path(path_type=Path), metavar="QUERIES.jsonl")
 @click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Agents for a query.")
 @click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Tools for a query.")

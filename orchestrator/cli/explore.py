@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 
-@click.command()
+@click.command(short_help="Look at the catalog in a browser.")
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 takes any free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open the page.")
 @click.option("--user", default="", metavar="NAME", help="Show what the policy lets this user see.")

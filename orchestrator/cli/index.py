@@ -11,7 +11,7 @@ import click
 from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever
 
 
-@click.command()
+@click.command(short_help="Embed what is new or changed in a catalog.")
 @common
 def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> int:
     """Index a catalog: embeds what is new or changed, removes what is gone.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from callsheet.graphs.text import shown
 from callsheet.orchestrator.cli.options import catalog_options, open_catalog, progress_bar
 from callsheet.orchestrator.settings import Environment
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from callsheet.graphs.inference import Proposal, Seen
 
 
-@click.command()
+@click.command(short_help="Propose which tool needs which.")
 @click.option(
     "-o",
     "--output",
@@ -114,5 +115,5 @@ def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence
     with progress_bar("Asking the model") as progress:
         judged = asyncio.run(judge_proposals(found, catalog, chat_model(model), progress=progress))
     if judged.failed:
-        click.echo(f"{judged.judged} of {len(found)} proposals were judged: {judged.failed}", err=True)
+        click.echo(f"{judged.judged} of {len(found)} proposals were judged: {shown(judged.failed)}", err=True)
     return judged.proposals

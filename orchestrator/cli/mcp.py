@@ -15,7 +15,7 @@ INSTRUCTIONS = (
 )
 
 
-@click.command("mcp")
+@click.command("mcp", short_help="Serve the catalog to any MCP client, as three tools.")
 @common
 def mcp(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> int:
     """Serve the catalog to any MCP client over standard input and output, as three tools.

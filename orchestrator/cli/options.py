@@ -67,7 +67,7 @@ def catalog_options(command: Command) -> Command:
             "catalogs",
             multiple=True,
             metavar="PATH",
-            help="mcp.json, folder of manifests, callsheet.json or module:object; repeatable.  "
+            help="mcp.json, folder of manifests, callsheet.json, RDF file or module:object; repeatable.  "
             "[default: CALLSHEET_CATALOG]",
         ),
     ):
@@ -137,6 +137,8 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True) -> 
     ask_consent(named, yes=yes)
     with status("Reading the catalog"):
         loaded = load(*named, yes=yes, pins=given.get(f"{_META}.pins"), policy=policy)
+    if tell and not (loaded.catalog.agents or loaded.problems):
+        click.echo(f"{', '.join(map(shown, named))}: nothing in it, or all of it is disabled", err=True)
     for problem in loaded.problems if tell else ():
         word = "down" if problem.agent in loaded.down and problem.kind in SERVER_TROUBLE else "left out"
         click.echo(f"{word}: {shown(str(problem))}", err=True)

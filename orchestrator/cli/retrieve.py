@@ -9,7 +9,7 @@ import click
 from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever
 
 
-@click.command()
+@click.command(short_help="Find the agents and tools for a request.")
 @click.argument("query")
 @click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Agents at most.")
 @click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Tools at most, in all.")

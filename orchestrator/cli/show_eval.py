@@ -63,9 +63,9 @@ def _notes(evaluation: Evaluation) -> list[str]:
     if 0 < evaluation.n_tool < evaluation.n:
         notes.append(f"The figures of tools are of the {evaluation.n_tool} queries that have tools labelled.")
     if evaluation.agents_from_tools:
-        notes.append(f"In {evaluation.agents_from_tools} queries the wanted agents are the owners of the wanted tools.")
+        notes.append(f"Wanted agents taken from the wanted tools: {evaluation.agents_from_tools} queries.")
     if evaluation.nothing_fits:
-        notes.append(f"To {evaluation.nothing_fits} queries the verdict was that nothing fits.")
+        notes.append(f"Verdict that nothing fits: {evaluation.nothing_fits} of {evaluation.n}.")
     return notes
 
 
@@ -81,7 +81,8 @@ def _tokens(console: Console, evaluation: Evaluation) -> None:
 def _confused(console: Console, evaluation: Evaluation) -> None:
     if not evaluation.confused:
         return
-    table = Table(box=None, pad_edge=False, header_style="bold", title="\nMost often confused", title_justify="left")
+    console.print("\n[bold]Most often confused[/]")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("queries", justify="right")
     table.add_column("wanted", style="cyan", overflow="fold")
     table.add_column("ranked above it", style="cyan", overflow="fold")

@@ -20,7 +20,7 @@ _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _MOST = 20
 
 
-@click.command()
+@click.command(short_help="Ask every server what its tools are now.")
 @common
 def sync(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> int:
     """Ask every server what its tools are now, and index what has changed.

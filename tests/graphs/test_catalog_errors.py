@@ -24,7 +24,7 @@ def test_malformed_json_names_file_line_and_column(tmp_path: Path) -> None:
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
-    assert "not valid JSON" in refusal(tmp_path / "m.json", "")
+    assert "the file is empty" in refusal(tmp_path / "m.json", "")
 
 
 def test_text_that_is_not_utf_8_names_the_byte(tmp_path: Path) -> None:
@@ -34,9 +34,7 @@ def test_text_that_is_not_utf_8_names_the_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["3", '"text"', "null", "{}", '{"name": "a"}', '{"tools": []}', '{"callsheet": 1}'])
 def test_what_is_no_catalog_says_what_one_looks_like(tmp_path: Path, content: str) -> None:
     said = refusal(tmp_path / "m.json", content)
-    assert (
-        "expected 'mcpServers', 'callsheet' with 'agents', or a manifest with 'name' (or 'server') and 'tools'" in said
-    )
+    assert "expected 'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a manifest with 'name'" in said
 
 
 def test_a_list_of_something_else(tmp_path: Path) -> None:

@@ -69,10 +69,10 @@ def test_keys_of_other_clients_are_passed_over() -> None:
         ({"command": "x", "type": ["stdio"]}, "unknown transport ['stdio']"),
         ({"command": "x", "type": "http"}, "says 'http' but gives a command"),
         ({"url": "http://h", "type": "stdio"}, "says 'stdio' but gives a url"),
-        ({"command": ["x"]}, "command: Input should be a valid string"),
-        ({"command": "x", "args": "y"}, "args: Input should be a valid tuple"),
-        ({"command": "x", "env": {"PORT": 80}}, "env.PORT: Input should be a valid string"),
-        ({"url": 3}, "url: Input should be a valid string"),
+        ({"command": ["x"]}, "command: must be a string"),
+        ({"command": "x", "args": "y"}, "args: must be a list"),
+        ({"command": "x", "env": {"PORT": 80}}, "env.PORT: must be a string"),
+        ({"url": 3}, "url: must be a string"),
     ],
 )
 def test_a_server_that_cannot_work_is_named_with_the_reason(entry: object, said: str) -> None:

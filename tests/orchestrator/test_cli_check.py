@@ -163,4 +163,4 @@ def test_rdf_without_its_extra_says_which(check: Any, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "rdflib", None)
     status, out, err = check(SOUND, arguments=("--rdf",))
     assert (status, out) == (2, "")
-    assert "callsheet[rdf]" in err
+    assert "pip install rdflib pyshacl" in err
