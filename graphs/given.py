@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from callsheet.graphs.catalog import Catalog
 from callsheet.graphs.loaded import Loaded, Part
+from callsheet.graphs.mcp import ServerConfig
 
 
 class ToolSource(Protocol):
@@ -24,9 +25,17 @@ class Invocable(Protocol):
         """Runs it."""
 
 
+class Reachable(Protocol):
+    """An agent elsewhere that knows how it is reached: an ``A2AAgent``."""
+
+    def server(self) -> ServerConfig:
+        """How."""
+        ...
+
+
 Named = str | Path | Catalog | Loaded | Part
 """A source that is read from a file, or was read already."""
-Live = Mapping[str, Any] | Sequence[Any] | ToolSource | Invocable | Callable[..., Any]
+Live = Mapping[str, Any] | Sequence[Any] | ToolSource | Invocable | Reachable | Callable[..., Any]
 """Agents of this process: objects by agent id, a list of them, or one."""
 CatalogSource = Named | Live
 """A catalog of any kind; a list that holds several is several sources."""

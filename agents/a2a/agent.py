@@ -40,7 +40,7 @@ _INPUT = {"type": "object", "properties": {"request": _REQUEST}, "required": ["r
 class A2AAgent:
     """An agent that speaks A2A, for wherever Python objects are taken as agents.
 
-    Its name, description and skills are read from its card when the catalog is read; needs ``callsheet[a2a]``.
+    Its name, description and skills are read from its card when the catalog is read; needs ``a2a-sdk``.
 
     Attributes:
         url: Its address; the card is at ``/.well-known/agent-card.json`` below it, or is the address itself where that
