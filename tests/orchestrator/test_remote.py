@@ -11,8 +11,9 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.pregel.remote import RemoteGraph
 from langgraph.types import Command
+from langgraph_sdk import get_client
 
-from callsheet import Settings, create_supervisor
+from callsheet import A2AAgent, Settings, create_supervisor
 from langgraph_server import DevServer
 
 pytestmark = pytest.mark.server
@@ -70,6 +71,22 @@ async def test_its_tokens_are_streamed_with_ours(office: str) -> None:
     ):
         words.append(message["content"] if isinstance(message, dict) else message.content)
     assert [word for word in words if word in ("The", "clerk", "reports")] == ["The", "clerk", "reports"]
+
+
+async def test_the_same_server_through_its_a2a_endpoint(office: str) -> None:
+    (assistant,) = await get_client(url=office).assistants.search(graph_id="clerk")
+    agent = A2AAgent(f"{office}/a2a/{assistant['assistant_id']}")
+    app: Any = create_supervisor([agent], settings=Settings(approval="never", replans=0)).compile(InMemorySaver())
+    (first,) = (await app.ainvoke(REQUEST, THREAD))["__interrupt__"]
+    assert first.value["data"][0]["value"] == ASKED
+    (second,) = (await app.ainvoke(Command(resume={"resume": "form 15"}), THREAD))["__interrupt__"]
+    assert second.value["data"][0]["value"] == {"question": "file form 15?"}
+    stream = app.astream(Command(resume="sure"), THREAD, stream_mode="custom", subgraphs=True)
+    told = [event["text"] async for _, event in stream if event["event"] == "progress"]
+    result = app.get_state(THREAD).values["results"]["1"]
+    assert result["status"] == "done"
+    assert result["result"].startswith("The clerk reports form 15: sure")
+    assert {"The clerk", "The clerk reports form"} <= set(told)
 
 
 async def test_without_a_checkpointer_its_question_is_an_error(office: str) -> None:
