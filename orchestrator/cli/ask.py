@@ -6,7 +6,8 @@ import asyncio
 import json
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -19,6 +20,7 @@ from callsheet.orchestrator.threads import Threads
 
 if TYPE_CHECKING:
     from callsheet.agents import ApprovalPolicy
+    from callsheet.orchestrator.cli.show import Show
 
 
 @click.command(short_help="Answer a request: plan it, find tools for each step, do it.")
@@ -92,7 +94,7 @@ def ask(
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
     with threads.locked(thread):
         try:
-            ran = _run(workflow, threads, thread, given, show.event if show else _nothing, approve)
+            ran = _run(workflow, threads, thread, given, show, approve)
         except (KeyboardInterrupt, click.Abort):
             click.echo(f"go on with: {again}", err=True)
             raise
@@ -128,14 +130,16 @@ def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: 
     return threads.new() if thread is None else thread
 
 
-def _run(
-    workflow: Any, threads: Threads, thread: str, given: Any, show: Callable[[Mapping[str, Any]], None], approve: str
-) -> Ran:
+def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approve: str) -> Ran:
     """Runs until the end, or until nobody answers what is asked."""
     from langgraph.types import Command
 
+    def once(given: Any) -> Ran:
+        with show.working() if show else nullcontext():
+            return asyncio.run(run(workflow, threads, thread, given, show.event if show else _nothing))
+
     while True:
-        ran = asyncio.run(run(workflow, threads, thread, given, show))
+        ran = once(given)
         answers = approve_all(ran.waiting) if approve == "never" else {}
         left = [found for found in ran.waiting if found.id not in answers]
         asked = ask_person(left) if left and somebody_there() else {}
@@ -143,7 +147,7 @@ def _run(
             return ran
         given = Command(resume=answers)
         if len(asked) < len(left):  # some were left for later: the rest is done, and nothing is asked again
-            return asyncio.run(run(workflow, threads, thread, given, show))
+            return once(given)
 
 
 def _again(thread: str, catalogs: Sequence[str]) -> str:

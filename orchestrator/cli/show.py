@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
@@ -30,6 +32,19 @@ class Show:
 
     def __init__(self) -> None:
         self._console = console()
+        self._calls: dict[str, str] = {}
+        self._status: Status | None = None
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Shows on a terminal that something is going on, and which tools are called."""
+        if not self._console.is_terminal:
+            yield
+            return
+        self._calls.clear()
+        with self._console.status("Working") as self._status:
+            yield
+        self._status = None
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Prints one custom event of the supervisor; kinds that are not known here are passed over."""
@@ -42,6 +57,16 @@ class Show:
                 self._added(event)
             case "step":
                 self._step(event)
+            case "tool_started":
+                self._calls[event["call_id"]] = event["tool"]
+                self._now()
+            case "tool_finished":
+                self._calls.pop(event["call_id"], None)
+                self._now()
+
+    def _now(self) -> None:
+        if self._status is not None:
+            self._status.update(escape(f"Working: {', '.join(self._calls.values())}") if self._calls else "Working")
 
     def answer(self, text: str, seconds: float) -> None:
         """Prints the answer."""

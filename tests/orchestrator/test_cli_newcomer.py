@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from callsheet.agents import chat_model
 from callsheet.graphs import Agent, Catalog, SettingsError, Tool
 from callsheet.graphs.pictures.layout import lay_out
+from callsheet.orchestrator.cli import show
+from callsheet.orchestrator.cli.console import SafeConsole
 from callsheet.orchestrator.cli.main import main
 
 HIDDEN = "\x1b[2J"
@@ -57,6 +60,21 @@ def test_texts_of_documents_send_no_orders_to_the_terminal(
     assert "25 days" in out
     assert "left out: broken" in err
     assert "\x1b" not in out + err
+
+
+def test_a_long_call_is_named_while_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = SafeConsole(force_terminal=True, file=StringIO(), width=80)
+    monkeypatch.setattr(show, "console", lambda: terminal)
+    shown, call = show.Show(), {"call_id": "1", "tool": "handbook/search"}
+    said = []
+    with shown.working():
+        for event in ("tool_started", "tool_finished"):
+            shown.event({"event": event, **call})
+            shown.event({"event": "plan", "steps": []})  # whatever is printed brings the line up to date
+            said.append(terminal.file.getvalue())  # type: ignore[attr-defined]
+            terminal.file.truncate(0)
+    assert ["Working: handbook/search" in text for text in said] == [True, False]
+    assert "Working" in said[1]
 
 
 def test_a_model_of_ollama_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
