@@ -1,6 +1,6 @@
 """The supervisor over tools of your own, without a model; give ``model="openai:gpt-5-mini"`` for one.
 
-python examples/own_tools.py
+python -m examples.own_tools
 """
 
 from langchain_core.tools import tool

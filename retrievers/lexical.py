@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import math
 import re
 from collections import Counter
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from callsheet.retrievers.index import Node
 from callsheet.retrievers.texts import fold
+
+logging.getLogger("bm25s").setLevel(logging.WARNING)  # it sets DEBUG, which lands in the log of every server
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+)")

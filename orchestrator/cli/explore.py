@@ -15,6 +15,8 @@ from callsheet.orchestrator.cli.options import common, open_catalog, open_retrie
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 HOST = "127.0.0.1"
 
@@ -71,6 +73,7 @@ def explore(
             user=retriever.user,
             hosts=(HOST, "localhost"),
         )
+        app.add_route("/", _to_page)
         url = f"http://{HOST}:{listener.getsockname()[1]}/callsheet/"
         if as_json:
             found = retriever.catalog
@@ -98,6 +101,12 @@ def _listening(port: int) -> socket.socket:
         listener.close()
         raise SettingsError(f"port {port} cannot be used: {error.strerror}: give another one with --port") from error
     return listener
+
+
+def _to_page(_: Request) -> Response:
+    from starlette.responses import RedirectResponse
+
+    return RedirectResponse("callsheet/")
 
 
 def _serve(app: Starlette, listener: socket.socket) -> None:

@@ -47,6 +47,7 @@ def test_it_says_where_and_shows_what_the_user_may_see_until_it_is_interrupted(
     told = json.loads(started.stdout.readline() or started.communicate()[1])
     assert (told["agents"], told["tools"]) == (1, 2)
     assert "Callsheet" in httpx.get(told["url"]).text
+    assert httpx.get(told["url"].replace("/callsheet/", "/")).headers["location"] == "callsheet/"
     assert httpx.get(f"{told['url']}api/overview").json()["tools"] == 2
     assert httpx.get(f"{told['url']}api/overview", headers={"Host": "evil.example"}).status_code == 400
     os.kill(started.pid, signal.SIGINT)
