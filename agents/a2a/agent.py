@@ -109,7 +109,10 @@ class _Endpoint:
             heard = await _exchange(wire, _message(talk), _Teller(self.agent_id, wire))
             hidden = wire.redaction.value
         if heard.waits:
-            return {"asked": [hidden(_question(heard))], "thread": {"context": heard.context, "task": heard.task}}
+            return {
+                "asked": [hidden(_question(self.agent_id, heard))],
+                "thread": {"context": heard.context, "task": heard.task},
+            }
         text, data = _answer(heard)
         if not heard.done:
             told = f"it says that the task is {heard.word}{text and f': {text}'}"
@@ -219,15 +222,15 @@ def _part(said: Any) -> Part:
     return new_text_part(said) if isinstance(said, str) else new_data_part(said)
 
 
-def _question(heard: Heard) -> dict[str, Any]:
+def _question(agent_id: str, heard: Heard) -> dict[str, Any]:
     from callsheet.agents.a2a.heard import data_of, text_of
 
     asked = [*(part for parts in heard.made.values() for part in parts), *heard.said]
     text, data = text_of(asked), data_of(asked)
-    question = text or json.dumps(data, ensure_ascii=False)
+    question = shown(text or json.dumps(data, ensure_ascii=False))
     return {
         "id": heard.task or "task",
-        "value": {"type": heard.word.replace("-", "_"), "question": question, "data": data},
+        "value": {"type": heard.word.replace("-", "_"), "agent": agent_id, "question": question, "data": data},
     }
 
 

@@ -111,7 +111,7 @@ async def test_a_task_that_it_gives_up_is_an_error_in_its_words(url: str, reques
 async def test_what_it_asks_is_asked_by_our_run_and_answered_in_the_same_task(url: str, heard: list[str]) -> None:
     app = supervised(url)
     (first,) = (await app.ainvoke(asking("Ask the clerk to sign a form"), THREAD))["__interrupt__"]
-    assert first.value == {"type": "input_required", "question": "which form?", "data": []}
+    assert first.value == {"type": "input_required", "agent": "clerk", "question": "which form?", "data": []}
     (second,) = (await app.ainvoke(Command(resume="another"), THREAD))["__interrupt__"]
     assert second.value["question"] == "which other?"
     result = (await app.ainvoke(Command(resume="form 13"), THREAD))["results"]["1"]
@@ -123,7 +123,7 @@ async def test_what_it_asks_is_asked_by_our_run_and_answered_in_the_same_task(ur
 def test_the_same_for_a_caller_without_an_event_loop(url: str) -> None:
     app = supervised(url)
     (asked,) = app.invoke(asking("Ask the clerk to unlock a form"), THREAD)["__interrupt__"]
-    assert asked.value == {"type": "auth_required", "question": "log in at x", "data": []}
+    assert asked.value == {"type": "auth_required", "agent": "clerk", "question": "log in at x", "data": []}
     assert app.invoke(Command(resume="done"), THREAD)["results"]["1"]["result"] == "signed done"
 
 

@@ -19,7 +19,7 @@ from callsheet.graphs.mcp import read_servers
 from callsheet.orchestrator.cli.main import main
 
 SECRET = "CANARY-token-5e8d"
-WAY = {"url": "{here}/a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+WAY = {"url": "{here}", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
 CARD: dict[str, Any] = {"name": "The Clerk", "description": "Files forms.", "supportedInterfaces": [WAY]}
 
 

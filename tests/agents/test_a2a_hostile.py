@@ -19,7 +19,7 @@ from callsheet.graphs import Loaded, load
 SSE = "text/event-stream"
 
 
-def card(url: str = "{here}/a", *, streaming: bool = False, **more: Any) -> dict[str, Any]:
+def card(url: str = "{here}", *, streaming: bool = False, **more: Any) -> dict[str, Any]:
     way = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
     return {
         "name": "clerk",

@@ -7,8 +7,10 @@ import json
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import uvicorn
@@ -89,7 +91,8 @@ class Clerk(AgentExecutor):
 def card_of(url: str, *, streaming: bool = True, **more: Any) -> AgentCard:
     """A clerk's card."""
     skill = AgentSkill(id="forms", name="Forms", description="Files, signs and loses forms.", tags=["office"])
-    about: dict[str, Any] = {"name": "The Clerk", "description": "Works in an office.", "skills": [skill], **more}
+    modes = {"default_input_modes": ["text/plain"], "default_output_modes": ["text/plain"]}
+    about = {"name": "The Clerk", "description": "Works in an office.", "skills": [skill], **modes, **more}
     way = AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version="1.0")
     can = AgentCapabilities(streaming=streaming)
     return AgentCard(version="1", supported_interfaces=[way], capabilities=can, **about)
@@ -111,43 +114,66 @@ def clerk(*, streaming: bool = True, old: bool = False) -> Iterator[tuple[str, C
 
 @contextmanager
 def answering(card: Any, answer: Callable[[Request], Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Serves a card (``{here}`` in it is the address) and gives whatever ``answer`` does; with all that it was sent."""
-    port, sent = free_port(), []
-    url = f"http://127.0.0.1:{port}"
+    """Serves a card (``{here}`` in it is its address) and gives whatever ``answer`` does; with all that it was sent."""
+    key, sent = uuid.uuid4().hex, []
+    host = _host()
+    _SERVED[key] = (card, answer, sent)
+    try:
+        yield f"{host}/{key}", sent
+    finally:
+        del _SERVED[key]
 
-    async def show(request: Request) -> Response:
-        sent.append(("card", dict(request.headers)))
-        if isinstance(card, Response):
-            return card
-        text = card if isinstance(card, str) else json.dumps(card)
-        return Response(text.replace("{here}", url), media_type="application/json")
 
-    async def take(request: Request) -> Response:
-        sent.append((await request.json(), dict(request.headers)))
-        given = answer(request)
-        if asyncio.iscoroutine(given):
-            given = await given
-        return given if isinstance(given, Response) else JSONResponse(given)
+_SERVED: dict[str, tuple[Any, Callable[[Request], Any], list[Any]]] = {}
 
-    routes = [Route("/a/{rest:path}", show, methods=["GET"]), Route("/a", take, methods=["POST"])]
-    with serving(Starlette(routes=routes), port):
-        yield f"{url}/a", sent
+
+@cache
+def _host() -> str:
+    """One server for all of them, which lives as long as the tests."""
+    port = free_port()
+    routes = [Route("/{key}", _take, methods=["POST"]), Route("/{key}/{rest:path}", _show)]
+    _started(Starlette(routes=routes), port)
+    return f"http://127.0.0.1:{port}"
+
+
+async def _show(request: Request) -> Response:
+    if request.path_params["key"] not in _SERVED:
+        return Response("gone", 404)
+    card, _, sent = _SERVED[request.path_params["key"]]
+    sent.append(("card", dict(request.headers)))
+    if isinstance(card, Response):
+        return card
+    text = card if isinstance(card, str) else json.dumps(card)
+    here = f"{_host()}/{request.path_params['key']}"
+    return Response(text.replace("{here}", here), media_type="application/json")
+
+
+async def _take(request: Request) -> Response:
+    _, answer, sent = _SERVED[request.path_params["key"]]
+    sent.append((await request.json(), dict(request.headers)))
+    given = answer(request)
+    return given if isinstance(given, Response) else JSONResponse(given)
 
 
 @contextmanager
 def serving(app: Starlette, port: int) -> Iterator[None]:
     """Serves an app in a thread."""
+    server, thread = _started(app, port)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+def _started(app: Starlette, port: int) -> tuple[uvicorn.Server, threading.Thread]:
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        thread.join(10)
+    return server, thread
 
 
 def free_port() -> int:
