@@ -144,7 +144,8 @@ def _listed(server: ServerConfig, listing: Listing) -> Listed:
 
 
 def _of_server(agent_id: str, server: ServerConfig, said: Admitted) -> Part:
-    agent, malformed = agent_from_listing(agent_id, said.entries, **said.about)
+    about = {**said.about, "description": server.description} if server.description else said.about
+    agent, malformed = agent_from_listing(agent_id, said.entries, **about)
     return Part(
         agents=(agent,),
         connections={agent.id: _connection(agent.id, server, said)},

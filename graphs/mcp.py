@@ -58,6 +58,7 @@ class ServerConfig(BaseModel):
         url: Address of an HTTP server, or of an A2A agent.
         headers: HTTP headers that are sent to it.
         transport: How it is spoken to.
+        description: What it is for, in the user's words; its own where nothing is said.
         callsheet: What the user says of it: trust, limits, roots.
     """
 
@@ -70,6 +71,7 @@ class ServerConfig(BaseModel):
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     transport: Literal["stdio", "http", "sse", "a2a"] = "stdio"
+    description: str = ""
     callsheet: Terms = Field(default_factory=Terms)
 
     def expanded(self, environ: Mapping[str, str]) -> ServerConfig:

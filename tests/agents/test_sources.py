@@ -95,6 +95,13 @@ def test_one_bad_server_does_not_cost_the_others() -> None:
     assert part.agents[0].instructions == "Be brief."
 
 
+def test_the_users_words_for_a_server_come_before_its_own() -> None:
+    told = server("ok").model_copy(update={"description": "Counts the stock of our warehouse."})
+    part = load_servers({"told": told, "untold": server("ok")})
+    assert [agent.description for agent in part.agents] == ["Counts the stock of our warehouse.", ""]
+    assert [agent.instructions for agent in part.agents] == ["Be brief.", "Be brief."]
+
+
 @pytest.mark.parametrize(
     ("name", "tools"),
     [
