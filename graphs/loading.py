@@ -55,8 +55,8 @@ def load(
             one manifest, a ``callsheet.json``, an RDF export (``.ttl``, ``.jsonld``, ``.nt``), ``module:object``,
             the published files of LiveMCPBench and ToolLinkOS, objects that are loaded already, a file of
             dependencies (``callsheet_dependencies``) that belongs beside the others, or Python objects: LangChain
-            tools, functions with docstrings, toolkits, LangGraph apps, ``RemoteGraph`` and other runnables, one, a
-            list, or a dict by agent id. A list of several sources is the same as the sources.
+            tools, functions with docstrings, toolkits, LangGraph apps, ``RemoteGraph`` and other runnables, an
+            ``A2AAgent``, one, a list, or a dict by agent id. A list of several sources is the same as the sources.
         yes: Agrees to start the commands that an ``mcp.json`` names; ``CALLSHEET_YES`` does so too, and a command
             that a person agreed to on the command line needs neither.
         pins: The file that the tools of servers are pinned in; ``CALLSHEET_PINS`` by default, else one for each
