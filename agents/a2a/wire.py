@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from functools import cache
 from typing import Self, cast
 
 from callsheet.agents.calls import Effect, Fault
@@ -57,6 +59,7 @@ class Wire:
         self._http = httpx.AsyncClient(
             headers={**full.headers, "accept-encoding": "identity"},
             timeout=httpx.Timeout(limits.call, connect=limits.start),
+            verify=_certificates(),
             follow_redirects=False,
             event_hooks={"response": [self._cap]},
         )
@@ -148,6 +151,12 @@ async def wired(
     """
     async with Wire(server, limits.own(server.callsheet.limits), os.environ if environ is None else environ) as wire:
         yield wire, await wire.card()
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Read once: it takes longer than many a call."""
+    return httpx.create_ssl_context()
 
 
 def _parsed(body: bytes) -> AgentCard:
