@@ -46,6 +46,7 @@ class Wire:
 
     Raises:
         CatalogError: A variable is not set.
+        Fault: A header cannot be sent.
     """
 
     def __init__(self, server: ServerConfig, limits: Limits, environ: Mapping[str, str]) -> None:
@@ -55,16 +56,17 @@ class Wire:
         self.redaction = of_server(full, named)
         self._errors = of_server(full, named, everything=True)
         hide_in_logs(self._errors)
-        # Compressed, a body could grow without bound after it was counted.
-        self._http = httpx.AsyncClient(
-            headers={**full.headers, "accept-encoding": "identity"},
-            timeout=httpx.Timeout(limits.call, connect=limits.start),
-            verify=_certificates(),
-            follow_redirects=False,
-            event_hooks={"response": [self._cap]},
-        )
         self._most = _LARGEST_CARD
         self._client: Client | None = None
+        with self._faults(limits.start, "none"):
+            self._http = httpx.AsyncClient(
+                # Compressed, a body could grow without bound after it was counted.
+                headers={**full.headers, "accept-encoding": "identity"},
+                timeout=httpx.Timeout(limits.call, connect=limits.start),
+                verify=_certificates(),
+                follow_redirects=False,
+                event_hooks={"response": [self._cap]},
+            )
 
     async def __aenter__(self) -> Self:
         return self

@@ -83,6 +83,18 @@ async def test_its_secrets_are_shown_nowhere(tmp_path: Path, monkeypatch: Any, c
     assert SECRET not in caplog.text
 
 
+@pytest.mark.parametrize("token", [f"{SECRET}\n", f"{SECRET} für Büros", f"{SECRET}\x01"])
+def test_a_header_that_cannot_be_sent_is_a_problem_without_its_value(
+    tmp_path: Path, monkeypatch: Any, token: str
+) -> None:
+    monkeypatch.setenv("CLERK_TOKEN", token)
+    with answering(CARD, lambda _: said("filed")) as (url, sent):
+        loaded = load(entry(tmp_path, url, headers={"Authorization": "Bearer ${CLERK_TOKEN}"}), yes=True)
+        assert loaded.catalog.agents == ()
+        assert SECRET not in str(loaded.problems[0])
+        assert sent == []
+
+
 def test_a_variable_that_is_not_set_is_a_problem_that_names_it(tmp_path: Path) -> None:
     loaded = load(entry(tmp_path, "http://127.0.0.1:9", headers={"X-Key": "${NO_SUCH_KEY}"}), yes=True)
     assert "the variable NO_SUCH_KEY is not set" in loaded.problems[0].message
