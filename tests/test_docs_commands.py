@@ -125,6 +125,7 @@ def test_our_commands_are_run_or_understood(found: Words, at_home: Path, capsys:
 @pytest.mark.parametrize("found", [one for one in COMMANDS if one.words[0] in ("make", "langgraph", "python")], ids=str)
 def test_what_stands_around_them_is_there(found: Words, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend(str(ROOT))
     program, *words = found.words
     match program:
         case "make":
