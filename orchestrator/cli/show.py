@@ -33,6 +33,7 @@ class Show:
     def __init__(self) -> None:
         self._console = console()
         self._calls: dict[str, str] = {}
+        self._told: dict[str, list[Any]] = {}
         self._status: Status | None = None
 
     @contextmanager
@@ -122,7 +123,8 @@ class Show:
         result = event["result"]
         colour = _COLOURS[result["status"]]
         self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]")
-        for call in result["calls"]:
+        new = self._untold(result)
+        for call in new:
             arguments = escape(_short(json.dumps(call["args"], ensure_ascii=False)))
             self._console.print(
                 f"  [cyan]{escape(call['tool'])}[/] {arguments}  [bright_black]{call['seconds']:.2f} s[/]"
@@ -130,8 +132,15 @@ class Show:
             said = call["error"] or call["output"]
             style = "red" if call["error"] else ""
             self._indented(f"-> {_short(said)}", style, 4)
-        if result["error"] and not any(call["error"] == result["error"] for call in result["calls"]):
+        told = any(call["error"] and result["error"].endswith(call["error"]) for call in new)
+        if result["error"] and not told:
             self._indented(_short(result["error"]), colour, 2)
+
+    def _untold(self, result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """The calls of a step without those of the attempts before, which were shown with these."""
+        before, calls = self._told.get(result["id"], []), list(result["calls"])
+        self._told[result["id"]] = calls
+        return calls[len(before) :] if calls[: len(before)] == before else calls
 
     def _indented(self, text: str, style: str, by: int) -> None:
         if self._console.is_terminal:

@@ -77,6 +77,18 @@ def test_a_long_call_is_named_while_it_lasts(monkeypatch: pytest.MonkeyPatch) ->
     assert "Working" in said[1]
 
 
+def test_calls_and_errors_are_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    calls = [{"tool": "a/x", "args": {}, "seconds": 0.1, "error": "disk is full", "output": ""}]
+    first = {"id": "1", "status": "failed", "error": "a/x failed: disk is full", "calls": calls}
+    again = {"tool": "b/y", "args": {}, "seconds": 0.1, "error": "", "output": "saved elsewhere"}
+    shown = show.Show()
+    for result in (first, {**first, "status": "done", "error": "", "calls": [*calls, again]}):
+        shown.event({"event": "step", "step_id": "1", "result": result})
+    out = capsys.readouterr().out
+    assert out.count("disk is full") == 1
+    assert out.count("saved elsewhere") == 1
+
+
 def test_a_model_of_ollama_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callsheet.agents.models.find_spec", lambda _: None)
     with pytest.raises((SettingsError, ImportError), match=r"pip install.*langchain-ollama"):
