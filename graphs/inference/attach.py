@@ -108,6 +108,8 @@ class _Found:
         if any(name.startswith(f"{agent}/") for agent in self.lenient):
             self.problems.append(Problem(where, "dependency", f"{trouble}; it is dropped"))
             return False
+        if not self.tools:
+            raise CatalogError(f"{where} holds dependencies only: name the catalog that they are for beside it")
         raise CatalogError(f"{where}: {trouble}: correct the id or remove it")
 
 

@@ -36,7 +36,7 @@ def undescribed_agent(subject: Subject) -> Iterator[Remark]:
     """Agents are ranked by what they say of themselves beside their tools."""
     for agent in subject.catalog.agents:
         if not (agent.description.strip() or agent.instructions.strip()):
-            yield Remark('has no description: say in a sentence what it is for, as "description" in its entry or manifest', agent.id)
+            yield Remark('has no description: say in "description" of its entry or manifest what it is for', agent.id)
 
 
 @rule("duplicate-description", Severity.WARNING, "Several tools of one agent have the same description, word for word.")

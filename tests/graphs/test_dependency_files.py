@@ -128,6 +128,12 @@ def test_a_mistake_in_the_file_is_one_clear_line(tmp_path: Path, written: Path, 
     assert "\n" not in message
 
 
+def test_a_file_of_dependencies_alone_asks_for_its_catalog(tmp_path: Path) -> None:
+    content = {"callsheet_dependencies": 1, "edges": [edge().model_dump(mode="json") | {"accept": True}]}
+    with pytest.raises(CatalogError, match="holds dependencies only: name the catalog"):
+        load(beside(tmp_path, content))
+
+
 def test_a_name_that_two_tools_have_is_asked_for_by_id(tmp_path: Path) -> None:
     for agent in ("one", "two"):
         tools = [{"name": "search"}, {"name": f"use_{agent}"}]
