@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -154,10 +154,11 @@ async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Heard:
 
     heard = Heard(most=wire.limits.message)
     try:
-        async for piece in wire.send(message):
-            tell(heard.take(piece), heard)
-            if heard.settled:
-                return heard
+        async with aclosing(wire.send(message)) as pieces:
+            async for piece in pieces:
+                tell(heard.take(piece), heard)
+                if heard.settled:
+                    return heard
         if not heard.begun:
             raise Fault("protocol", "its answer holds neither a message nor how a task stands")
         await _wait(wire, heard, tell)

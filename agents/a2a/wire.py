@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from functools import cache
 from typing import Self, cast
@@ -92,7 +92,7 @@ class Wire:
         self._client = ClientFactory(ClientConfig(httpx_client=self._http)).create(card)
         return card
 
-    async def send(self, message: Message) -> AsyncIterator[StreamResponse]:
+    async def send(self, message: Message) -> AsyncGenerator[StreamResponse, None]:
         """Sends a message, and gives what comes back piece by piece.
 
         Raises:
