@@ -25,7 +25,7 @@ try:
     from a2a.types import AgentCard, CancelTaskRequest, GetTaskRequest, Message, SendMessageRequest, StreamResponse
     from a2a.utils.errors import A2AError
 except ImportError as error:
-    raise ImportError("an A2A agent needs a2a-sdk, which is not installed: pip install a2a-sdk") from error
+    raise ImportError("an A2A agent needs the extra a2a, which is not installed: pip install a2a-sdk") from error
 
 _CARD = "/.well-known/agent-card.json"
 _LARGEST_CARD = 262_144  # bytes

@@ -10,7 +10,7 @@ from benchmarks.rivals import RIVALS, run_rival
 from benchmarks.run import OURS, Outcome, evaluate, outcomes, summary
 from benchmarks.search import World
 
-MOST, MOST_OF_LARGE, LARGE = 270, 100, 1_000
+MOST, MOST_OF_LARGE, LARGE = 270, 30, 1_000
 """Queries: one rival takes seconds for each over thousands of tools."""
 _BESIDE = (OURS, "dense, tools", "dense (naive RAG)", "Agent-as-a-Graph 1.5:1", "BM25 + dense, RRF (hybrid RAG)")
 

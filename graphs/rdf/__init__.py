@@ -5,7 +5,7 @@ import logging
 try:
     import rdflib as _rdflib  # noqa: F401
 except ImportError as error:
-    raise ImportError("RDF needs rdflib and pySHACL, which are not installed: pip install rdflib pyshacl") from error
+    raise ImportError("RDF needs the extra rdf, which is not installed: pip install rdflib pyshacl") from error
 
 from callsheet.graphs.rdf.checking import checks, graph_findings, rdf_file_findings, rdf_findings, shapes
 from callsheet.graphs.rdf.files import RdfFormat, from_rdf, graph_of_file, parse, read_rdf, to_rdf

@@ -207,4 +207,4 @@ def _check_size(size: int) -> None:
 
 
 def _not_installed(kind: str, package: str) -> ImportError:
-    return ImportError(f"{kind} files need {package}: pip install {package}")
+    return ImportError(f"{kind} files need the extra documents, which is not installed: pip install {package}")
