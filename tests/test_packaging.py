@@ -109,5 +109,5 @@ def test_it_installs_beside_openai_agents(wheel: Path, tmp_path: Path) -> None:
         "from callsheet import AgentGraphRetriever, Catalog, create_supervisor\n"
         "assert 'site-packages' in __import__('callsheet').__file__\n"
     )
-    done = subprocess.run([python, "-c", program], check=False, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([python, "-I", "-c", program], check=False, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
