@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
@@ -97,6 +98,14 @@ class LastListings:
             return LastKnown(Listing(**{**found, "tools": tuple(found["tools"])}), when)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
+
+    def fresh(self, agent_id: str, server: ServerConfig, seconds: float) -> Listing | None:
+        """The last answer of a server, if it is no older than so many seconds."""
+        with suppress(OSError):
+            if seconds and time.time() - self._file(agent_id, server).stat().st_mtime <= seconds:
+                known = self.last(agent_id, server)
+                return known.listing if known else None
+        return None
 
     def _file(self, agent_id: str, server: ServerConfig) -> Path:
         """One for each server as it is reached, so that a new command does not inherit what another one said."""

@@ -64,6 +64,7 @@ def read_listings(
     pins: PinBook | None = None,
     agreed: Collection[str] = (),
     listings: LastListings | None = None,
+    remembered: Collection[str] = (),
 ) -> Part:
     """The agents of servers by their answers; of one that did not answer, by the last answer that is known.
 
@@ -73,6 +74,7 @@ def read_listings(
         pins: What was accepted of them; what differs from it is left out. Everything is taken where None.
         agreed: Servers whose present command a person has agreed to.
         listings: Where the last answers are kept.
+        remembered: Servers whose answer is a last one from there.
 
     Raises:
         TrustError: The pins cannot be relied on.
@@ -80,7 +82,7 @@ def read_listings(
     listings = listings or LastListings()
     down = {name: listings.last(name, config[name]) for name, answer in answers.items() if answer.error}
     for name, answer in answers.items():
-        if not answer.error:
+        if not answer.error and name not in remembered:
             listings.keep(name, config[name], answer)
     listed = {name: _listed(config[name], answer) for name, answer in answers.items() if not answer.error}
     listed |= {name: _listed(config[name], known.listing) for name, known in down.items() if known}

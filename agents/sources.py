@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.agents.limits import Limits
+from callsheet.agents.listings import LastListings, Listing
 from callsheet.agents.live import read_listings
 from callsheet.agents.objects import read_objects
 from callsheet.agents.sessions import SessionPool
@@ -25,14 +26,16 @@ def load_servers(
     limits: Limits | None = None,
     pins: PinBook | None = None,
     agreed: Collection[str] = (),
+    anew: bool = False,
 ) -> Part:
-    """Starts and lists MCP servers side by side.
+    """Starts and lists MCP servers side by side, but for those whose last answer is fresh (``Limits.fresh``).
 
     Args:
         config: The servers by agent id.
         limits: Bounds of time for each server by itself.
         pins: What was accepted of these servers; what differs from it is left out. Everything is taken where None.
         agreed: Servers whose present command a person has agreed to.
+        anew: Asks them all.
 
     Returns:
         An agent for each server that answered; a server that is missing, hangs or crashes is a
@@ -42,13 +45,19 @@ def load_servers(
         TrustError: The pins cannot be relied on.
         SettingsError: A limit of a server cannot work.
     """
-    pool = SessionPool(limits=limits)
-    for server in config.values():
-        for own in (server.callsheet.limits, *server.callsheet.tools.values()):
+    pool, listings = SessionPool(limits=limits), LastListings()
+    known: dict[str, Listing] = {}
+    for name, server in config.items():
+        for own in server.callsheet.tools.values():
             pool.limits.own(own)
+        seconds = pool.limits.own(server.callsheet.limits).fresh
+        if not anew and (last := listings.fresh(name, server, seconds)):
+            known[name] = last
     if pins is not None:
         pins.servers()
-    return read_listings(config, pool.list_all(config), pins=pins, agreed=agreed)
+    answers = pool.list_all({name: server for name, server in config.items() if name not in known})
+    answers = {name: known.get(name) or answers[name] for name in config}
+    return read_listings(config, answers, pins=pins, agreed=agreed, listings=listings, remembered=known)
 
 
 def load_reference(reference: str) -> Part:

@@ -40,6 +40,7 @@ class _Opening:
     yes: bool = False
     pins: str | Path | None = None
     policy: Policy | None = None
+    anew: bool = False
 
 
 def load(
@@ -47,6 +48,7 @@ def load(
     yes: bool = False,
     pins: str | Path | None = None,
     policy: Policy | str | Path | None = None,
+    anew: bool = False,
 ) -> Loaded:
     """Reads catalogs of any kind and joins them into one.
 
@@ -62,6 +64,7 @@ def load(
         pins: The file that the tools of servers are pinned in; ``CALLSHEET_PINS`` by default, else one for each
             ``mcp.json`` in the user's data folder.
         policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
+        anew: Asks every server for its tools, also one whose last answer counts as fresh (``CALLSHEET_LIMIT_FRESH``).
 
     Returns:
         The joined catalog. Servers that do not answer, entries that are malformed and tools that are not as they were
@@ -77,7 +80,7 @@ def load(
         raise CatalogError("no catalog was named: give an mcp.json, a folder of manifests or module:object")
     held = next((source.policy for source in sources if isinstance(source, Loaded) and source.policy), None)
     rules = policy_of(policy or held)
-    parts = [_part(source, _Opening(yes, pins, rules)) for source in sources]
+    parts = [_part(source, _Opening(yes, pins, rules, anew)) for source in sources]
     _check_unique(
         [(label_of(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
     )
@@ -239,7 +242,7 @@ def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> P
 def _opened(servers: Mapping[str, ServerConfig], path: Path, opening: _Opening) -> Part:
     commands = opening.policy.commands if opening.policy else None
     agreed = check_agreed(servers, str(path), yes=opening.yes, commands=commands)
-    return _plugin("mcp")(servers, pins=PinBook.of(path, opening.pins), agreed=agreed)
+    return _plugin("mcp")(servers, pins=PinBook.of(path, opening.pins), agreed=agreed, anew=opening.anew)
 
 
 def _manifest(document: Any, path: Path) -> Part:

@@ -49,5 +49,5 @@ def _opened() -> Served:
     retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=environment.embeddings, index=environment.index)
     registry = ToolRegistry.from_catalog(loaded)
     if environment.sync_seconds:
-        follow_every(environment.sync_seconds, registry, lambda: load(*environment.catalogs()))
+        follow_every(environment.sync_seconds, registry, lambda: load(*environment.catalogs(), anew=True))
     return Served(loaded, retriever, registry)

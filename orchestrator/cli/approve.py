@@ -34,7 +34,7 @@ def approve(ids: tuple[str, ...], catalogs: tuple[str, ...], *, everything: bool
     Example:
       callsheet approve files/read_file --catalog mcp.json
     """
-    loaded = open_catalog(catalogs, yes=yes, tell=False)
+    loaded = open_catalog(catalogs, yes=yes, tell=False, anew=True)
     changes = list(_wanted(loaded, ids))
     accepted = [change for change in changes if _accepted(change, yes=yes and (everything or bool(ids)), quiet=as_json)]
     for book in {change.book for change in accepted}:

@@ -114,13 +114,14 @@ def taxonomy_option(command: Command) -> Command:
     )(command)
 
 
-def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True) -> Loaded:
+def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, anew: bool = False) -> Loaded:
     """Loads the catalogs, once their commands are agreed to.
 
     Args:
         catalogs: What ``--catalog`` named.
         yes: Whether the commands that they name are agreed to.
         tell: Say on standard error what was left out.
+        anew: As in ``load``.
 
     Raises:
         SettingsError: No catalog was named, or the policy cannot be read.
@@ -136,7 +137,7 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True) -> 
     policy = policy_of(given.get(f"{_META}.policy"))
     ask_consent(named, yes=yes)
     with status("Reading the catalog"):
-        loaded = load(*named, yes=yes, pins=given.get(f"{_META}.pins"), policy=policy)
+        loaded = load(*named, yes=yes, pins=given.get(f"{_META}.pins"), policy=policy, anew=anew)
     if tell and not (loaded.catalog.agents or loaded.problems):
         click.echo(f"{', '.join(map(shown, named))}: nothing in it, or all of it is disabled", err=True)
     for problem in loaded.problems if tell else ():

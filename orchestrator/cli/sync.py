@@ -39,7 +39,7 @@ def sync(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: 
     named = catalogs or Environment().catalogs()
     servers = {name: server for source in named for name, server in servers_in(source).items()}
     before = {name: listings.last(name, server) for name, server in servers.items()}
-    loaded = open_catalog(catalogs, yes=yes, tell=False)
+    loaded = open_catalog(catalogs, yes=yes, tell=False, anew=True)
     retriever = open_retriever(loaded, place, embeddings)
     found = [_of(name, servers[name], before[name], listings.last(name, servers[name]), loaded) for name in servers]
     report: dict[str, Any] = {

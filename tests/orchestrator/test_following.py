@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from callsheet.agents import ToolRegistry
 from callsheet.agents.listings import LastListings, Listing, difference
 from callsheet.agents.sources import load_servers
 from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, load
+from callsheet.graphs.storage import cache_folder
 from callsheet.orchestrator.following import Following, follow_every
 from callsheet.retrievers.index import VectorStoreIndex
 from servers import Servers, until
@@ -123,6 +126,46 @@ def test_a_server_that_is_down_keeps_its_last_tools_and_says_so(servers: Servers
     assert [problem.agent for problem in loaded.problems] == ["a", "never"]
     assert "Its last known tools are kept, as of 20" in loaded.problems[0].message
     assert "kept" not in loaded.problems[1].message
+
+
+def test_a_server_whose_last_answer_is_fresh_is_not_started(servers: Servers, tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    config = {"a": servers.stdio("ok", log="a.log", limits={"fresh": 600}), "b": servers.stdio("ok", log="b.log")}
+    asked = load(load_servers(config))
+    written = log.read_text()
+    assert load(load_servers(config)).catalog == asked.catalog
+    assert log.read_text() == written
+    load_servers(config, anew=True)
+    assert len(log.read_text()) > len(written)
+
+
+def test_an_answer_does_not_stay_fresh_by_being_used(servers: Servers, tmp_path: Path) -> None:
+    mode = tmp_path / "mode"
+    config = {"a": servers.stdio(f"@{mode}", log="a.log", limits={"fresh": 600})}
+    mode.write_text("ok")
+    load_servers(config)
+    kept = max((cache_folder() / "listings").iterdir(), key=lambda file: file.stat().st_mtime)
+    os.utime(kept, (0, time.time() - 599))
+    load_servers(config)
+    assert kept.stat().st_mtime < time.time() - 590
+    os.utime(kept, (0, time.time() - 601))
+    mode.write_text("exit")
+    assert set(load_servers(config).down) == {"a"}
+
+
+async def test_a_tool_that_is_not_as_it_was_remembered_is_seen_before_it_is_called(
+    servers: Servers, tmp_path: Path, followed: Any
+) -> None:
+    mode = tmp_path / "mode"
+    config = {"a": servers.stdio(f"@{mode}", log="a.log", limits={"fresh": 600})}
+    mode.write_text("ok")
+    load_servers(config)
+    mode.write_text("structured")
+    loaded, registry, _, _ = followed(config)
+    before = registry.catalog.tool("a/work")
+    await answered(registry, "a/work")
+    assert registry.catalog.tool("a/work") != before
+    assert loaded.catalog.tool("a/work") == before
 
 
 async def test_the_mark_goes_when_the_server_is_back(servers: Servers, tmp_path: Path, followed: Any) -> None:
