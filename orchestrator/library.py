@@ -78,15 +78,17 @@ class Library:
         Raises:
             SettingsError: It takes longer than so many seconds; the message says how far it is.
         """
-        if folder not in self._indexing:
-            self._indexing[folder] = _Indexing(self, folder)
-        work = self._indexing[folder]
+        with self._lock:
+            if (work := self._indexing.get(folder)) is None:
+                work = self._indexing[folder] = _Indexing(self, folder)
         if not work.done.wait(seconds):
             raise SettingsError(
                 f"the documents are still being indexed ({work.said}): ask again in a while, "
                 f"or run `callsheet documents index {folder}` beforehand"
             )
-        del self._indexing[folder]
+        with self._lock:
+            if self._indexing.get(folder) is work:  # several may have waited for it
+                del self._indexing[folder]
         if work.error is not None:
             raise work.error
 

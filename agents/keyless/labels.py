@@ -55,6 +55,7 @@ _ADJECTIVES = frozenset(
     temporary big given following open high low my your our the this that each every all any some data
     """.split()
 )
+_PERCENT = re.compile(r"\s*(?:%|per\s?cent\b)", re.IGNORECASE)
 
 
 def labels_of(slot: Slot) -> tuple[str, ...]:
@@ -93,7 +94,7 @@ def _beside(slot: Slot, pool: Pool, label: str) -> Iterator[Any]:
         for start in dict.fromkeys([bridge.end() if bridge else match.end(), match.end() + 1]):
             item = pool.at(start)
             if item and _fits(slot, item):
-                yield _taken(slot, pool, item)
+                yield taken(slot, pool, item)
                 return
         if (
             slot.textual
@@ -108,7 +109,7 @@ def _beside(slot: Slot, pool: Pool, label: str) -> Iterator[Any]:
     if slot.numeric and set(slot.words) & COUNTED:
         for item in pool.free(Kind.NUMBER):
             if re.match(rf"\s*{_PIECES}\b", pool.text[item.end :], re.IGNORECASE):
-                yield _taken(slot, pool, item)
+                yield taken(slot, pool, item)
                 return
 
 
@@ -120,9 +121,11 @@ def _fits(slot: Slot, item: Evidence) -> bool:
     return slot.textual and item.kind not in {Kind.JSON, Kind.EMAIL, Kind.URL, Kind.SQL}
 
 
-def _taken(slot: Slot, pool: Pool, item: Evidence) -> Any:
-    """A piece's value; a string parameter takes a number or a date as it is written."""
+def taken(slot: Slot, pool: Pool, item: Evidence) -> Any:
+    """A piece's value as a parameter takes it: a string parameter a number as it is written, a share 5 % as .05."""
     value = pool.take(item)
+    if slot.numeric and item.kind is Kind.NUMBER and slot.is_share and _PERCENT.match(pool.text, item.end):
+        return round(value / 100, 12)
     return pool.text[item.start : item.end].strip() if slot.textual and item.kind is Kind.NUMBER else value
 
 
@@ -132,9 +135,9 @@ def _before(slot: Slot, pool: Pool, start: int, label: str) -> Any:
         if pool.is_used(item.start, item.end) or not _fits(slot, item) or item.end > start:
             continue
         if slot.numeric and re.fullmatch(r"[\s-]*%?[\s-]*", pool.text[item.end : start]):
-            return _taken(slot, pool, item)
+            return taken(slot, pool, item)
         if item.kind is Kind.QUOTED and re.fullmatch(r"\s*(?:as\s+(?:an?|the|its)\s+)?", pool.text[item.end : start]):
-            return _taken(slot, pool, item)
+            return taken(slot, pool, item)
     if slot.numeric or label not in _BARE_WELCOME:
         return None
     match = re.search(r"\b(?:the|in|of|from)\s+([A-Za-z][\w.-]*)\s+$", pool.bare[:start])

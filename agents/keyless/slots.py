@@ -19,6 +19,11 @@ _LISTED = re.compile(
     r"(?:\s*(?:,|\||/|\bor\b)\s*(?:or\s+)?))+['\"`]?[\w-]+(?: [\w-]+){0,2}['\"`]?)",
     re.IGNORECASE,
 )
+_SHARE = re.compile(
+    r"\bas\s+(?:an?\s+)?(?:decimal|fraction)\b|\bdecimal\s+(?:form|fraction|rate)\b|\b0(?:\.0)?\s*(?:to|and|-|–)\s*1(?:\.0)?\b(?!\.\d)"
+    r"|\be\.?g\.?,?\s*0?\.\d",
+    re.IGNORECASE,
+)
 _STEMMER = Stemmer.Stemmer("english")
 
 
@@ -74,6 +79,12 @@ class Slot:
     def numeric(self) -> bool:
         """Whether it takes a number."""
         return bool(self.types & {"number", "integer"})
+
+    @property
+    def is_share(self) -> bool:
+        """Whether a percentage is given to it as a share of 1, by its own description or the tool's line about it."""
+        lines = (line for line in self.about.splitlines() if self.head in map(str.lower, re.findall(r"\w+", line)))
+        return any(map(_SHARE.search, (self.description, *lines))) or self.spec.get("maximum") == 1
 
     @property
     def items(self) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from callsheet.agents.keyless.closed import fill_closed, fill_flag
 from callsheet.agents.keyless.context import CONTENT, Context, Rule
 from callsheet.agents.keyless.evidence import Kind
 from callsheet.agents.keyless.formats import FORMATS, first, is_mail, is_path, path_of_inputs, typed
-from callsheet.agents.keyless.labels import find_labelled
+from callsheet.agents.keyless.labels import find_labelled, taken
 from callsheet.agents.keyless.places import find_place
 from callsheet.agents.keyless.quantities import is_unit
 from callsheet.agents.keyless.readings import composed, find_field, read
@@ -136,11 +136,11 @@ def _number(slot: Slot, context: Context) -> Any:
         return None
     left, given = context.pool.free(Kind.NUMBER), context.numbers
     if len(given) + len(left) == len(rivals):
-        values = [*given, *(context.pool.take(item) for item in left)]
-        context.filled.update(zip((s.name for s in rivals), values, strict=True))
+        found = [*given, *(taken(s, context.pool, item) for s, item in zip(rivals[len(given) :], left, strict=True))]
+        context.filled.update(zip((s.name for s in rivals), found, strict=True))
         return context.filled[slot.name]
     if len(rivals) == 1 and len(left) == 1:
-        return context.pool.take(left[0])
+        return taken(slot, context.pool, left[0])
     return given[0] if len(rivals) == 1 and len(given) == 1 and not left else None
 
 

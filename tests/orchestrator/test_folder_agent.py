@@ -161,3 +161,23 @@ def test_new_documents_are_found_without_a_restart(tmp_path: Path, monkeypatch: 
     assert library.fresh(library.folder()).documents == 0
     (tmp_path / "docs" / "a.md").write_text("New.")
     assert library.fresh(library.folder()).documents == 1
+
+
+def test_several_may_wait_for_one_indexing(config: Callable[..., Path], tmp_path: Path) -> None:
+    config()
+    library = Library(tmp_path / "docs", place=":memory:")
+    folder, troubles = library.folder(), list[Exception]()
+
+    def ask() -> None:
+        try:
+            library.ready(folder, 60)
+        except Exception as error:  # noqa: BLE001 what any of the threads met is what is tested
+            troubles.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert troubles == []
+    assert library.index(folder).lexicon.chunks()

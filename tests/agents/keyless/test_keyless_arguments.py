@@ -264,3 +264,28 @@ def test_developed(given: dict[str, Any], said: str, args: dict[str, Any], missi
 @pytest.mark.parametrize(("given", "said", "args", "missing"), HELD_OUT)
 def test_held_out(given: dict[str, Any], said: str, args: dict[str, Any], missing: tuple[str, ...]) -> None:
     assert fill(given, said) == Filled(args, missing)
+
+
+@pytest.mark.parametrize(
+    ("description", "rate"),
+    [
+        ("Annual rate as a decimal", 0.05),
+        ("Share, between 0 and 1", 0.05),
+        ("Rate, e.g. 0.07", 0.05),
+        ("Percent per year", 5),
+        ("Rate from 0 to 100", 5),
+        ("", 5),
+    ],
+)
+@pytest.mark.parametrize(
+    "said", ["interest on 1000 at 5% for 3 years", "interest on 1000 at a rate of 5 percent over 3 years"]
+)
+def test_a_percentage_is_a_share_of_1_where_the_tool_says_so(description: str, rate: float, said: str) -> None:
+    tool = schema("principal rate years", principal="number", rate=text(description, type="number"), years="number")
+    assert fill(tool, said) == Filled({"principal": 1000, "rate": rate, "years": 3}, ())
+
+
+def test_the_tools_own_line_about_a_parameter_counts() -> None:
+    tool = schema("principal rate years", principal="number", rate="number", years="number")
+    about = "compound interest\n- p = principal\n- r = annual rate (as decimal)\n- t = time in years"
+    assert fill({**tool, "description": about}, "interest on 1000 at 5% for 3 years").args["rate"] == 0.05
