@@ -53,6 +53,12 @@ async def test_an_address_is_an_agent_by_the_name_of_its_entry(tmp_path: Path) -
         assert request["params"]["message"]["parts"] == [{"text": "file a form"}]
 
 
+def test_what_its_entry_says_comes_before_the_cards_words(tmp_path: Path) -> None:
+    with answering(CARD, lambda _: said("filed")) as (url, _):
+        loaded = load(entry(tmp_path, url, description="Files our tax forms."))
+    assert loaded.catalog.agent("clerk").description == "Files our tax forms."
+
+
 async def test_nothing_is_sent_with_a_variable_before_somebody_agreed(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("CLERK_TOKEN", SECRET)
     with answering(CARD, lambda _: said("filed")) as (url, sent):
