@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parsed(arguments)
     if options.tables:
         tables.write_page(kept := results.read_all())
-        tables.put_between(headline.PAGE, headline.BEGIN, headline.END, "\n".join(headline.headline(kept)))
+        tables.put_between(headline.PAGE, headline.BEGIN, headline.END, headline.headline(kept))
         return 0
     say = _sayer(time.perf_counter())
     benches, missing = load_benchmarks(options.data, options.only)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,9 @@ FIGURES = (
 COLUMNS = ("", "measure", "Callsheet", "best baseline", "which")
 
 
-def headline(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def headline(results: Mapping[str, Mapping[str, Any]]) -> str:
     """A Markdown table: ours cross-validated, and the baseline that is best on these very queries."""
-    yield from grid(COLUMNS, [_row(results[name], level, metric, what) for name, level, metric, what in FIGURES])
+    return "\n".join(grid(COLUMNS, [_row(results[name], level, metric, what) for name, level, metric, what in FIGURES]))
 
 
 def _row(result: Mapping[str, Any], level: str, metric: str, what: str) -> list[str]:

@@ -118,7 +118,7 @@ class MiniLMEmbeddings(Embeddings):
 
     @cached_property
     def _tokenizer(self) -> tokenizers.Tokenizer:
-        return _shared_tokenizer()
+        return shared_tokenizer(MAX_TOKENS)
 
     @cached_property
     def _session(self) -> onnxruntime.InferenceSession:
@@ -131,15 +131,19 @@ _ONE_PASS = threading.Lock()
 
 
 # A model takes some 100 MB: a process holds it once, however many retrievers it has. Both may be used by many threads.
-@lru_cache(maxsize=1)
-def _shared_tokenizer() -> tokenizers.Tokenizer:
+@lru_cache(maxsize=2)
+def shared_tokenizer(most: int | None = None) -> tokenizers.Tokenizer:
+    """The embedded model's tokenizer, without padding; texts are cut at so many tokens, and stay whole where None."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(
         files("callsheet.retrievers.data").joinpath("minilm_tokenizer.json").read_text(encoding="utf-8")
     )
     tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)
+    if most is None:
+        tokenizer.no_truncation()
+    else:
+        tokenizer.enable_truncation(most)
     return tokenizer
 
 

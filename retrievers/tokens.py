@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from functools import cached_property
-from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from callsheet.graphs import Catalog, Tool, shown, shown_schema
-
-if TYPE_CHECKING:
-    import tokenizers
+from callsheet.retrievers.embeddings import shared_tokenizer
 
 
 class SchemaTokens:
@@ -33,20 +28,9 @@ class SchemaTokens:
         wanted = list(tools)
         new = [tool for tool in dict.fromkeys(wanted) if tool not in self._counts]
         texts = [openai_form(self._catalog.tool(tool)) for tool in new]
-        encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        encodings = shared_tokenizer().encode_batch(texts, add_special_tokens=False)
         self._counts.update(zip(new, (len(encoding.ids) for encoding in encodings), strict=True))
         return sum(self._counts[tool] for tool in wanted)
-
-    @cached_property
-    def _tokenizer(self) -> tokenizers.Tokenizer:
-        from tokenizers import Tokenizer
-
-        tokenizer = Tokenizer.from_str(
-            files("callsheet.retrievers.data").joinpath("minilm_tokenizer.json").read_text(encoding="utf-8")
-        )
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        return tokenizer
 
 
 def openai_form(tool: Tool) -> str:

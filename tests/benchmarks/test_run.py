@@ -60,7 +60,7 @@ def test_from_queries_to_a_file_to_a_table(bench: Benchmark, tmp_path: Path) -> 
     ("path", "begin", "end", "made"),
     [
         (tables.PAGE, tables.BEGIN, tables.END, tables.page),
-        (headline.PAGE, headline.BEGIN, headline.END, lambda kept: "\n".join(headline.headline(kept))),
+        (headline.PAGE, headline.BEGIN, headline.END, headline.headline),
     ],
 )
 def test_the_pages_say_what_the_results_files_say(
