@@ -43,7 +43,8 @@ class Unchanged:
         accepted, said = self._accepted.get(tool.id), self._said.get(tool.agent)
         if accepted is None or said is None or said.get(tool.name) == accepted:
             return ""
-        what = "its definition has changed" if tool.name in said else "its server does not offer it any more"
+        gone = "its server does not offer it any more, or more than once"
+        what = "its definition has changed" if tool.name in said else gone
         return f"{what} since the catalog was read: look at it with `callsheet approve {tool.id}`"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.agents.calls import Kind
+from callsheet.graphs.entries import Entries
 from callsheet.graphs.mcp import ServerConfig, clean
 from callsheet.graphs.storage import cache_folder, replace_text
 from callsheet.graphs.text import shown
@@ -149,18 +150,9 @@ class Difference:
 
 def difference(before: Listing | None, after: Listing) -> Difference:
     """What a server changed since its last answer."""
-    old, new = by_name(before.tools if before else ()), by_name(after.tools)
+    old, new = Entries.of(before.tools if before else ()).tools, Entries.of(after.tools).tools
     return Difference(
         tuple(name for name in new if name not in old),
         tuple(name for name, entry in new.items() if name in old and old[name] != entry),
         tuple(name for name in old if name not in new),
     )
-
-
-def by_name(tools: tuple[Any, ...]) -> Mapping[str, Any]:
-    """The entries that have a name, of two with the same one the first."""
-    found: dict[str, Any] = {}
-    for entry in tools:
-        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
-            found.setdefault(entry["name"], entry)
-    return found

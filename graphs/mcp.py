@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog import Agent, Dependency, Tool
+from callsheet.graphs.entries import Entries, name_of
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.folders import is_folder
 from callsheet.graphs.malformed import wrong_field
@@ -189,26 +190,23 @@ def agent_from_listing(
         tools by their bare names: ``assemble`` resolves them.
     """
     agent_id = clean(agent_id)
-    kept: dict[str, Tool] = {}
-    problems: list[Problem] = []
-    for position, entry in enumerate(tools, 1):
+    entries, kept, wrong = Entries.of(tools), list[Tool](), list[str]()
+    for entry in entries.tools.values():
         try:
-            tool = tool_from_entry(agent_id, entry, position)
-            if tool.name in kept:
-                raise CatalogError(f"two tools are named {tool.name!r}: the first is kept")
+            kept.append(tool_from_entry(agent_id, entry))
         except CatalogError as error:
-            problems.append(Problem(agent_id, "malformed", str(error)))
-        else:
-            kept[tool.name] = tool
+            wrong.append(str(error))
+    wrong += [f"{count} tools are named {name!r}: none of them is used" for name, count in entries.repeated.items()]
+    wrong += [_nameless(position) for position in entries.nameless]
     agent = Agent(
         id=agent_id,
         name=clean(name),
         description=clean(description),
         instructions=clean(instructions),
         category=clean(category),
-        tools=tuple(kept.values()),
+        tools=tuple(kept),
     )
-    return agent, tuple(problems)
+    return agent, tuple(Problem(agent_id, "malformed", message) for message in wrong)
 
 
 def tool_from_entry(agent_id: str, entry: Any, position: int = 1) -> Tool:
@@ -217,8 +215,8 @@ def tool_from_entry(agent_id: str, entry: Any, position: int = 1) -> Tool:
     Raises:
         CatalogError: It has no name, or a field of the wrong type; the message says which.
     """
-    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
-        raise CatalogError(f"entry {position} of the tools is not an object with a name: it is left out")
+    if not name_of(entry):
+        raise CatalogError(_nameless(position))
     try:
         entry = clean(entry)
     except CatalogError as error:
@@ -240,6 +238,10 @@ def tool_from_entry(agent_id: str, entry: Any, position: int = 1) -> Tool:
         depends_on=_dependencies(name, meta.get("callsheet/depends_on")),
         capabilities=_capabilities(name, meta.get("callsheet/capabilities")),
     )
+
+
+def _nameless(position: int) -> str:
+    return f"entry {position} of the tools is not an object with a name: it is left out"
 
 
 def _dependencies(name: str, edges: object) -> tuple[Dependency, ...]:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from callsheet.graphs.catalog import Record
+from callsheet.graphs.entries import Entries, name_of
 from callsheet.graphs.mcp import ServerConfig
 from callsheet.graphs.text import Hidden, hidden_in, strings_in
 
@@ -106,7 +107,7 @@ class Admitted:
 
     Attributes:
         about: What it says of itself, in the words that were accepted.
-        entries: The tools that are as they were accepted, with entries that are no tools at all.
+        entries: The tools that are as they were accepted, with entries that are no tools at all, or share a name.
         digests: Name of each such tool -> SHA-256 of its definition.
         changes: What differs.
     """
@@ -123,18 +124,9 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def definitions(entries: Sequence[Any]) -> dict[str, dict[str, Any]]:
-    """The entries of ``tools/list`` that are tools, by name; of two with one name the first."""
-    found: dict[str, dict[str, Any]] = {}
-    for entry in entries:
-        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
-            found.setdefault(entry["name"], entry)
-    return found
-
-
 def digests(entries: Sequence[Any]) -> dict[str, str]:
-    """Tool name -> SHA-256 of its definition."""
-    return {name: digest(definition) for name, definition in definitions(entries).items()}
+    """Tool name -> SHA-256 of its definition, of the names that occur once."""
+    return {name: digest(definition) for name, definition in Entries.of(entries).tools.items()}
 
 
 def pinned(listed: Listed) -> ServerPin:
@@ -145,7 +137,7 @@ def pinned(listed: Listed) -> ServerPin:
         about={key: "" if suspect(text) else text for key, text in listed.about.items()},
         tools={
             name: pin_of(definition)
-            for name, definition in definitions(listed.entries).items()
+            for name, definition in Entries.of(listed.entries).tools.items()
             if not suspect(definition)
         },
     )
@@ -179,7 +171,8 @@ def compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[st
         listed: What it says now.
         agreed: Servers whose present command a person has agreed to; a changed command of these is no change.
     """
-    now, found = definitions(listed.entries), digests(listed.entries)
+    entries, found = Entries.of(listed.entries), digests(listed.entries)
+    now = entries.tools
     changes: list[Change] = []
     if _identity(listed.server) != pin.sha256 and agent not in agreed:
         changes.append(_new_command(agent, pin, listed))
@@ -191,10 +184,11 @@ def compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[st
             changes.append(Change(agent, kind, name, None, definition, found[name]))
         elif found[name] != pin.tools[name].sha256:
             changes.append(Change(agent, "changed", name, pin.tools[name].definition, definition, found[name]))
-    changes += [Change(agent, "removed", name, old.definition) for name, old in pin.tools.items() if name not in now]
+    known = {*now, *entries.repeated}
+    changes += [Change(agent, "removed", name, old.definition) for name, old in pin.tools.items() if name not in known]
     barred = {change.tool for change in changes if change.quarantines}
     usable = {name: found[name] for name in now if name not in barred and "" not in barred}
-    kept = tuple(entry for entry in listed.entries if _name(entry) in usable or _name(entry) is None)
+    kept = tuple(entry for entry in listed.entries if name_of(entry) in usable or name_of(entry) not in now)
     return Admitted(pin.about, kept, usable, tuple(changes))
 
 
@@ -213,10 +207,6 @@ def accepted(pin: ServerPin, change: Change) -> ServerPin:
 
 def _new_command(agent: str, pin: ServerPin, listed: Listed) -> Change:
     return Change(agent, "command", "", pin.command, _shown_command(listed.server), _identity(listed.server))
-
-
-def _name(entry: Any) -> str | None:
-    return entry["name"] if isinstance(entry, dict) and isinstance(entry.get("name"), str) else None
 
 
 def _identity(server: ServerConfig) -> str:

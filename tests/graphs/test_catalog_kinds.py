@@ -73,13 +73,12 @@ def test_a_file_of_a_folder_that_is_no_manifest_is_named_and_the_rest_loads(tmp_
 
 
 def test_a_malformed_tool_is_named_and_the_rest_loads(tmp_path: Path) -> None:
-    tools = [entry("ok"), {"description": "no name"}, "x", entry("ok"), {"name": "odd", "inputSchema": []}]
+    tools = [entry("ok"), {"description": "no name"}, "x", *[entry("both")] * 2, {"name": "odd", "inputSchema": []}]
     loaded = load(write(tmp_path / "m.json", {"name": "a", "tools": tools}))
     assert list(loaded.catalog.tools) == ["a/ok"]
     said = [problem.message for problem in loaded.problems]
-    assert [word in text for word, text in zip(("entry 2", "entry 3", "two tools", "'odd'"), said, strict=True)] == [
-        True
-    ] * 4
+    words = ("'odd'", "2 tools are named 'both'", "entry 2", "entry 3")
+    assert all(word in text for word, text in zip(words, said, strict=True))
 
 
 def test_a_schema_that_is_left_out_means_no_parameters(tmp_path: Path) -> None:

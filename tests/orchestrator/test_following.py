@@ -216,7 +216,7 @@ def test_a_last_answer_that_cannot_be_read_is_none(tmp_path: Path) -> None:
 
 def test_a_difference_names_tools() -> None:
     before = Listing(tools=({"name": "a"}, {"name": "b"}, "no tool"))
-    after = Listing(tools=({"name": "b", "title": "B"}, {"name": "c"}, {"name": "c", "title": "again"}))
+    after = Listing(tools=({"name": "b", "title": "B"}, {"name": "c"}, {"name": "d"}, {"name": "d", "title": "again"}))
     found = difference(before, after)
     assert (found.added, found.changed, found.removed) == (("c",), ("b",), ("a",))
     assert difference(None, after).added == ("b", "c")

@@ -1,0 +1,20 @@
+"""A fleet of servers that attack, with a home of its own for agreements, pins and indexes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fleet import Fleet
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    """An empty fleet."""
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    for name in ("CALLSHEET_YES", "CALLSHEET_PINS", "CALLSHEET_POLICY", "CALLSHEET_CATALOG"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "fleet"
+    folder.mkdir()
+    return Fleet(folder)
