@@ -9,10 +9,10 @@ from callsheet.agents.bound import BoundTool, unsettled
 from callsheet.agents.brief import Brief, Offer
 from callsheet.agents.checkpoints import checkpointer, in_threads
 from callsheet.agents.decisions import AnswerError, Decision, Verdict
-from callsheet.agents.heard import unstreamed, without_secrets
 from callsheet.agents.judge import Judged, judge_proposals
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.limits import Limits
+from callsheet.agents.model_output import normalize, unstreamed
 from callsheet.agents.models import ModelError, chat_model
 from callsheet.agents.plan import Call, Plan, Step, StepResult
 from callsheet.agents.planner import decompose
@@ -56,10 +56,10 @@ __all__ = [
     "decompose",
     "in_threads",
     "judge_proposals",
+    "normalize",
     "supervised",
     "synthesize",
     "unsettled",
     "unstreamed",
-    "without_secrets",
     "worker",
 ]

@@ -28,8 +28,8 @@ from callsheet.agents.approval import supervised
 from callsheet.agents.bound import BoundTool
 from callsheet.agents.brief import Brief
 from callsheet.agents.doubt import in_doubt
-from callsheet.agents.heard import heard, unstreamed
 from callsheet.agents.keyless import KeylessModel
+from callsheet.agents.model_output import normalize, unstreamed
 from callsheet.agents.models import ModelError, answered
 from callsheet.agents.names import NEED_TOOL
 from callsheet.agents.plan import Call, Status, StepResult
@@ -101,7 +101,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             tools=[*first, *([dict(DEFINITION)] if equipment.requests else []), *added],
             system_message=SystemMessage(equipment.prompt),
         )
-        response = heard(await answered(handler(asking)), held, equipment.secrets)
+        response = normalize(await answered(handler(asking)), held, equipment.secrets)
         if (done := _done_before(response.result[-1], request.messages)) is not None:
             return done
         if over := _too_many([*request.messages, response.result[-1]], equipment.max_calls):
@@ -111,7 +111,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         alone = not request.messages[0].additional_kwargs.get("brief", {}).get("inputs")
         again = asking.override(tool_choice="any") if alone else _reminded(asking, equipment)
         with suppress(ModelError):
-            response = heard(await answered(handler(again)), held, equipment.secrets)
+            response = normalize(await answered(handler(again)), held, equipment.secrets)
         return _too_many([*request.messages, response.result[-1]], equipment.max_calls) or response
 
     async def awrap_tool_call(

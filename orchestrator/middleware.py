@@ -20,9 +20,9 @@ from callsheet.agents import (
     Supervision,
     ToolRegistry,
     check_answerable,
+    normalize,
     supervised,
     unstreamed,
-    without_secrets,
 )
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.orchestrator.caller import caller
@@ -37,12 +37,13 @@ class EquippedState(AgentState[Any]):
 
     Attributes:
         callsheet_tools: Ids of the tools that the agent has, in the order in which they came.
-        callsheet_asked: Id of the last request that tools were picked for.
+        callsheet_asked: The last request that tools were picked for, in this call of the agent. Its text: a message
+            may have no id.
         callsheet_run: Tells the sessions of this call of the agent from those of others.
     """
 
     callsheet_tools: NotRequired[Annotated[list[str], PrivateStateAttr]]
-    callsheet_asked: NotRequired[Annotated[str, PrivateStateAttr]]
+    callsheet_asked: NotRequired[Annotated[str | None, PrivateStateAttr]]
     callsheet_run: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
@@ -102,12 +103,12 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Makes sure that what is asked can be answered, and opens the sessions' scope."""
         check_answerable(self._registry, self._approval)
-        return {"callsheet_run": uuid.uuid4().hex}
+        return {"callsheet_run": uuid.uuid4().hex, "callsheet_asked": None}
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Picks tools for a request that none were picked for yet."""
         request = _last_request(state["messages"])
-        if request is None or request.id == state.get("callsheet_asked"):
+        if request is None or request.text == state.get("callsheet_asked"):
             return None
         held = state.get("callsheet_tools", [])
         seen = self._retriever.within(caller())
@@ -115,7 +116,7 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         all_shown = len(seen.catalog.tools) <= self._reach["tools"]
         fitting = selection.tools if selection.verdict == "found" or all_shown else ()
         new = [tool.id for tool in fitting if tool.id not in held]
-        return {"callsheet_tools": [*held, *new][: self._most], "callsheet_asked": request.id}
+        return {"callsheet_tools": [*held, *new][: self._most], "callsheet_asked": request.text}
 
     async def abefore_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """The same, off the event loop."""
@@ -125,13 +126,13 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Shows the model the picked tools behind its own."""
-        return self._heard(handler(self._shown(request)), request.state)
+        return self._normalized(handler(self._shown(request)), request.state)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Shows the model the picked tools behind its own."""
-        return self._heard(await handler(self._shown(request)), request.state)
+        return self._normalized(await handler(self._shown(request)), request.state)
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
@@ -168,8 +169,8 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         held = self._held(request.state)
         return request.override(tools=[*request.tools, *held.values()], model=unstreamed(request.model, held))
 
-    def _heard(self, response: ModelResponse[Any], state: Any) -> ModelResponse[Any]:
-        return without_secrets(response, self._held(state), self._registry.secrets.of(state.get("callsheet_run", "")))
+    def _normalized(self, response: ModelResponse[Any], state: Any) -> ModelResponse[Any]:
+        return normalize(response, self._held(state), self._registry.secrets.of(state.get("callsheet_run", "")))
 
     def _supervision(self, state: Any) -> Supervision:
         secrets = self._registry.secrets.of(state.get("callsheet_run", ""))

@@ -128,3 +128,34 @@ def test_a_failing_tool_is_told_to_the_model(catalog: Any, shop: Any, scripted: 
     model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("Hm.")])
     state = ask(agent(model, catalog), RATE)
     assert "out of order" in state["messages"][-2].text
+
+
+def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
+    equipped = CallsheetTools(catalog, agents=1, tools=1)
+    nothing: Any = None
+    first = equipped.before_model({"messages": [HumanMessage(RATE)]}, nothing)
+    assert first is not None
+    assert first["callsheet_tools"] == ["bank/exchange_rate"]
+    again: Any = {"messages": [HumanMessage(RATE), AIMessage("Hm.")], **first}
+    assert equipped.before_model(again, nothing) is None
+    second = equipped.before_model({**again, "messages": [*again["messages"], HumanMessage(NOTE)]}, nothing)
+    assert second is not None
+    assert second["callsheet_tools"] == ["bank/exchange_rate", "notebook/write_note"]
+
+
+def test_a_call_that_a_small_model_writes_as_text_is_made(catalog: Any, shop: Any, scripted: Any) -> None:
+    written = AIMessage('```json\n{"name": "exchange_rate", "arguments": {"currency": "USD"}}\n```')
+    model = scripted(replies=[written, AIMessage("0.9")])
+    state = ask(agent(model, catalog), RATE)
+    assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
+
+
+def test_a_call_of_its_own_tool_written_as_text_is_left_to_the_agent(catalog: Any, shop: Any, scripted: Any) -> None:
+    @tool
+    def lookup(currency: str) -> str:
+        """A tool of one's own."""
+        return currency
+
+    model = scripted(replies=[AIMessage('{"name": "lookup", "arguments": {"currency": "USD"}}')])
+    state = ask(agent(model, catalog, tools=[lookup]), RATE)
+    assert state["messages"][-1].text.startswith('{"name"')

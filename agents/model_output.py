@@ -26,7 +26,7 @@ def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChat
     return model.model_copy(update={"tags": [*(model.tags or ()), _UNSTREAMED]})
 
 
-def heard(
+def normalize(
     response: ModelResponse[Any], tools: Mapping[str, BoundTool], secrets: RunSecrets | None = None
 ) -> ModelResponse[Any]:
     """The response as the state keeps it.
@@ -37,15 +37,7 @@ def heard(
         secrets: Where secret arguments are put away; a placeholder takes their place. They stay where None.
     """
     said = [_with_call(message, tools) for message in response.result]
-    response = ModelResponse(result=said, structured_response=response.structured_response)
-    return response if secrets is None else without_secrets(response, tools, secrets)
-
-
-def without_secrets(
-    response: ModelResponse[Any], tools: Mapping[str, BoundTool], secrets: RunSecrets
-) -> ModelResponse[Any]:
-    """The response with a placeholder for each secret argument, and without their values in its texts."""
-    kept = [_without_secrets(message, tools, secrets) for message in response.result]
+    kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
     return ModelResponse(result=kept, structured_response=response.structured_response)
 
 
@@ -59,7 +51,7 @@ def _with_call(message: BaseMessage, tools: Mapping[str, BoundTool]) -> BaseMess
         return message
     name = written.get("name")
     args = written.get("arguments", written.get("parameters", written.get("args")))
-    if name not in tools or not isinstance(args, dict):
+    if not isinstance(name, str) or name not in tools or not isinstance(args, dict):
         return message
     call = {"name": name, "args": args, "id": f"written_{message.id or name}", "type": "tool_call"}
     return message.model_copy(update={"content": "", "tool_calls": [call]})
