@@ -108,8 +108,7 @@ def ask(
         show.waiting(ran.waiting, again)
     else:
         show.answer(ran.answer, time.monotonic() - began)
-    steps = ran.steps()
-    return 0 if steps and all(step["status"] == "done" for step in steps) else 1
+    return 0 if ran.done else 1
 
 
 def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: bool) -> str:

@@ -44,6 +44,12 @@ class Ran:
         """Whether ``--resume`` has something to do: a question to ask, or a step that failed."""
         return bool(self.waiting) or any(step["status"] in ("failed", "skipped") for step in self.steps())
 
+    @property
+    def done(self) -> bool:
+        """Whether every step of the plan was done: what makes the exit status 0."""
+        steps = self.steps()
+        return bool(steps) and all(step["status"] == "done" for step in steps)
+
     def steps(self) -> list[dict[str, Any]]:
         """What became of each step of the plan; one that did not run yet is ``waiting``."""
         return [self._step(step) for step in self.state["plan"]["steps"]]
