@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -51,7 +52,7 @@ class Browser:
                     return str(pages[0]["webSocketDebuggerUrl"])
             time.sleep(0.1)
         self._process.kill()
-        pytest.skip("Chromium is installed but does not start here")
+        raise _missing("Chromium is installed but does not start here")
 
     def send(self, method: str, **params: Any) -> Any:
         """One command of the protocol, and its result."""
@@ -126,11 +127,16 @@ class Browser:
                 return message
 
 
+def _missing(reason: str) -> Exception:
+    """A skip on a user's machine and a failure in CI, which never leaves the pages untested in silence."""
+    return pytest.fail.Exception(reason) if os.environ.get("CI") else pytest.skip.Exception(reason)
+
+
 def opened(profile: Path) -> Iterator[Browser]:
     """A browser for the tests of a module, where one is installed."""
     program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     if program is None:
-        pytest.skip("no Chromium is installed: the page is not tried in a browser")
+        raise _missing(f"no Chromium is installed ({', '.join(_PROGRAMS)}): the page is not tried in a browser")
     browser = Browser(program, profile)
     try:
         yield browser

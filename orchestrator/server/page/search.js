@@ -41,7 +41,7 @@ function build(view, overview) {
 
 function search() {
   const { given } = place();
-  const number = (id, label, value, most) => make("label", { class: "small", text: `${label} ` },
+  const number = (id, label, value, most) => make("span", {}, make("label", { class: "small", for: id, text: label }),
     make("input", { id, type: "number", min: "1", max: most, value, required: "" }));
   const input = make("input", { id: "q", name: "q", type: "search", placeholder: "What is to be done?", autocomplete: "off", maxlength: "10000" });
   input.value = given.get("q") ?? "";
@@ -140,7 +140,7 @@ async function everybody(overview) {
   more.addEventListener("click", () => load(all.children.length).catch(failed));
   let waiting = 0;
   words.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(() => load(0).catch(failed), 200); });
-  const filter = overview.agents > 10 && make("p", { class: "filter" }, make("label", { for: "words", text: "Agents with the words " }), words);
+  const filter = overview.agents > 10 && make("p", { class: "filter" }, make("label", { for: "words", text: "Agents with the words" }), words);
   list.replaceChildren(...[head, filter, all, more].filter(Boolean));
   await load(0);
 }

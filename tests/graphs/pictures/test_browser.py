@@ -38,6 +38,8 @@ def test_a_search_marks_what_it_finds_and_enter_goes_there(browser: Browser, cat
     assert run(DETAILS).split("\n")[1] == "find_place"
     assert run("decodeURIComponent(location.hash)") == "#maps/find_place"
     assert run(SEARCH.format("nothing like it")) == "0 found"
+    assert ("searchbox", "Search") in browser.heard()
+    assert run("search.labels[0].textContent") == "Search"  # neither a blank nor the number of hits
     assert run(SEARCH.format("")) == ""
     assert browser.complaints == []
 
