@@ -88,6 +88,11 @@ def test_the_words_of_a_step_are_no_result() -> None:
         ("Phobos,\n Deimos", "phobos, deimos"),
         ("- b.txt\n", "b.txt"),
         ("東京です", "東京"),
+        ("36.99999999999", "37"),
+        ("2026-07-04T06:00:00-07:00", "@06:00"),
+        ("at 6 AM", "@06:00"),
+        ("6:05pm", "@18:05"),
+        ("at 15:30 (Asia/Kolkata)", "@10:00 UTC > Asia/Kolkata"),
     ],
 )
 def test_finds_a_value_or_words(text: str, wanted: str) -> None:
@@ -107,6 +112,8 @@ def test_finds_a_value_or_words(text: str, wanted: str) -> None:
         ("-07:00", "07:00"),
         ("ab.txt", "b.txt"),
         ("marsh", "Mars"),
+        ("6:00 PM", "@06:00"),
+        ("10:00", "@10:00 UTC > Asia/Kolkata"),
     ],
 )
 def test_is_not_misled_by_what_is_near(text: str, wanted: str) -> None:

@@ -7,7 +7,8 @@ A file of records is JSON Lines, one request a line:
 * ``answer``: what must all appear in the answer; an inner list holds alternatives. A plain number is compared by value,
   within half a unit of its last digit ("78.02" is met by 78.0179), a whole one below 1,000 exactly; anything else is
   looked for as it is written, apart from case and white space. The step's own words, which begin a line, do not count.
-  ``[]`` asks for no words. ``null``: it cannot be done, or must not be, so that nothing
+  ``@07:00`` is a time of day in any usual form; ``@15:00 America/New_York > Europe/London`` is one zone's in another's
+  today.  ``[]`` asks for no words. ``null``: it cannot be done, or must not be, so that nothing
   correct can be said.
 * ``without``: what must not appear in the answer (left out lines, the wrong one of two values); none by default.
 * ``files``: file name -> its content afterwards, ``null`` if it is to be gone, or a list of what it must contain. All
@@ -20,9 +21,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict
 
@@ -133,15 +136,30 @@ def judge(record: Record, outcome: Outcome) -> Judgement:
 
 def contains(text: str, wanted: str) -> bool:
     """Whether a text has a number of this value, or these words."""
+    if wanted.startswith("@"):
+        return re.search(_time(wanted[1:]), " ".join(text.casefold().split())) is not None
     if re.fullmatch(r"-?\d+(\.\d+)?", wanted):
         number = Decimal(wanted)
         exact = "." not in wanted and abs(number) < 1_000
-        near = Decimal(0) if exact else Decimal((0, (5,), int(number.as_tuple().exponent) - 1))
+        near = Decimal("1e-6") if exact else Decimal((0, (5,), int(number.as_tuple().exponent) - 1))
         return any(abs(found - number) <= near for found in _numbers(text))
     words = re.escape(" ".join(wanted.casefold().split()))
-    before = r"(?<![\d.:+\-−])" if wanted[0].isdigit() else r"(?<!\w)" if _is_letter(wanted[0]) else ""
+    before = _NO_NUMBER_BEFORE if wanted[0].isdigit() else r"(?<!\w)" if _is_letter(wanted[0]) else ""
     after = r"(?!\d)" if wanted[-1].isdigit() else r"(?!\w)" if _is_letter(wanted[-1]) else ""
     return re.search(before + words + after, " ".join(text.casefold().split())) is not None
+
+
+def _time(wanted: str) -> str:
+    """A pattern of how a time of day may be written, in lower case."""
+    clock, _, zones = wanted.partition(" ")
+    moment = datetime.strptime(clock, "%H:%M")
+    if zones:
+        here, there = (ZoneInfo(zone) for zone in zones.split(" > "))
+        moment = datetime.now(here).replace(hour=moment.hour, minute=moment.minute).astimezone(there)
+    half, other = ("a", "p") if moment.hour < 12 else ("p", "a")
+    minutes = f":{moment:%M}" if moment.minute else "(?::00)?"
+    whole = rf"0?{moment.hour}:{moment:%M}(?!\d)(?! ?{other}\.?m)"
+    return rf"{_NO_NUMBER_BEFORE}(?:{whole}|{moment.hour % 12 or 12}{minutes} ?{half}\.?m)"
 
 
 def _is_letter(sign: str) -> bool:
@@ -149,6 +167,7 @@ def _is_letter(sign: str) -> bool:
     return sign.isalpha() and sign < "\u2e80"
 
 
+_NO_NUMBER_BEFORE = r"(?<![\d.:+\-−])"
 _NUMBER = re.compile(r"(?<![\w.:])[-−]?(?:\d[\d,]*\d|\d)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\d:])")
 
 
