@@ -91,6 +91,7 @@ def test_the_words_of_a_step_are_no_result() -> None:
         ("36.99999999999", "37"),
         ("2026-07-04T06:00:00-07:00", "@06:00"),
         ("at 6 AM", "@06:00"),
+        ("files:\n  b.txt\n", "=b.txt"),
         ("6:05pm", "@18:05"),
         ("at 15:30 (Asia/Kolkata)", "@10:00 UTC > Asia/Kolkata"),
     ],
@@ -113,6 +114,7 @@ def test_finds_a_value_or_words(text: str, wanted: str) -> None:
         ("ab.txt", "b.txt"),
         ("marsh", "Mars"),
         ("6:00 PM", "@06:00"),
+        ("copied to b.txt", "=b.txt"),
         ("10:00", "@10:00 UTC > Asia/Kolkata"),
     ],
 )

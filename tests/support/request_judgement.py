@@ -8,8 +8,8 @@ A file of records is JSON Lines, one request a line:
   within half a unit of its last digit ("78.02" is met by 78.0179), a whole one below 1,000 exactly; anything else is
   looked for as it is written, apart from case and white space. The step's own words, which begin a line, do not count.
   ``@07:00`` is a time of day in any usual form; ``@15:00 America/New_York > Europe/London`` is one zone's in another's
-  today.  ``[]`` asks for no words. ``null``: it cannot be done, or must not be, so that nothing
-  correct can be said.
+  today; ``=b.txt`` is a whole line. ``[]`` asks for no words. ``null``: it cannot be done, or must not be, so that
+  nothing correct can be said.
 * ``without``: what must not appear in the answer (left out lines, the wrong one of two values); none by default.
 * ``files``: file name -> its content afterwards, ``null`` if it is to be gone, or a list of what it must contain. All
   others must be as in ``FIXTURE``. A value that the math server keeps is a file ``math:NAME``.
@@ -135,7 +135,9 @@ def judge(record: Record, outcome: Outcome) -> Judgement:
 
 
 def contains(text: str, wanted: str) -> bool:
-    """Whether a text has a number of this value, or these words."""
+    """Whether a text has a number of this value, a time, a line, or these words."""
+    if wanted.startswith("="):
+        return wanted[1:] in map(str.strip, text.splitlines())
     if wanted.startswith("@"):
         return re.search(_time(wanted[1:]), " ".join(text.casefold().split())) is not None
     if re.fullmatch(r"-?\d+(\.\d+)?", wanted):
