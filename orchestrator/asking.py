@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 
 from callsheet.orchestrator.loops import both_ways
 from callsheet.orchestrator.settings import Settings
+from callsheet.orchestrator.state import text_of
 
 NOBODY = "nobody can be asked here: run the graph supervisor in a thread, or say what needs no approval"
 _AUTH = "langgraph_auth"
@@ -59,7 +60,7 @@ def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Que
     """
 
     async def answer(state: Question, app: Supervisor) -> Answer:
-        return await _answered(state["question"], app)
+        return await _answered(text_of(state, "question"), app)
 
     workflow = StateGraph(AskState, context_schema=Settings, input_schema=Question, output_schema=Answer)
     workflow.add_node("supervisor", both_ways(answer, "supervisor", supervisor))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
@@ -16,12 +16,19 @@ _MOST = ("tools", "schema_tokens")
 _RANKING = ("agents", "ranking", "lexical_weight", "capability_weight", "agent_weight", "tool_weight")
 
 
+def unknown_setting(name: str, known: Iterable[str]) -> str:
+    """Says that there is no such setting, which is meant perhaps, and which there are."""
+    names = list(known)
+    near = get_close_matches(name, names, n=1)
+    meant = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"there is no setting {name!r}{meant}; there are: {', '.join(names)}"
+
+
 def _said(error: Mapping[str, Any]) -> str:
     """What is wrong with one setting."""
     name = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        near = get_close_matches(name, Settings.model_fields, n=1)
-        return f"there is no setting {name!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
+        return unknown_setting(name, Settings.model_fields)
     return f"setting {name!r}: {error['msg']}, not {error['input']!r}"
 
 

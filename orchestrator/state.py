@@ -9,6 +9,8 @@ from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
+from callsheet.graphs import SettingsError
+
 
 def by_step(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Joins what steps report by their ids; the same report twice changes nothing."""
@@ -102,6 +104,17 @@ class StepOutput(TypedDict):
 
     results: Annotated[dict[str, dict[str, Any]], by_step]
     selections: Annotated[dict[str, dict[str, Any]], by_step]
+
+
+def text_of(given: Mapping[str, Any], field: str) -> str:
+    """A text of a run's input.
+
+    Raises:
+        SettingsError: The input has none by that name.
+    """
+    if not isinstance(text := given.get(field), str):
+        raise SettingsError(f'the input needs a text {field!r}: send {{"{field}": "..."}}')
+    return text
 
 
 class Query(TypedDict):

@@ -27,6 +27,7 @@ from callsheet.orchestrator.state import (
     State,
     StepOutput,
     StepState,
+    text_of,
 )
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -119,7 +120,7 @@ def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[Retriever
     def retrieve(state: Query) -> Picked:
         given = context()
         reach = given.reach(given.model_fields_set) if given else {}
-        return {"selection": selected(retriever.within(caller()), state["query"], **reach).to_dict(trace=True)}
+        return {"selection": selected(retriever.within(caller()), text_of(state, "query"), **reach).to_dict(trace=True)}
 
     app = StateGraph(RetrieverState, context_schema=Settings, input_schema=Query, output_schema=Picked)
     app.add_node("retrieve", retrieve)

@@ -23,6 +23,7 @@ from callsheet.orchestrator.caller import user_of
 from callsheet.orchestrator.metrics import MEDIA_TYPE, exposition
 from callsheet.orchestrator.server import page
 from callsheet.orchestrator.server.api import Api, Endpoint
+from callsheet.orchestrator.server.run_checks import RunChecks
 from callsheet.orchestrator.server.runs import Runs
 from callsheet.orchestrator.server.site import Seen, Site
 
@@ -66,7 +67,7 @@ def create_explorer(
     ]
     middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))] if hosts else []
     if authenticated:
-        middleware.append(Middleware(_Public, routes=_public(site)))
+        middleware += [Middleware(_Public, routes=_public(site)), Middleware(RunChecks)]
     return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=_closes(site))
 
 

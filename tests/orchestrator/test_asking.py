@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import interrupt
 
 from callsheet import create_supervisor
+from callsheet.graphs import SettingsError
 from callsheet.orchestrator.asking import create_ask_app
 from callsheet.orchestrator.stored import PREFERENCES, namespace_of
 
@@ -36,6 +38,12 @@ def test_answers_with_what_was_done(catalog: Any, worker: Any) -> None:
     said = asked(catalog, RATE, worker_model=worker)
     done = {"id": "1", "text": RATE, "status": "done", "tools": ["bank/exchange_rate"], "result": "1 USD = 0.9 EUR"}
     assert said == {"answer": "Look up the rate of USD: 1 USD = 0.9 EUR", "steps": [done]}
+
+
+def test_an_input_without_a_question_is_named(catalog: Any) -> None:
+    app: Any = create_ask_app(create_supervisor(catalog).compile()).compile()
+    with pytest.raises(SettingsError, match="needs a text 'question'"):
+        app.invoke({"query": RATE, "question": None})
 
 
 async def test_the_same_asynchronously_and_many_at_once(catalog: Any, worker: Any) -> None:

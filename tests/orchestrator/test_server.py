@@ -148,6 +148,47 @@ async def test_a_wrong_context_is_named(client: Any) -> None:
         await client.runs.wait(await thread_of(client), "supervisor", input={"messages": CONVERT}, context={"tools": 0})
 
 
+@pytest.mark.parametrize("graph", ["supervisor", "ask", "retriever", "arag"])
+async def test_an_unknown_option_is_refused_before_a_run_is_made(client: Any, graph: str) -> None:
+    given, thread = {"messages": CONVERT, "question": CONVERT, "query": CONVERT}, await thread_of(client)
+    with pytest.raises(Exception, match=r"no setting 'tool' \(did you mean 'tools'\?\); there are: model, "):
+        await client.runs.wait(thread, graph, input=given, context={"tool": 1, "agents": 2})
+    assert await client.runs.list(thread) == []
+    with pytest.raises(Exception, match="no setting 'tool'"):
+        await client.runs.wait(None, graph, input=given, context={"tool": 1})
+    with pytest.raises(Exception, match="no setting 'tool'"):
+        await client.assistants.create(graph, context={"tool": 1})
+
+
+async def test_an_assistant_is_not_changed_to_an_unknown_option(client: Any) -> None:
+    made = await client.assistants.create("supervisor", context={"tools": 1})
+    with pytest.raises(Exception, match="no setting 'tool'"):
+        await client.assistants.update(made["assistant_id"], context={"tool": 1})
+    assert (await client.assistants.get(made["assistant_id"]))["context"] == {"tools": 1}
+
+
+async def test_one_answer_for_two_questions_is_refused_and_nothing_is_lost(client: Any) -> None:
+    thread = await thread_of(client)
+    await client.runs.wait(thread, "supervisor", input={"messages": RISKY})
+    asked = {one["id"] for one in (await client.threads.get_state(thread))["interrupts"]}
+    with pytest.raises(Exception, match=r"2 questions wait .* answer by id") as caught:
+        await client.runs.wait(thread, "supervisor", command={"resume": {"type": "reject"}})
+    assert all(one in "".join(caught.value.__notes__) for one in asked)
+    assert (await client.threads.get(thread))["status"] == "interrupted"
+    assert {one["id"] for one in (await client.threads.get_state(thread))["interrupts"]} == asked
+    answers = {one: {"type": "reject"} for one in asked}
+    state: Any = await client.runs.wait(thread, "supervisor", command={"resume": answers})
+    assert [state["results"][i]["status"] for i in "123"] == ["failed", "failed", "done"]
+
+
+@pytest.mark.parametrize(("graph", "field"), [("ask", "question"), ("retriever", "query")])
+async def test_an_input_without_its_field_is_named(client: Any, graph: str, field: str) -> None:
+    for given in ({}, {field: None}, {field: 5}, {"other": "text"}):
+        with pytest.raises(Exception, match=f"the input needs a text {field!r}") as caught:
+            await client.runs.wait(None, graph, input=given)
+        assert "KeyError" not in "".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+
+
 async def test_an_mcp_client_asks_a_question(server: DevServer) -> None:
     async with Client(f"{server.url}/mcp") as client:
         offered = {tool.name: tool for tool in (await client.list_tools()).tools}
