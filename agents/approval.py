@@ -61,8 +61,8 @@ async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Su
         GraphInterrupt: A person is asked.
     """
     assured = supervision.registry.assurance(bound.id)
-    why = assured.why(supervision.policy)
     case = Case(request, bound, supervision, send)
+    why = case.why(request.tool_call["args"])
     if checkpointer() is None:
         return case.said(f"{NO_CHECKPOINTER}", kind="refused", effect="none") if why else await send(request)
     before = await CALL.aget_state(get_config())

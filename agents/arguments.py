@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -16,22 +17,36 @@ _PATHS = re.compile(
 )
 
 
-def misfit(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    """What does not fit; empty if all does, or if the schema itself cannot be used.
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How arguments stand to a schema; both are empty if they fit.
+
+    Attributes:
+        misfit: What does not fit.
+        unchecked: That nobody knows whether they fit, and why.
+    """
+
+    misfit: str = ""
+    unchecked: str = ""
+
+
+def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
+    """Whether arguments fit.
 
     Args:
-        schema: JSON Schema of an object, by anybody; see ``errors_of``.
+        schema: JSON Schema of an object, by anybody; see ``checked``.
         arguments: What is to be sent.
     """
-    from callsheet.agents.schemas import errors_of
+    from callsheet.agents.schemas import checked
 
-    # A schema that is broken must not keep its tool from being called.
-    errors = errors_of(schema, dict(arguments))
-    if not errors:
-        return ""
-    said = [_in_words(error) for error in errors[:_MOST_SAID]]
-    more = f"; and {len(errors) - _MOST_SAID} more" if len(errors) > _MOST_SAID else ""
-    return f"the arguments do not fit: {'; '.join(said)}{more}. Nothing was sent: correct them and call again"
+    found = checked(schema, dict(arguments))
+    if found.unchecked:
+        return Fit(unchecked=f"the arguments were not checked: {found.unchecked}")
+    if not found.errors:
+        return Fit()
+    said = [_in_words(error) for error in found.errors[:_MOST_SAID]]
+    more = f"; and {len(found.errors) - _MOST_SAID} more" if len(found.errors) > _MOST_SAID else ""
+    return Fit(f"the arguments do not fit: {'; '.join(said)}{more}. Nothing was sent: correct them and call again")
 
 
 def _in_words(error: Any) -> str:

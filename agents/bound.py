@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
+from itertools import count
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -15,6 +16,7 @@ from callsheet.agents.calls import Outcome
 from callsheet.graphs.catalog import Tool
 from callsheet.graphs.text import shown, shown_schema
 
+_MOST_NODES = 10_000
 _UNSETTLED: ContextVar[list[str] | None] = ContextVar("callsheet_unsettled", default=None)
 _FAILURES: ContextVar[list[dict[str, Any]] | None] = ContextVar("callsheet_failures", default=None)
 
@@ -109,7 +111,60 @@ def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     properties = schema.get("properties")
     if schema.get("type", "object") != "object" or not isinstance(properties, dict | None):
         return {"type": "object", "properties": {}}
-    return {**schema, "type": "object", "properties": properties or {}}
+    return _resolvable({**schema, "type": "object", "properties": properties or {}})
+
+
+def _resolvable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema; without its references if LangChain, which writes each of them out, could not or not in time."""
+    try:
+        _follow(schema, schema, frozenset(), count())
+    except (LookupError, ValueError, TypeError, RecursionError):
+        without: dict[str, Any] = _without_references(schema)
+        return without
+    return schema
+
+
+def _follow(value: Any, whole: Mapping[str, Any], path: frozenset[str], steps: Iterator[int]) -> None:
+    """Goes where LangChain goes to write references out.
+
+    Raises:
+        LookupError: A reference leads nowhere.
+        ValueError: It leads out of the schema, or there are too many.
+    """
+    if next(steps) > _MOST_NODES:
+        raise ValueError("written out, the schema is too large")
+    match value:
+        case {"$ref": str() as reference, **beside}:
+            if reference not in path:
+                _follow(_target(reference, whole), whole, path | {reference}, steps)
+            _follow(beside, whole, path, steps)
+        case dict():
+            for key, item in value.items():
+                if key != "$defs":
+                    _follow(item, whole, path, steps)
+        case list():
+            for item in value:
+                _follow(item, whole, path, steps)
+
+
+def _target(reference: str, whole: Mapping[str, Any]) -> Any:
+    start, *parts = reference.split("/")
+    if start != "#":
+        raise ValueError(f"{reference!r} leads out of the schema")
+    found: Any = whole
+    for part in parts:
+        found = found[int(part)] if isinstance(found, list) else found[part]
+    return found
+
+
+def _without_references(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _without_references(item) for key, item in value.items() if key != "$ref"}
+        case list():
+            return [_without_references(item) for item in value]
+        case _:
+            return value
 
 
 def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:

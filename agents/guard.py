@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from callsheet.agents.listings import Listing
 from callsheet.graphs.catalog import Tool
 from callsheet.graphs.mcp import ServerConfig
-from callsheet.graphs.pins import digest, digests
+from callsheet.graphs.pins import Change, digest, digests
 from callsheet.graphs.policy import Policy
 from callsheet.graphs.rules import User
+
+AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
+"""Whether a person has agreed to the call that is under way."""
 
 
 class Unchanged:
@@ -53,3 +57,12 @@ def forbidden(policy: Policy | None, tool: Tool, user: User | None) -> str:
     if policy is None or policy.allows(tool, user):
         return ""
     return f"the policy does not allow {f'{user.id!r} to call it' if user and user.id else 'that it is called'}"
+
+
+def gone(tool: Tool, changes: Sequence[Change]) -> str:
+    """Why the catalog does not hold a tool that it once held."""
+    change = next((c for c in changes if c.quarantines and c.id in (tool.id, tool.agent)), None)
+    if change is None:
+        return "its server does not offer it any more, or the catalog leaves it out by now"
+    what = "its definition has changed" if change.tool else "its server is reached by another command"
+    return f"{what} since it was accepted: look at it with `callsheet approve {change.id}`"

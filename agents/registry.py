@@ -9,23 +9,22 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from callsheet.agents import local
-from callsheet.agents.arguments import misfit, outside
+from callsheet.agents.arguments import fit_of, outside
 from callsheet.agents.assurance import Assurance, assurance_of
 from callsheet.agents.bound import BoundTool, bound_tool
 from callsheet.agents.calls import Outcome, failed
-from callsheet.agents.guard import Unchanged, forbidden
+from callsheet.agents.guard import AGREED, Unchanged, forbidden, gone
 from callsheet.agents.limits import Limits
 from callsheet.agents.listings import Listing
 from callsheet.agents.live import with_agent
 from callsheet.agents.local import InProcess
 from callsheet.agents.names import model_names
 from callsheet.agents.secrets import LostSecretError, Secrets
-from callsheet.agents.sessions import SessionPool
+from callsheet.agents.sessions import Permit, SessionPool
 from callsheet.graphs.catalog import Catalog, Tool
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.loaded import Loaded
 from callsheet.graphs.mcp import ServerConfig
-from callsheet.graphs.pins import Change
 from callsheet.graphs.policy import Policy
 from callsheet.graphs.rules import User
 
@@ -34,6 +33,10 @@ Guard = Callable[[Tool, Mapping[str, Any]], str]
 """Asked right before a call is sent, when its server has just been listed: why it must not be; empty if it may."""
 Call = Callable[[dict[str, Any]], Outcome]
 AsyncCall = Callable[[dict[str, Any]], Awaitable[Outcome]]
+_UNASKED = (
+    "{}. Nothing was sent: a person has to agree to such a call, which needs a run that asks one "
+    '(approval "risky" or "always")'
+)
 _UNCONNECTED = (
     "agent {!r} is known from a manifest only, so its tools can be found but not called: "
     "connect it by an mcp.json with a server of that name"
@@ -191,12 +194,12 @@ class ToolRegistry:
         keep = self.pool.results.of(run_id, tool.agent, tool.name)
 
         def call(args: dict[str, Any]) -> Outcome:
-            if why := self._objection(tool, args, user):
+            if why := self._permit(tool, args, user)():
                 return failed(tool.agent, tool.name, "refused", why)
             return local.call_blocking(tool.agent, _local(connection, tool), args, self._limits, keep)
 
         async def acall(args: dict[str, Any]) -> Outcome:
-            if why := self._objection(tool, args, user):
+            if why := self._permit(tool, args, user)():
                 return failed(tool.agent, tool.name, "refused", why)
             return await local.call(tool.agent, _local(connection, tool), args, self._limits, keep)
 
@@ -209,20 +212,20 @@ class ToolRegistry:
 
         def call(args: dict[str, Any]) -> Outcome:
             # Before a server is started for it, and again when it has said what its tools are now.
-            if why := self._objection(tool, args, user):
+            permit = self._permit(tool, args, user)
+            if why := permit():
                 return failed(tool.agent, tool.name, "refused", why)
             return self.pool.call_blocking(
-                run_id, tool.agent, server, tool.name, args,
-                repeatable=repeatable, permit=lambda: self._objection(tool, args, user),
-            )  # fmt: skip
+                run_id, tool.agent, server, tool.name, args, repeatable=repeatable, permit=permit
+            )
 
         async def acall(args: dict[str, Any]) -> Outcome:
-            if why := self._objection(tool, args, user):
+            permit = self._permit(tool, args, user)
+            if why := permit():
                 return failed(tool.agent, tool.name, "refused", why)
             return await self.pool.call(
-                run_id, tool.agent, server, tool.name, args,
-                repeatable=repeatable, permit=lambda: self._objection(tool, args, user),
-            )  # fmt: skip
+                run_id, tool.agent, server, tool.name, args, repeatable=repeatable, permit=permit
+            )
 
         return bound_tool(name, tool, *self._guarded(tool, run_id, call, acall), repeatable=repeatable)
 
@@ -249,19 +252,34 @@ class ToolRegistry:
     def _assured(self, tool: Tool) -> Assurance:
         return assurance_of(tool, self._connections.get(tool.agent), trusted=self.trusts(tool.agent))
 
-    def _objection(self, tool: Tool, arguments: Mapping[str, Any], user: User | None) -> str:
+    def unchecked(self, tool_id: str, arguments: Mapping[str, Any]) -> str:
+        """Why nobody knows whether arguments fit their tool's schema; empty if that was checked, as LangChain does.
+
+        Raises:
+            UnknownNameError: The catalog does not hold the tool.
+        """
+        tool = self._catalog.tool(tool_id)
+        of_server = isinstance(self._connections.get(tool.agent), ServerConfig)
+        return fit_of(tool.input_schema, arguments).unchecked if of_server else ""
+
+    def _permit(self, tool: Tool, arguments: Mapping[str, Any], user: User | None) -> Permit:
+        agreed = AGREED.get()
+        return lambda: self._objection(tool, arguments, user, agreed=agreed)
+
+    def _objection(self, tool: Tool, arguments: Mapping[str, Any], user: User | None, *, agreed: bool) -> str:
         """Why a call must not be sent; empty if it may."""
         now = self._catalog.tools.get(tool.id)
         if now is None:
-            return _gone(tool, self._loaded.changes)
+            return gone(tool, self._loaded.changes)
         if why := forbidden(self.policy, now, user):
             return why
         connection = self._connections.get(tool.agent)
         match connection:
             case ServerConfig():
-                trouble = misfit(now.input_schema, arguments) or outside(
-                    connection.callsheet.roots, now.input_schema, arguments, folder=connection.cwd
-                )
+                fit = fit_of(now.input_schema, arguments)
+                unasked = _UNASKED.format(fit.unchecked) if fit.unchecked and not agreed else ""
+                places = connection.callsheet.roots, now.input_schema, arguments
+                trouble = fit.misfit or unasked or outside(*places, folder=connection.cwd)
             case InProcess():
                 # LangChain checks, and converts, the arguments of its own tools.
                 trouble = "" if tool.name in connection.tools else "the agent's connection does not hold this tool"
@@ -272,12 +290,3 @@ class ToolRegistry:
 
 def _local(connection: object, tool: Tool) -> Any:
     return connection.tools[tool.name] if isinstance(connection, InProcess) else None
-
-
-def _gone(tool: Tool, changes: Sequence[Change]) -> str:
-    """Why the catalog does not hold a tool that it once held."""
-    change = next((c for c in changes if c.quarantines and c.id in (tool.id, tool.agent)), None)
-    if change is None:
-        return "its server does not offer it any more, or the catalog leaves it out by now"
-    what = "its definition has changed" if change.tool else "its server is reached by another command"
-    return f"{what} since it was accepted: look at it with `callsheet approve {change.id}`"

@@ -1,4 +1,4 @@
-"""Values beside a server's schema: nothing is fetched, and no schema takes long, whatever is in it."""
+"""Values beside a server's schema: nothing is fetched, no schema takes long, and what was not checked is said."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,51 +18,72 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-_TROUBLE = (Unresolvable, RecursionError, regex.error, TypeError, ValueError, AttributeError, TimeoutError)
-_SECONDS, _PATTERN_SECONDS = 1.0, 0.05
-_KNOWN = 1_024
+from callsheet.graphs.text import shown
+
+_BROKEN = (Unresolvable, RecursionError, regex.error, TypeError, ValueError, AttributeError)
+_SECONDS, _PATTERN_SECONDS = 1.0, 0.25
+_KNOWN, _LONGEST = 1_024, 200
 _UNTIL: ContextVar[float] = ContextVar("callsheet_schema_until", default=float("inf"))
 _extended: Any = validators.extend
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
 
-def errors_of(schema: Any, value: Any) -> list[ValidationError] | None:
-    """What of a value does not fit a schema.
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The outcome of a check.
+
+    Attributes:
+        errors: What does not fit.
+        unchecked: Why the value could not be checked; empty if it was. There are no errors then, and no word that it
+            fits either.
+    """
+
+    errors: tuple[ValidationError, ...] = ()
+    unchecked: str = ""
+
+
+def checked(schema: Any, value: Any) -> Checked:
+    """What of a value does not fit a schema, or why that is not known.
 
     Args:
-        schema: JSON Schema, by anybody. What it refers to elsewhere is never fetched; a pattern that takes long is
-            not held against the value.
+        schema: JSON Schema, by anybody. What it refers to elsewhere is never fetched. A check may take a second of
+            processor time, so that a busy machine makes no difference; one that takes longer is not remembered.
         value: What is to fit.
-
-    Returns:
-        What does not, empty if all does; None if the schema cannot be used: it is broken, or takes longer than a
-        second.
     """
-    until = _UNTIL.set(time.monotonic() + _SECONDS)
+    until = _UNTIL.set(time.thread_time() + _SECONDS)
     try:
-        validator = _validator_of(json.dumps(schema))
-        return sorted(validator.iter_errors(value), key=str) if validator else None
-    # What a schema that cannot be used raises.
-    except _TROUBLE:
-        return None
+        return Checked(tuple(sorted(_validator_of(json.dumps(schema)).iter_errors(value), key=str)))
+    except TimeoutError:
+        return Checked(unchecked="the check against its schema takes too long")
+    except _BROKEN as error:
+        said = shown(f"{type(error).__name__}: {error}")[:_LONGEST]
+        return Checked(unchecked=f"its schema cannot be used ({said})")
     finally:
         _UNTIL.reset(until)
 
 
+def errors_of(schema: Any, value: Any) -> list[ValidationError] | None:
+    """The errors of ``checked``; None if the value could not be checked."""
+    found = checked(schema, value)
+    return None if found.unchecked else list(found.errors)
+
+
 @lru_cache(maxsize=_KNOWN)
-def _validator_of(schema: str) -> Any | None:
-    """What checks against a schema; None if the schema is not valid itself, or too large to tell in time."""
+def _validator_of(schema: str) -> Any:
+    """What checks against a schema; what this raises is not cached.
+
+    Raises:
+        ValueError: The schema is not valid itself.
+        TimeoutError: It is too large to tell in time.
+    """
     read = json.loads(schema)
     draft = validator_for(read, default=Draft202012Validator)
+    if (wrong := next(_timely(draft, {})(draft.META_SCHEMA).iter_errors(read), None)) is not None:
+        raise ValueError(wrong.message)
     more: dict[str, Any] = {"pattern": _pattern, "patternProperties": _pattern_properties}
     if "patternProperties" in schema:
-        # These compare names with the same patterns, without a limit; what they forbid is left to the server.
-        more |= dict.fromkeys(("additionalProperties", "unevaluatedProperties"), _unchecked)
-    try:
-        if next(_timely(draft, {})(draft.META_SCHEMA).iter_errors(read), None) is not None:
-            return None
-    except TimeoutError:
-        return None
+        # The library's own compare names with the same patterns, without a limit.
+        more |= {"additionalProperties": _additional_properties, "unevaluatedProperties": _beyond_us}
     return _timely(draft, more)(read, registry=Registry())
 
 
@@ -78,15 +100,32 @@ def _bounded(check: Keyword) -> Keyword:
     """References that double at each level make a small schema take for ever, so every keyword looks at the time."""
 
     def bounded(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        if time.monotonic() > _UNTIL.get():
-            raise TimeoutError
+        _look_at_the_time()
         yield from check(validator, value, instance, schema) or ()
 
     return bounded
 
 
-def _unchecked(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+def _look_at_the_time() -> None:
+    if time.thread_time() > _UNTIL.get():
+        raise TimeoutError
+
+
+def _beyond_us(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if validator.is_type(instance, "object") and value is not True:
+        raise ValueError("unevaluatedProperties beside patternProperties is not supported")
     return iter(())
+
+
+def _additional_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    for name, item in instance.items() if validator.is_type(instance, "object") else ():
+        if name in known or any(_matches(pattern, name) for pattern in patterns):
+            continue
+        if value is False:
+            yield ValidationError(f"Additional properties are not allowed ({name!r} was unexpected)")
+        else:
+            yield from validator.descend(item, value, path=name)
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -102,10 +141,10 @@ def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: An
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether a server's pattern is in a text; one that would take for ever is not held against the text."""
-    if time.monotonic() > _UNTIL.get():
-        raise TimeoutError
-    try:
-        return regex.search(pattern, text, timeout=_PATTERN_SECONDS) is not None
-    except TimeoutError:
-        return True
+    """Whether a server's pattern is in a text.
+
+    Raises:
+        TimeoutError: Nobody knows: it takes too long.
+    """
+    _look_at_the_time()
+    return regex.search(pattern, text, timeout=_PATTERN_SECONDS) is not None

@@ -14,7 +14,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.arguments import misfit
+from callsheet.agents.arguments import fit_of
 from callsheet.agents.assurance import ApprovalPolicy
 from callsheet.agents.bound import BoundTool
 from callsheet.agents.decisions import (
@@ -28,6 +28,7 @@ from callsheet.agents.decisions import (
     read_decision,
     read_verdict,
 )
+from callsheet.agents.guard import AGREED
 from callsheet.agents.registry import ToolRegistry
 from callsheet.agents.secrets import LostSecretError, RunSecrets
 
@@ -109,6 +110,18 @@ class Case:
         """Agent and tool, as every error of a call begins."""
         return f"agent {self.bound.agent!r}, tool {self.bound.id.removeprefix(f'{self.bound.agent}/')!r}"
 
+    def why(self, args: Mapping[str, Any]) -> str:
+        """Why a person is asked about a call with these arguments; empty if none is."""
+        registry, secrets = self.supervision.registry, self.supervision.secrets
+        doubt = registry.assurance(self.bound.id).why(self.supervision.policy)
+        if self.supervision.policy == "never":
+            return doubt
+        try:
+            opened = secrets.opened(registry.catalog.tool(self.bound.id).input_schema, args)
+        except LostSecretError:
+            return doubt  # it is refused when it is sent
+        return "; ".join(filter(None, (doubt, secrets.hidden(registry.unchecked(self.bound.id, opened)))))
+
     def mark(self, args: Mapping[str, Any]) -> str:
         """What an approval is bound to."""
         return fingerprint(self.bound.id, self.supervision.registry.pin(self.bound.id), args)
@@ -137,7 +150,7 @@ class Case:
                 self.supervision.registry.catalog.tool(self.bound.id).input_schema,
                 self.supervision.secrets,
             )
-            if trouble := misfit(schema, secrets.opened(schema, answer.args)):
+            if trouble := fit_of(schema, secrets.opened(schema, answer.args)).misfit:
                 raise AnswerError(secrets.hidden(trouble))
 
     def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
@@ -172,7 +185,9 @@ def _decided(decision: Decision, mark: str, case: Case) -> _Update:
             return {"approved": mark, "when": time.time(), "problem": ""}
         case "edit":
             schema = case.supervision.registry.catalog.tool(case.bound.id).input_schema
-            return {"args": case.supervision.secrets.masked(schema, decision.args or {}), "problem": ""}
+            args = case.supervision.secrets.masked(schema, decision.args or {})
+            # Asked about again in any case: where nothing speaks against the new arguments, as the old ones were.
+            return {"args": args, "problem": "", **({"why": why} if (why := case.why(args)) else {})}
         case "reject":
             reason = f": {decision.message}" if decision.message else ""
             told = f"{case.named}: a person refused this call{reason}. Nothing was sent. Do not try it in another way"
@@ -190,7 +205,11 @@ async def _send(state: CallState) -> _Update:
     if state["why"] and (state["approved"] != case.mark(args) or time.time() - state["when"] > _GOOD_FOR):
         return {"approved": "", "problem": "the approval is too old, or the tool's definition has changed since"}
     request = case.request
-    answer = await case.send(request.override(tool_call={**request.tool_call, "args": args}))
+    agreed = AGREED.set(bool(state["why"]))
+    try:
+        answer = await case.send(request.override(tool_call={**request.tool_call, "args": args}))
+    finally:
+        AGREED.reset(agreed)
     if isinstance(answer, ToolMessage):
         if args != request.tool_call["args"]:
             answer = _edited(answer, args, notice=case.supervision.notice)

@@ -102,10 +102,25 @@ async def test_arguments_that_do_not_fit_are_not_sent(registry: Callable[..., To
     assert (await ask(bound, {"x": 2})).text.startswith("1 ")
 
 
-async def test_a_broken_schema_does_not_block(registry: Callable[..., ToolRegistry]) -> None:
+async def test_a_broken_schema_is_for_a_person_to_look_at(registry: Callable[..., ToolRegistry]) -> None:
     bound = registry("broken_schema").bind(["broken_schema/work"], "run")["work"]
-    assert (await ask(bound, {"x": "y"})).status == "success"
+    answer = await ask(bound, {"x": "y"})
+    assert (answer.artifact["kind"], answer.artifact["effect"]) == ("refused", "none")
+    assert "the arguments were not checked: its schema cannot be used" in answer.text
     assert convert_to_openai_tool(bound)["function"]["name"] == "work"
+
+
+DOUBLING = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(60)} | {"d60": {}}
+CONNECTED = {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{n}"} for n in range(30)]} for i in range(30)}
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/missing", "http://127.0.0.1:9/x", "#/$defs/d0", "x", "#/a/b", "#"])
+@pytest.mark.parametrize("defs", [{}, DOUBLING, CONNECTED], ids=["none", "doubling", "connected"])
+def test_a_model_can_be_shown_a_schema_whatever_it_refers_to(reference: str, defs: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"x": {"$ref": reference, "description": "X"}}, "$defs": defs}
+    found = manifest("shop/buy", input_schema=schema)
+    shown = convert_to_openai_tool(ToolRegistry(found, {}).bind(["shop/buy"], "run")["buy"])["function"]
+    assert shown["parameters"]["properties"]["x"]["description"] == "X"
 
 
 async def test_arguments_may_have_any_name(registry: Callable[..., ToolRegistry]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -10,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
+from callsheet import Settings, create_supervisor
 from callsheet.agents import ToolRegistry
 from callsheet.agents.keyless.arguments import fill
 from callsheet.graphs import load
+from scripted_model import ScriptedModel, calls
 
 
 async def called(registry: ToolRegistry, tool_id: str, args: dict[str, Any]) -> ToolMessage:
@@ -63,6 +66,40 @@ async def test_the_schema_that_counts_is_the_one_that_the_server_has_now(fleet: 
     await registry.close_run("run")
 
 
+UNUSABLE = {"type": "object", "properties": {"x": {"$ref": "#/$defs/Missing"}}}
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+def working(fleet: Any, tool: Any, policy: Any, **entry: Any) -> Any:
+    """An app whose model calls a tool of an unusable schema."""
+    repair = tool("work", "Repairs the roof.", inputSchema=UNUSABLE, annotations={"readOnlyHint": True})
+    config = fleet.serve("a", repair, tool("rest", "Paints the roof."), entry={"callsheet": {"trusted": True, **entry}})
+    model = ScriptedModel(replies=[calls("work", x="1"), AIMessage("It is over.")])
+    settings = Settings(replans=0, approval=policy)
+    return create_supervisor(config, worker_model=model, settings=settings, yes=True).compile(InMemorySaver())
+
+
+@pytest.mark.parametrize(("approval", "own"), [("risky", {}), ("always", {}), ("risky", {"approval": "never"})])
+async def test_a_person_is_told_that_arguments_were_not_checked(fleet: Any, tool: Any, approval: Any, own: Any) -> None:
+    app = working(fleet, tool, approval, **own)
+    state = await app.ainvoke({"messages": [HumanMessage("repair the roof")]}, THREAD)
+    (question,) = state["__interrupt__"]
+    assert "the arguments were not checked: its schema cannot be used (" in question.value["why"]
+    assert fleet.calls("a") == []
+    state = await app.ainvoke(Command(resume={question.id: {"type": "approve"}}), THREAD)
+    assert fleet.calls("a") == ["work"]
+    assert state["results"]["1"]["calls"][0]["error"] == ""
+
+
+async def test_where_nobody_is_asked_arguments_that_were_not_checked_are_not_sent(fleet: Any, tool: Any) -> None:
+    app = working(fleet, tool, "never")
+    state = await app.ainvoke({"messages": [HumanMessage("repair the roof")]}, THREAD)
+    (call,) = state["results"]["1"]["calls"]
+    assert "the arguments were not checked" in call["error"]
+    assert 'a run that asks one (approval "risky" or "always")' in call["error"]
+    assert (call["kind"], call["effect"], fleet.calls("a")) == ("refused", "none", [])
+
+
 async def test_paths_stay_in_the_roots_of_their_server(fleet: Any, tool: Any, tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
@@ -85,7 +122,8 @@ async def test_no_reference_to_elsewhere_is_fetched(fleet: Any, tool: Any, liste
     elsewhere = {"$ref": f"http://127.0.0.1:{port}/steal.json"}
     schema = {"type": "object", "properties": {"x": elsewhere}, "$defs": {"y": elsewhere}}
     registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work", inputSchema=schema)), yes=True))
-    assert (await called(registry, "a/work", {"x": "anything"})).status == "success"
+    assert "the arguments were not checked" in (await called(registry, "a/work", {"x": "anything"})).text
+    assert (await called(registry, "a/work", {})).status == "success"
     await registry.close_run("run")
     assert came == []
 
@@ -100,11 +138,12 @@ def test_nor_is_it_where_rules_fill_in_the_arguments(listener: tuple[int, list[A
 
 
 async def test_a_schema_that_takes_for_ever_keeps_no_call_waiting(fleet: Any, tool: Any) -> None:
-    """Its references double at each of forty levels; the tool is called all the same."""
+    """Its references double at each of forty levels; nobody waits for the end, and nothing is sent unchecked."""
     deeper: Any = [{"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)]
     defs = {f"d{i}": spec for i, spec in enumerate([*deeper, {"type": "string"}])}
     schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs}
     registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work", inputSchema=schema)), yes=True))
-    async with asyncio.timeout(60):
-        assert (await called(registry, "a/work", {"x": "anything"})).status == "success"
+    for _ in range(2):
+        assert "takes too long. Nothing was sent" in (await called(registry, "a/work", {"x": "anything"})).text
+    assert fleet.calls("a") == []
     await registry.close_run("run")
