@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from callsheet.graphs import Catalog
 from small import small_catalog
@@ -14,6 +15,9 @@ from small import small_catalog
 if TYPE_CHECKING:
     from callsheet.retrievers import MiniLMEmbeddings
 
+# The same examples in every run, and as much time for each as the machine needs.
+settings.register_profile("callsheet", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("callsheet")
 SHARED = Path(__file__).parents[2] / "shared"
 
 

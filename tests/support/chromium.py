@@ -127,7 +127,7 @@ class Browser:
                 return message
 
 
-def _missing(reason: str) -> Exception:
+def _missing(reason: str) -> BaseException:
     """A skip on a user's machine and a failure in CI, which never leaves the pages untested in silence."""
     return pytest.fail.Exception(reason) if os.environ.get("CI") else pytest.skip.Exception(reason)
 
