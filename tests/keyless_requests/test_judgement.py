@@ -71,6 +71,8 @@ def test_the_words_of_a_step_are_no_result() -> None:
     echo = Outcome(True, "Mean of 10, 20 and 30: 12.5", FIXTURE)
     assert verdict(dataclasses.replace(echo, texts=("mean of 10, 20 and 30",)), answer=("20",)) is Verdict.SILENT
     assert verdict(echo, answer=("12.5",)) is Verdict.RIGHT
+    asked = Outcome(True, "How much is 3 + 4? 3 + 4 = 8", FIXTURE, texts=("how much is 3 + 4?",))
+    assert asked.told.strip() == "3 + 4 = 8"
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ class Outcome:
     def told(self) -> str:
         """The answer without the words of the request, so that a number of the question is not taken for its result."""
         echoes = sorted(map(re.escape, filter(None, self.texts)), key=len, reverse=True)
-        return re.sub(rf"(?im)^(?:{'|'.join(echoes)}):", "", self.answer) if echoes else self.answer
+        return re.sub(rf"(?im)^(?:{'|'.join(echoes)}):?", "", self.answer) if echoes else self.answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 CATALOG = ("examples/demo/mcp.json", "examples.demo.toolkits:agents")
 ALL_RUNS = "all-requests"
+_BAD = (Verdict.UNSAFE, Verdict.SILENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +179,26 @@ def main() -> int:
     logging.disable(logging.WARNING)
     records = [r for r in read_records(options.file) if options.only in r.id or options.only in r.category]
     judged: list[tuple[Record, Judgement]] = []
+    os.chdir(ROOT)  # the demo's catalog names its files from here
     with tempfile.TemporaryDirectory() as home, demo(Path(home)) as agents:
         for record in records:
-            outcome = agents.ask(record.request)
-            judged.append((record, found := judge(record, outcome)))
-            bad = found.verdict in (Verdict.UNSAFE, Verdict.SILENT)
-            if not options.counts and (bad or options.all):
-                click.echo(_shown(record, found, outcome))
+            found, report = _run(agents, record)
+            judged.append((record, found))
+            if not options.counts and (options.all or found.verdict in _BAD):
+                click.echo(report)
     click.echo(counts(judged))
-    return int(any(found.verdict in (Verdict.UNSAFE, Verdict.SILENT) for _, found in judged))
+    return int(any(found.verdict in _BAD for _, found in judged))
+
+
+def _run(agents: Demo, record: Record) -> tuple[Judgement, str]:
+    """A request's verdict and how it came about; a run that raises said nothing."""
+    try:
+        outcome = agents.ask(record.request)
+    except Exception as error:  # noqa: BLE001 (the other requests go on)
+        found = Judgement(Verdict.SILENT, f"the run raised {error!r}")
+        return found, f"{found.verdict} {record.id}: {record.request}\n  {found.why}\n"
+    found = judge(record, outcome)
+    return found, _shown(record, found, outcome)
 
 
 def _shown(record: Record, found: Judgement, outcome: Outcome) -> str:
@@ -198,5 +210,4 @@ def _shown(record: Record, found: Judgement, outcome: Outcome) -> str:
 
 
 if __name__ == "__main__":
-    os.chdir(ROOT)
     sys.exit(main())
