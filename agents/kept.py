@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+import os
 import shutil
 import time
 from contextlib import suppress
@@ -11,10 +12,14 @@ from itertools import count
 from pathlib import Path
 
 from callsheet.agents.calls import Keep, Kept
-from callsheet.graphs.storage import cache_folder
+from callsheet.graphs.storage import cache_folder, private_folder
 
 _DAY = 86_400.0
 _TEXTS = {"text/plain": ".txt", "application/json": ".json"}
+
+
+def _private(file: str, flags: int) -> int:
+    return os.open(file, flags, 0o600)
 
 
 class KeptResults:
@@ -45,13 +50,13 @@ class KeptResults:
         base = self._folder or cache_folder() / "results"
         self._sweep(base)
         folder = base / (run_id if run_id.isalnum() else hashlib.sha256(run_id.encode()).hexdigest()[:32])
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(folder)
         ending = _TEXTS.get(media) or mimetypes.guess_extension(media.partition(";")[0].strip()) or ".bin"
         plain = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)[:80]
         for number in self._numbers:
             file = folder / f"{number:04d}-{plain}{ending}"
             # Another process may have gone on with this run before.
-            with suppress(FileExistsError), file.open("xb") as new:
+            with suppress(FileExistsError), open(file, "xb", opener=_private) as new:
                 new.write(content)
                 return file
         raise AssertionError("numbers do not end")

@@ -17,7 +17,7 @@ from typing import Any
 from callsheet.agents.calls import Kind
 from callsheet.graphs.entries import Entries
 from callsheet.graphs.mcp import ServerConfig, clean
-from callsheet.graphs.storage import cache_folder, replace_text
+from callsheet.graphs.storage import cache_folder, private_folder, replace_text
 from callsheet.graphs.text import shown
 
 LATE = 10.0
@@ -86,7 +86,7 @@ class LastListings:
             if known is not None and {**asdict(known.listing), **said} == asdict(known.listing):
                 file.touch()
                 return
-            file.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(file.parent)
             replace_text(file, json.dumps({"agent": agent_id, **said}))
 
     def last(self, agent_id: str, server: ServerConfig) -> LastKnown | None:

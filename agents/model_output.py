@@ -12,7 +12,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 
 from callsheet.agents.bound import BoundTool
-from callsheet.agents.secrets import MASK, RunSecrets, has_secrets
+from callsheet.agents.secrets import RunSecrets, has_secrets
+from callsheet.graphs.secret_words import MASK
 
 _JSON = re.compile(r"\{.*\}", re.DOTALL)
 _UNSTREAMED = "nostream"  # LangGraph's word for a model whose tokens are not streamed

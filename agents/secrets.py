@@ -9,26 +9,19 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
-from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
+from urllib.parse import quote, quote_plus
 
 from callsheet.agents.calls import Outcome
 from callsheet.agents.log_secrets import hide_in_logs
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.mcp import ServerConfig
-from callsheet.graphs.text import split_name
+from callsheet.graphs.secret_words import MASK, is_secret_name, secrets_in
 
-MASK = "***"
 _SHORTEST, _MOST_RUNS = 6, 1_000
-_ALWAYS = re.compile(r"\b(pass(word|wd|phrase|code)|pwd|secrets?|credentials?|bearer|authorization|api ?key)\b")
-_KEY = re.compile(r"\b(access|account|api|auth|client|encryption|license|master|private|secret|service|signing) key$")
-_TOKEN = re.compile(r"\btoken$")
-# Tokens that say where in a list one is, and how many words there are; none of them opens anything.
-_NO_SECRET = re.compile(
-    r"\b(page|next|prev|previous|continuation|start|sync|delta|progress|cursor|resume|stop|eos|bos)\b"
-)
+_FOR_ADDRESSES = str.maketrans("+/", "-_")
 # A short word, a number, a date, a folder, an e-mail address, an address without a password in it.
 _PLAIN = re.compile(
     r"[\w.-]{0,15}|[-+\d.,:TZ ]+|(?:[~.]{0,2}|[A-Za-z]:)[/\\].*|[^@\s]+@[\w.-]+|[a-z]+://[^@\s?]*", re.ASCII | re.DOTALL
@@ -38,12 +31,6 @@ _PLACEHOLDER = re.compile(r"secret:[0-9a-f]{16}")
 
 class LostSecretError(CallsheetError):
     """A secret argument is not known any more: it was kept in the memory of a program that has ended."""
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether an argument, a header or a variable of this name is secret: ``api_key``, ``authToken`` ..."""
-    words = split_name(name)
-    return bool(_ALWAYS.search(words) or _KEY.search(words) or (_TOKEN.search(words) and not _NO_SECRET.search(words)))
 
 
 def is_secret(name: str, schema: Mapping[str, Any]) -> bool:
@@ -69,18 +56,27 @@ class Redaction:
         return text
 
     def value(self, value: Any) -> Any:
-        """The same for every text of a JSON value."""
+        """The same for every text of a JSON value, keys too; keys that would be the same then stay apart."""
         if not self._forms:
             return value
         match value:
             case str():
                 return self.text(value)
             case dict():
-                return {key: self.value(item) for key, item in value.items()}
+                return self._object(value)
             case list():
                 return [self.value(item) for item in value]
             case _:
                 return value
+
+    def _object(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, item in value.items():
+            name = self.text(key)
+            while name != key and (name in found or name in value):
+                name += "*"
+            found[name] = self.value(item)
+        return found
 
 
 def of_server(full: ServerConfig, named: Iterable[tuple[str, str]], *, everything: bool = False) -> Redaction:
@@ -96,11 +92,20 @@ def of_server(full: ServerConfig, named: Iterable[tuple[str, str]], *, everythin
     """
     given = [*full.env.items(), *named]
     kept = {value for name, value in given if everything or is_secret_name(name) or _looks_secret(value)}
-    kept |= {value for name, value in _options(full.args) if is_secret_name(name)}
-    headers = {part for value in full.headers.values() for part in (value, value.partition(" ")[2])}
-    parts = urlsplit(full.url or "")
-    query = {value for name, value in parse_qsl(parts.query) if is_secret_name(name)}
-    return Redaction({*kept, *headers, *query, parts.password or ""})
+    headers = {part for value in full.headers.values() for part in _of_header(value)}
+    words = secrets_in((*full.args, full.url or "", *(value for _, value in given)))
+    return Redaction({*kept, *headers, *words})
+
+
+def _of_header(value: str) -> set[str]:
+    """The value, what follows its scheme (``Bearer``), and the user and password that are in it as base64."""
+    scheme, _, rest = value.partition(" ")
+    found = {value, rest}
+    if scheme.lower() == "basic":
+        with suppress(ValueError):
+            pair = base64.b64decode(rest).decode()
+            found |= {pair, pair.partition(":")[2]}
+    return found
 
 
 class RunSecrets:
@@ -218,16 +223,21 @@ def has_secrets(schema: Any) -> bool:
 
 
 def _forms(value: str) -> set[str]:
-    encoded = base64.b64encode(value.encode()).decode()
-    return {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe=""),
-            quote_plus(value), encoded, encoded.rstrip("=")}  # fmt: skip
+    in_json = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+    raw = value.encode(errors="replace")
+    return {value, *in_json, quote(value, safe=""), quote_plus(value), raw.hex(), *_in_base64(raw)}
 
 
-def _options(args: Iterable[str]) -> list[tuple[str, str]]:
-    """``--api-key X`` and ``--api-key=X`` as names and values."""
-    words = list(args)
-    pairs = [(before, word) for before, word in pairwise(words) if before.startswith("-")]
-    return [*pairs, *((name, value) for name, equals, value in (word.partition("=") for word in words) if equals)]
+def _in_base64(raw: bytes) -> set[str]:
+    """The value in base64, alone and in the middle of something longer, wherever it begins there."""
+    found: set[str] = set()
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + raw).decode()
+        # The first and the last characters hold bits of the neighbours too.
+        sure = encoded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
+        found |= {encoded, encoded.rstrip("=")} if not before else set()
+        found |= {sure} if len(sure) >= _SHORTEST else set()
+    return found | {form.translate(_FOR_ADDRESSES) for form in found}
 
 
 def _looks_secret(value: str) -> bool:

@@ -124,7 +124,7 @@ class Agreements:
         """
         with locked(self.file):
             digests = self.known() | {start.digest for start in starts}
-            replace_text(self.file, json.dumps(sorted(digests), indent=1), private=True)
+            replace_text(self.file, json.dumps(sorted(digests), indent=1))
 
 
 def _start(name: str, server: ServerConfig) -> Start:

@@ -109,7 +109,7 @@ class PinBook:
 
     def _write(self, pins: Mapping[str, ServerPin]) -> None:
         body = {"callsheet_pins": FORMAT, "servers": {name: pin.model_dump() for name, pin in sorted(pins.items())}}
-        replace_text(self.file, json.dumps(body, ensure_ascii=False, indent=1), private=True)
+        replace_text(self.file, json.dumps(body, ensure_ascii=False, indent=1))
 
     def _damaged(self, why: str) -> TrustError:
         return TrustError(

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
-from urllib.parse import urlsplit, urlunsplit
 
 from callsheet.graphs.catalog import Record
 from callsheet.graphs.entries import Entries, name_of
 from callsheet.graphs.mcp import ServerConfig
+from callsheet.graphs.secret_words import masked
 from callsheet.graphs.text import Hidden, hidden_in, strings_in
 
 ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]
 _LONGEST_KEPT = 65_536
-_SECRET = re.compile(r"(?i)(key|token|secret|passw|credential|auth)")
 
 
 class Pin(Record):
@@ -227,25 +225,9 @@ def _identity(server: ServerConfig) -> str:
 def _shown_command(server: ServerConfig) -> dict[str, Any]:
     """The same for people, kept in a file: what looks like a secret among the arguments or in the address is masked."""
     if server.url:
-        return {"url": _without_secrets(server.url), "headers": sorted(server.headers)}
+        return {"url": masked([server.url])[0], "headers": sorted(server.headers)}
     return {
-        "command": [server.command, *_masked(server.args)],
+        "command": [server.command, *masked(server.args)],
         **({"cwd": server.cwd} if server.cwd else {}),
         **({"env": sorted(server.env)} if server.env else {}),
     }
-
-
-def _masked(args: Sequence[str]) -> list[str]:
-    masked: list[str] = []
-    for before, word in zip(("", *args), args, strict=False):
-        option, equals, _ = word.partition("=")
-        if before.startswith("-") and "=" not in before and _SECRET.search(before):
-            masked.append(word if word.startswith("-") else "***")
-        else:
-            masked.append(f"{option}=***" if equals and _SECRET.search(option) else word)
-    return masked
-
-
-def _without_secrets(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query and "***", ""))

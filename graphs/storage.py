@@ -12,6 +12,7 @@ from pathlib import Path
 from callsheet.graphs.errors import TrustError
 
 _LOCK_SECONDS = 30.0
+_OWNER, _OWNER_FILE = 0o700, 0o600
 
 
 def state_folder() -> Path:
@@ -47,8 +48,8 @@ def locked(file: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(_lock_of(file), timeout=_LOCK_SECONDS):
+        private_folder(file.parent)
+        with FileLock(_lock_of(file), timeout=_LOCK_SECONDS, mode=_OWNER_FILE):
             yield
     except Timeout as error:
         raise TrustError(f"another process has held {file} for {_LOCK_SECONDS:.0f} s: wait for it") from error
@@ -60,24 +61,50 @@ def locked(file: Path) -> Iterator[None]:
 
 def _lock_of(file: Path) -> Path:
     """Not beside the file, which may be in somebody's repository."""
-    folder = state_folder() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = private_folder(state_folder() / "locks")
     return folder / f"{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}.lock"
 
 
-def replace_text(file: Path, text: str, *, private: bool = False) -> None:
+def private_folder(folder: Path) -> Path:
+    """The folder, made where it is missing, so that only its owner can enter it; one that is there stays as it is.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    if not folder.is_dir():
+        if not folder.parent.is_dir():
+            private_folder(folder.parent)
+        folder.mkdir(mode=_OWNER, exist_ok=True)
+    return folder
+
+
+def private_file(file: Path) -> Path:
+    """The file, made empty where it is missing, so that only its owner can read it; one that is there stays as it is.
+
+    For what a library writes: SQLite gives the files beside its own the same mode.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    private_folder(file.parent)
+    with suppress(FileExistsError):
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_FILE))
+    return file
+
+
+def replace_text(file: Path, text: str, *, mode: int = _OWNER_FILE) -> None:
     """Writes a file anew; whoever reads it meets the old text or the new, never a part.
 
     Args:
         file: In a folder that is there.
         text: What it shall hold.
-        private: Whether only its owner may read it.
+        mode: Who may read it, less what the umask takes away; its owner alone by default.
 
     Raises:
         OSError: It cannot be written.
     """
     new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as sink:
             sink.write(text)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.storage import state_folder
+from callsheet.graphs.storage import private_file, state_folder
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -78,8 +78,7 @@ class Threads:
 
         file = self._file(thread)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file.touch(mode=0o600)
+            private_file(file).touch()
             with FileLock(file.with_suffix(".lock"), timeout=0, mode=0o600):
                 yield
         except Timeout as error:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs import SettingsError
+from callsheet.graphs.storage import private_file
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -154,7 +155,7 @@ class ChromaRows:
             secure = address.scheme == "https"
             port = address.port or (443 if secure else 80)
             return chromadb.HttpClient(address.hostname or "localhost", port, ssl=secure, settings=settings)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        private_file(self._folder / "chroma.sqlite3")
         return chromadb.PersistentClient(f"{self._folder}{self._spelling}", settings)
 
 
@@ -167,7 +168,7 @@ def exclusive(lock_file: Path) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(lock_file)
+    lock = FileLock(lock_file, mode=0o600)
     try:
         lock.acquire(timeout=_LOCK_SECONDS)
     except Timeout as error:

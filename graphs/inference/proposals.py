@@ -133,7 +133,7 @@ def write_dependencies(content: DependencyFile, path: str | Path) -> None:
     os.umask(mask)
     try:
         mode = file.stat().st_mode if file.exists() else 0o666 & ~mask
-        replace_text(file, text)
+        replace_text(file, text, mode=0o666)
         file.chmod(mode)
     except OSError as error:
         raise CatalogError(f"{path}: cannot be written: {error.strerror}") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -83,10 +82,7 @@ def _form(name: str, options: Mapping[str, object], *, as_json: bool) -> Form:
 def _save(file: Path, document: str) -> None:
     from callsheet.graphs.storage import replace_text
 
-    mask = os.umask(0)
-    os.umask(mask)
     try:
-        replace_text(file, document.encode("utf-8", "replace").decode("utf-8"))
-        file.chmod(0o666 & ~mask)
+        replace_text(file, document.encode("utf-8", "replace").decode("utf-8"), mode=0o666)
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error

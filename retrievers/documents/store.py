@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callsheet.graphs import SettingsError
+from callsheet.graphs.storage import private_file
 from callsheet.retrievers.documents.passages import Passage
 
 _SCHEMA = """
@@ -76,7 +77,7 @@ class TextStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            private_file(path)
             with closing(self._connect()) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.executescript(_SCHEMA)

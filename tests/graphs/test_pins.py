@@ -146,7 +146,7 @@ def test_no_secret_gets_into_the_book(book: PinBook) -> None:
     book.admit({"a": listed(**stdio), "b": listed(**http, headers={"Authorization": "Bearer S3CRET"})})
     text = book.file.read_text()
     assert "S3CRET" not in text
-    for kept in ("--api-key", "plain", "KEY", "https://host/mcp", "Authorization"):
+    for kept in ("--api-key", "plain", "KEY", "https://u:***@host/mcp?key=***", "Authorization"):
         assert kept in text
     assert book.file.stat().st_mode & 0o077 == 0
 
