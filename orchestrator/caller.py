@@ -24,6 +24,22 @@ def caller() -> User:
     return user_of(configurable.get(_USER), configurable.get(_PERMISSIONS))
 
 
+def anonymous_client() -> bool:
+    """Whether a client of a LangGraph server asked for the current run without saying who it is.
+
+    False in a program of one's own: the server puts its word on the user there, be it that there is none, and a client
+    cannot take it away. On ``langgraph dev`` anybody can pass for Studio, so Studio's user is nobody.
+    """
+    try:
+        configurable: Mapping[str, Any] = get_config().get("configurable") or {}
+    except RuntimeError:
+        return False
+    if _USER not in configurable:
+        return False
+    user = configurable[_USER]
+    return not user_of(user).id or _field(user, "is_authenticated") is False
+
+
 def user_of(user: object, permissions: object = ()) -> User:
     """A user as an authentication gives one; nobody in particular for one without identity.
 

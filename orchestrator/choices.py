@@ -10,9 +10,15 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import get_runtime
 
 from callsheet.agents import Prompts, chat_model
+from callsheet.orchestrator.caller import anonymous_client
 from callsheet.orchestrator.settings import Settings
 
 Role = Literal["planner", "worker", "answer"]
+_STRICTEST = ("always", "risky", "never")
+_REFUSED = (
+    "approval {!r} was asked for by a client that is not authenticated, so it stays {!r}: set CALLSHEET_APPROVAL on "
+    "the server, or authenticate its clients"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +43,28 @@ class Choices:
 
     @property
     def settings(self) -> Settings:
-        """What holds in the current run."""
-        said = (self.preferences, context())
+        """What holds in the current run.
+
+        Calls that a person is asked about stay so, whatever a client says that is not authenticated.
+        """
+        found = self._said()
+        return found.model_copy(update={"approval": self.defaults.approval}) if self._loosened(found) else found
+
+    def noted(self, note: str) -> str:
+        """The note of a plan, with what was said for the current run and does not hold."""
+        said = self._said()
+        refused = _REFUSED.format(said.approval, self.defaults.approval) if self._loosened(said) else ""
+        return "; ".join(filter(None, (note, refused)))
+
+    def _said(self) -> Settings:
         found = self.defaults
-        for one in said:
+        for one in (self.preferences, context()):
             found = one.over(found) if one else found
         return found
+
+    def _loosened(self, said: Settings) -> bool:
+        looser = _STRICTEST.index(said.approval) > _STRICTEST.index(self.defaults.approval)
+        return looser and anonymous_client()
 
     def model(self, role: Role) -> BaseChatModel | None:
         """The chat model for a role in the current run: of the context, the user, the supervisor itself, or none."""

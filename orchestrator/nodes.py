@@ -80,7 +80,7 @@ class Nodes:
             check_answerable(self.registry, choices.settings.approval)
             model, prompt = choices.model("planner"), choices.prompt("planner")
             plan = await decompose(request, model, prompt=prompt, max_steps=choices.settings.max_steps)
-            planned = plan.model_dump(mode="json")
+            planned = {**plan.model_dump(mode="json"), "note": choices.noted(plan.note)}
         except (CallsheetError, ImportError) as error:
             planned = {"steps": [], "note": str(error)}
         update = {"run": uuid.uuid4().hex, "request": request, "results": Overwrite({}), "selections": Overwrite({})}

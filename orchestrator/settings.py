@@ -12,6 +12,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from callsheet.graphs import SettingsError
 
+STUDIO = "https://smith.langchain.com"
+"""Where the pages of LangGraph Studio come from."""
 _MOST = ("tools", "schema_tokens")
 _RANKING = ("agents", "ranking", "lexical_weight", "capability_weight", "agent_weight", "tool_weight")
 
@@ -245,6 +247,8 @@ class Environment(BaseSettings):
         documents: Folder of documents, for ``arag``.
         approval: Which calls a person is asked about: ``always``, ``risky`` or ``never``.
         reports: Reports of ``callsheet eval --json`` for the explorer, separated by commas.
+        hosts: Names that the server answers to beside those of its machine, separated by commas; ``*`` for any.
+        origins: Sites whose pages may use the server from browsers, separated by commas; LangGraph Studio's by default.
         sync_seconds: How often a server reads its catalogs anew; 0 leaves it at what servers say in their sessions.
     """
 
@@ -257,6 +261,8 @@ class Environment(BaseSettings):
     documents: str | None = None
     approval: str = "risky"
     reports: str = ""
+    hosts: str = ""
+    origins: str = STUDIO
     sync_seconds: float = Field(default=0.0, ge=0)
 
     def catalogs(self) -> tuple[str, ...]:
@@ -267,9 +273,21 @@ class Environment(BaseSettings):
         """The reports named."""
         return _named(self.reports)
 
+    def host_names(self) -> tuple[str, ...]:
+        """The names of the server."""
+        return _listed(self.hosts)
+
+    def page_origins(self) -> tuple[str, ...]:
+        """The origins of other sites' pages."""
+        return _listed(self.origins)
+
 
 def _named(several: str) -> tuple[str, ...]:
     """What a variable names: one file, though it may have a comma in its name, or several."""
     if Path(several).exists():
         return (several,) if several else ()
+    return _listed(several)
+
+
+def _listed(several: str) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, several.split(","))))

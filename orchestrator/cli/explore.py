@@ -60,6 +60,7 @@ def explore(
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.local_runs import LocalRuns
     from callsheet.orchestrator.server.reports import read_reports
+    from callsheet.orchestrator.settings import Environment
     from callsheet.orchestrator.threads import Threads
 
     shown = read_reports(reports)
@@ -71,7 +72,7 @@ def explore(
             Site(lambda: served, lambda: shown),
             runs=LocalRuns(Threads()),
             user=retriever.user,
-            hosts=(HOST, "localhost"),
+            hosts=Environment().host_names(),
         )
         app.add_route("/", _to_page)
         url = f"http://{HOST}:{listener.getsockname()[1]}/callsheet/"

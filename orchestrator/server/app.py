@@ -1,4 +1,4 @@
-"""``http.app`` of ``langgraph.json``: the explorer beside LangGraph's own routes."""
+"""``http.app`` of ``langgraph.json``: the explorer beside LangGraph's own routes, and what guards them all."""
 
 from __future__ import annotations
 
@@ -17,4 +17,11 @@ def _reports() -> tuple[Report, ...]:
     return read_reports(Environment().report_files())
 
 
-app = create_explorer(Site(served, _reports), runs=ServerRuns(), authenticated=True)
+_environment = Environment()
+app = create_explorer(
+    Site(served, _reports),
+    runs=ServerRuns(),
+    authenticated=True,
+    hosts=_environment.host_names(),
+    origins=_environment.page_origins(),
+)

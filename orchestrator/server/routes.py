@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route, Router
@@ -23,6 +22,7 @@ from callsheet.orchestrator.caller import user_of
 from callsheet.orchestrator.metrics import MEDIA_TYPE, exposition
 from callsheet.orchestrator.server import page
 from callsheet.orchestrator.server.api import Api, Endpoint
+from callsheet.orchestrator.server.gate import gate
 from callsheet.orchestrator.server.run_checks import RunChecks
 from callsheet.orchestrator.server.runs import Runs
 from callsheet.orchestrator.server.site import Seen, Site
@@ -32,7 +32,6 @@ _UNGUARDED = (
     "these routes are not authenticated, so nothing is shown: "
     'set "http": {"enable_custom_route_auth": true} in langgraph.json'
 )
-_ELSEWHERE = "a page of another site asks for this, and nobody is signed in: open it at its own address"
 _Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -43,6 +42,7 @@ def create_explorer(
     authenticated: bool = False,
     user: User | None = None,
     hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
 ) -> Starlette:
     """The explorer, to be served by itself or as ``http.app`` of a LangGraph server.
 
@@ -52,7 +52,11 @@ def create_explorer(
         authenticated: Whether a server says who asks (``scope["user"]``). A request of which it says nothing is then
             given the page's own files and ``/callsheet/health``, and nothing else.
         user: Who everybody is taken for where nothing is authenticated; nobody in particular by default.
-        hosts: Host names that it answers to; any where empty.
+        hosts: Names that it answers to beside those of this machine; ``*`` for any.
+        origins: Other sites whose pages may use it; none by default.
+
+    Raises:
+        SettingsError: One of the names or origins cannot be one.
     """
 
     def guarded(endpoint: Endpoint) -> _Handler:
@@ -65,7 +69,7 @@ def create_explorer(
             for name, endpoint in Api(runs, site.reports).endpoints().items()
         ),
     ]
-    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))] if hosts else []
+    middleware = gate(hosts, origins)
     if authenticated:
         middleware += [Middleware(_Public, routes=_public(site)), Middleware(RunChecks)]
     return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=_closes(site))
@@ -108,8 +112,6 @@ def _guarded(site: Site, endpoint: Endpoint, everybody: User | None) -> _Handler
             return _said(_UNGUARDED, 403)
         try:
             user = everybody or user_of(request.user, request.auth.scopes)
-            if not user.id and request.headers.get("sec-fetch-site") == "cross-site":
-                return _said(_ELSEWHERE, 403)
             seen = await run_in_threadpool(site.seen, user)
             made = await endpoint(seen, request)
             return made if isinstance(made, Response) else await run_in_threadpool(_json, made)

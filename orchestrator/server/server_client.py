@@ -15,6 +15,8 @@ _NOT_THERE = frozenset({401, 403, 404, 422})
 T = TypeVar("T")
 _OF_THE_CONNECTION = frozenset(
     {"host", "connection", "content-length", "content-type", "accept", "accept-encoding", "transfer-encoding"}
+    # The page's own question was let in; what is asked on its behalf is not a page's.
+    | {"origin", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"}
 )
 
 
@@ -38,5 +40,5 @@ async def _client(request: Request) -> AsyncIterator[LangGraphClient]:
 
     headers = [(name, value) for name, value in request.headers.items() if name not in _OF_THE_CONNECTION]
     transport = httpx.ASGITransport(app=request.app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://callsheet", headers=headers) as http:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as http:
         yield LangGraphClient(http)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fleet import Fleet
+from notebook import Notebook
 
 
 @pytest.fixture
@@ -18,3 +19,9 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     folder = tmp_path / "fleet"
     folder.mkdir()
     return Fleet(folder)
+
+
+@pytest.fixture
+def notebook() -> Notebook:
+    """An empty one."""
+    return Notebook()

@@ -86,13 +86,16 @@ async def test_two_calls_are_answered_by_id(server: str, folder: Path) -> None:
     assert "not mine" in done["results"]["2"]["error"]
 
 
-async def test_a_client_may_ask_to_be_asked_about_nothing(server: str, folder: Path) -> None:
+async def test_a_client_may_ask_to_be_asked_about_more_but_not_about_less(server: str, folder: Path) -> None:
     client = get_client(url=server)
     before = effects(folder)
-    thread = (await client.threads.create())["thread_id"]
-    done: Any = await client.runs.wait(thread, "supervisor", input=GIVEN, context={"approval": "never"})
-    assert [done["results"][i]["status"] for i in "12"] == ["done", "done"]
-    assert len(effects(folder)) == len(before) + 2
+    for approval in ("always", "never"):
+        thread = (await client.threads.create())["thread_id"]
+        await client.runs.wait(thread, "supervisor", input=GIVEN, context={"approval": approval})
+        state: Any = await client.threads.get_state(thread)
+        assert len(state["interrupts"]) == 2
+        assert ("not authenticated" in state["values"]["plan"]["note"]) == (approval == "never")
+    assert effects(folder) == before
 
 
 async def test_studio_shows_the_setting_beside_the_step(server: str) -> None:

@@ -60,7 +60,8 @@ def explorer(
 ) -> Starlette:
     """The explorer over it."""
     found = served(source, policy)
-    return create_explorer(Site(lambda: found, lambda: reports), runs=runs, authenticated=authenticated)
+    site = Site(lambda: found, lambda: reports)
+    return create_explorer(site, runs=runs, authenticated=authenticated, hosts=("testserver",))
 
 
 class Authenticated:

@@ -168,7 +168,7 @@ def test_pins_and_what_differs_from_them_are_shown(catalog: Catalog, asked: Aske
 
 def test_what_servers_say_later_is_shown(catalog: Catalog, asked: Asked) -> None:
     found = served(catalog)
-    app = create_explorer(Site(lambda: found))
+    app = create_explorer(Site(lambda: found), hosts=("testserver",))
     assert asked(app, "overview")["tools"] == 3
     route = Tool(agent="maps", name="route", description="Plans a route between two places.")
     agents = (catalog.agents[0], catalog.agents[1].model_copy(update={"tools": (*catalog.agents[1].tools, route)}))

@@ -78,8 +78,9 @@ def test_a_schema_that_is_no_json_does_not_break_the_answer(asked: Asked) -> Non
 def test_only_named_hosts_are_answered(catalog: Catalog) -> None:
     """A page of elsewhere may have its name resolved to this machine."""
     found = served(catalog)
-    app = create_explorer(Site(lambda: found), hosts=("127.0.0.1", "localhost"))
+    app = create_explorer(Site(lambda: found), hosts=("callsheet.example",))
     assert TestClient(app, base_url="http://127.0.0.1:8765").get("/callsheet/health").status_code == 200
+    assert TestClient(app, base_url="https://callsheet.example").get("/callsheet/health").status_code == 200
     assert TestClient(app, base_url="http://evil.example").get("/callsheet/api/overview").status_code == 400
 
 
@@ -90,7 +91,7 @@ def test_the_code_of_the_documentation_runs(catalog: Catalog, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     made: dict[str, Any] = {}
     exec(code, made)
-    assert TestClient(made["app"]).get("/callsheet/api/overview").json()["tools"] == 6
+    assert TestClient(made["app"], base_url="http://localhost").get("/callsheet/api/overview").json()["tools"] == 6
 
 
 def test_nothing_can_be_changed_by_it(client: TestClient) -> None:
@@ -109,6 +110,6 @@ def test_a_catalog_that_cannot_be_read_is_said(asked: Asked) -> None:
     def broken() -> Any:
         raise SettingsError("no catalog: set CALLSHEET_CATALOG")
 
-    client = TestClient(create_explorer(Site(broken)))
+    client = TestClient(create_explorer(Site(broken), hosts=("testserver",)))
     assert asked(client, "overview", status=500) == {"error": "no catalog: set CALLSHEET_CATALOG"}
     assert client.get("/callsheet/health").json() == {"status": "failing"}

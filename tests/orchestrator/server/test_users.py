@@ -54,7 +54,6 @@ def test_without_authentication_nothing_but_the_page_and_its_health_is_given(ask
 
 
 def test_a_page_of_another_site_is_given_nothing_where_nobody_signs_in(catalog: Catalog) -> None:
-    """A development server lets any page read its answers."""
     client = TestClient(explorer(catalog))
     for site, status in (("cross-site", 403), ("same-origin", 200), ("none", 200)):
         assert client.get("/callsheet/api/overview", headers={"Sec-Fetch-Site": site}).status_code == status
