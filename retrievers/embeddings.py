@@ -188,7 +188,7 @@ def embeddings_of(name: str, init: Callable[[str], Embeddings] | None = None) ->
         init: What makes the others; LangChain's own where none is given.
 
     Raises:
-        SettingsError: The name is of neither form.
+        SettingsError: The name is of neither form, or its provider is not known or refuses it (a missing key).
         ImportError: The provider's package is not installed; the message names it.
     """
     if name == EMBEDDED:
@@ -201,7 +201,12 @@ def embeddings_of(name: str, init: Callable[[str], Embeddings] | None = None) ->
         from langchain.embeddings import init_embeddings
 
         init = init_embeddings
-    return init(name)
+    try:
+        return init(name)
+    except ImportError:
+        raise
+    except Exception as error:
+        raise SettingsError(f"the embedder {name!r} cannot be used: {error}") from error
 
 
 def embedder_name(embeddings: Embeddings) -> str:

@@ -11,7 +11,7 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 
 from callsheet.graphs import (
     Catalog,
@@ -65,6 +65,15 @@ class AgentGraphRetriever(BaseRetriever):
     user: User = User()
     _assembly: Assembly | None = PrivateAttr(default=None)
 
+    def __init__(self, *args: Any, **values: Any) -> None:
+        if args or "selector" not in values:
+            raise SettingsError("a retriever is made from a catalog: AgentGraphRetriever.from_catalog('mcp.json')")
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            wrong = (f"{'.'.join(map(str, e['loc']))!r}: {e['msg']}, not {e['input']!r}" for e in error.errors())
+            raise SettingsError("; ".join(wrong)) from error
+
     @classmethod
     def from_catalog(
         cls,
@@ -100,6 +109,8 @@ class AgentGraphRetriever(BaseRetriever):
             SettingsError: The index cannot be opened, the policy not be read, or a setting cannot work.
             TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
         """
+        if not isinstance(settings, SelectSettings | None):
+            raise SettingsError(f"settings must be SelectSettings, not {type(settings).__name__}")
         loaded = load(source, yes=yes, policy=policy)
         vectors = index if isinstance(index, VectorIndex) else _open_index(index, embeddings, loaded.label)
         assembly = Assembly(vectors, _embedder(embeddings), settings, reranker, taxonomy or default_taxonomy())
@@ -232,4 +243,10 @@ def _open_index(where: str | Path | None, embeddings: str | Embeddings, label: s
 
 
 def _embedder(embeddings: str | Embeddings) -> Embeddings:
-    return embeddings_of(embeddings) if isinstance(embeddings, str) else embeddings
+    if isinstance(embeddings, str):
+        return embeddings_of(embeddings)
+    if not isinstance(embeddings, Embeddings):
+        raise SettingsError(
+            f"embeddings must be 'minilm', 'provider:model' or an Embeddings object, not {embeddings!r}"
+        )
+    return embeddings

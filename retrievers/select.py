@@ -19,7 +19,7 @@ from callsheet.retrievers.ranking import Ranked, Ranker, ranks_of
 from callsheet.retrievers.rerank import Reranker, in_places, rerank_tools
 from callsheet.retrievers.scoring import best_rows
 from callsheet.retrievers.selection import Evidence, PickedAgent, PickedTool, Selection, Trace
-from callsheet.retrievers.settings import SelectSettings
+from callsheet.retrievers.settings import SelectSettings, text_query
 from callsheet.retrievers.texts import nodes_of
 from callsheet.retrievers.tokens import SchemaTokens
 from callsheet.retrievers.tool_fusion import graph_rag_tool_fusion
@@ -102,10 +102,10 @@ class Selector:
             changes: Fields of ``SelectSettings`` that hold for this call.
 
         Raises:
-            SettingsError: A setting is unknown or has a value that cannot work.
+            SettingsError: The query is no text, or a setting is unknown or has a value that cannot work.
         """
         settings = self.settings.changed(changes)
-        query = clean(query)
+        query = clean(text_query(query))
         if not query.strip() or not self._ranker.nodes:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._withheld))
         ranked = self._ranker.rank(query, settings)

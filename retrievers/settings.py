@@ -112,6 +112,17 @@ class SelectSettings:
 _NAMES = tuple(field.name for field in fields(SelectSettings))
 
 
+def text_query(query: object) -> str:
+    """A query as it was given.
+
+    Raises:
+        SettingsError: It is no text.
+    """
+    if not isinstance(query, str):
+        raise SettingsError(f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}")
+    return query
+
+
 def _check_at_least(least: int, name: str, value: object) -> None:
     if not isinstance(value, int) or value < least:
         raise SettingsError(f"{name} must be a whole number of at least {least}, not {value!r}")

@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -148,3 +149,28 @@ def test_code_can_be_read_and_names_what_there_is(page: str, block: str) -> None
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "callsheet":
             module = importlib.import_module(str(node.module))
             assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+
+
+FRAGMENT = {"reportUndefinedVariable", "reportMissingImports"}
+"""What a page other than the README may leave to the reader: what stood in an earlier block, and other people's packages."""
+
+
+@pytest.fixture(scope="module")
+def type_errors(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str]]:
+    """Page, rule and words of each error that pyright finds in a block of code."""
+    folder = tmp_path_factory.mktemp("blocks")
+    for number, (page, block) in enumerate(code()):
+        (folder / f"{page.removesuffix('.md')}_{number}.py").write_text(block, encoding="utf-8")
+    venv = Path(sys.prefix)
+    config = {"venvPath": str(venv.parent), "venv": venv.name, "extraPaths": [str(ROOT)], "pythonVersion": "3.11"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    words = [sys.executable, "-m", "pyright", "--outputjson", "-p", str(folder)]
+    said = json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
+    assert said["summary"]["filesAnalyzed"] == len(code())
+    found = said["generalDiagnostics"]
+    return [(Path(e["file"]).stem, e.get("rule", ""), e["message"]) for e in found if e["severity"] == "error"]
+
+
+def test_code_has_no_type_errors(type_errors: list[tuple[str, str, str]]) -> None:
+    wrong = [e for e in type_errors if e[0].startswith("README") or e[1] not in FRAGMENT]
+    assert wrong == []
