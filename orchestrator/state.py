@@ -23,7 +23,10 @@ def latest(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What became of a step, with the calls of an attempt before it; and why that failed, if this one did too.
+    """What became of a step, with the calls of an attempt before it; and if it was not done, with why that failed.
+
+    The first cause comes first: it is what has to be mended. That other agents lack input for what they were not
+    meant for is no question to the user.
 
     Args:
         result: A ``StepResult`` as plain values.
@@ -31,9 +34,12 @@ def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) ->
     """
     if before is None or result["attempts"] <= before["attempts"]:
         return dict(result)
-    causes = dict.fromkeys((result["error"], before["error"])) if result["status"] != "done" else ()
-    error = "; before that, with other agents: ".join(filter(None, causes))
-    return {**result, "calls": [*before["calls"], *result["calls"]], "error": error}
+    told = {**result, "calls": [*before["calls"], *result["calls"]]}
+    if result["status"] == "done":
+        return told
+    causes = filter(None, dict.fromkeys((before["error"], result["error"])))
+    status = before["status"] if result["status"] == "needs_input" else result["status"]
+    return {**told, "status": status, "error": "; after that, with other agents: ".join(causes)}
 
 
 class ChatInput(TypedDict):

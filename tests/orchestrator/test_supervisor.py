@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
 from callsheet import Settings, create_supervisor
-from callsheet.orchestrator.state import by_step
+from callsheet.orchestrator.state import by_step, with_earlier
 
 WEATHER, RATE, NOTE = "tell the weather of Oslo", "look up the rate of USD", "write a note with both"
 REQUEST = f"Please {WEATHER}, {RATE}, and {NOTE}"
@@ -102,9 +102,24 @@ def test_replanning_is_bounded(catalog: Any, shop: Any, scripted: Any, say: Any,
     assert shop.called == ["weather_report", "city_weather"]
     assert (result["status"], result["attempts"]) == ("failed", 2)
     assert [bool(call["error"]) for call in result["calls"]] == [True, True]
-    latest, earlier = result["error"].split("; before that, with other agents: ")
-    assert "city_weather" in latest
-    assert "weather_report" in earlier
+    first, second = result["error"].split("; after that, with other agents: ")
+    assert "weather_report" in first
+    assert "city_weather" in second
+
+
+def test_what_other_agents_lack_is_not_asked_for_where_the_right_one_failed() -> None:
+    start: dict[str, Any] = {
+        "status": "failed",
+        "error": "units did not start",
+        "attempts": 1,
+        "calls": [],
+        "result": "",
+    }
+    needs = {**start, "status": "needs_input", "error": "clock/tell needs city", "attempts": 2}
+    told = with_earlier(needs, start)
+    assert told["error"] == "units did not start; after that, with other agents: clock/tell needs city"
+    assert told["status"] == "failed"
+    assert with_earlier({**needs, "status": "done", "error": ""}, start)["error"] == ""
 
 
 def test_results_reach_a_step_through_others(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
