@@ -22,6 +22,10 @@ _WORD = re.compile(r"\w{3,}")
 _STEM = 4
 
 
+class TooManyStepsError(PlanError):
+    """A request needs more steps than a plan may have."""
+
+
 class PlannedStep(BaseModel):
     """One step of a plan."""
 
@@ -42,7 +46,8 @@ async def decompose(
     """Splits a request into a directed acyclic graph of steps.
 
     A model's plan must be a DAG of at most ``max_steps`` steps, each in the request's own words; it gets one
-    chance to repair a plan that is not. After that the request is one step, and the plan's note says why.
+    chance to repair a plan that is not. After that the request is one step, and the plan's note says why; but a
+    request that needs too many steps is refused, for one step would do a part of it only.
 
     Args:
         request: What the user wants.
@@ -51,14 +56,16 @@ async def decompose(
         max_steps: How many steps a plan may have.
 
     Raises:
-        PlanError: The request is empty.
+        PlanError: The request is empty, or needs too many steps (``TooManyStepsError``).
     """
     if not request.strip():
         raise PlanError("the request is empty: say what is to be done")
     if model is None:
-        return _bounded(split(request), request, max_steps)
+        plan = split(request)
+        _check_number(len(plan.steps), max_steps)
+        return plan
     messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(request)]
-    complaint = ""
+    complaint, too_many = "", None
     for attempt in ("first", "repair"):
         try:
             plan = _checked(await _draft(model, messages), request, max_steps)
@@ -66,9 +73,12 @@ async def decompose(
             return _single(request, str(error))
         except PlanError as error:
             complaint = str(error)
+            too_many = error if isinstance(error, TooManyStepsError) else too_many
             messages = [*messages, HumanMessage(f"That plan cannot be used: {complaint}. Give a corrected plan.")]
         else:
             return plan if attempt == "first" else plan.model_copy(update={"note": f"repaired: {complaint}"})
+    if too_many is not None:
+        raise too_many
     return _single(request, f"the model's plan could not be used: {complaint}")
 
 
@@ -86,8 +96,7 @@ async def _draft(model: BaseChatModel, messages: Sequence[AnyMessage]) -> PlanDr
 def _checked(draft: PlanDraft, request: str, max_steps: int) -> Plan:
     if not draft.steps:
         raise PlanError("it has no steps")
-    if len(draft.steps) > max_steps:
-        raise PlanError(f"it has {len(draft.steps)} steps, at most {max_steps} are allowed")
+    _check_number(len(draft.steps), max_steps)
     for step in draft.steps:
         if not _grounded(step.text, request):
             raise PlanError(f"step {step.id} ({step.text!r}) shares no word with the request")
@@ -107,10 +116,11 @@ def _grounded(text: str, request: str) -> bool:
     return not words or not said or bool(words & said)
 
 
-def _bounded(plan: Plan, request: str, max_steps: int) -> Plan:
-    if len(plan.steps) <= max_steps:
-        return plan
-    return _single(request, f"{len(plan.steps)} steps were found, at most {max_steps} are allowed")
+def _check_number(steps: int, most: int) -> None:
+    if steps > most:
+        raise TooManyStepsError(
+            f"the request needs {steps} steps, at most {most} are allowed: ask for less at once, or raise max_steps"
+        )
 
 
 def _single(request: str, why: str) -> Plan:

@@ -86,10 +86,18 @@ async def test_without_a_model_rules_make_the_plan() -> None:
     assert [step.depends_on for step in plan.steps] == [(), ("1",)]
 
 
-async def test_rules_keep_the_bound_on_steps() -> None:
-    plan = await decompose(REQUEST, max_steps=1)
-    assert [step.text for step in plan.steps] == [REQUEST]
-    assert "at most 1" in plan.note
+TOO_MANY = "the request needs 2 steps, at most 1 are allowed: ask for less at once, or raise max_steps"
+
+
+async def test_rules_refuse_a_request_of_too_many_steps() -> None:
+    with pytest.raises(PlanError, match=TOO_MANY):
+        await decompose(REQUEST, max_steps=1)
+
+
+@pytest.mark.parametrize("plans", [[GOOD, GOOD], [GOOD, "no"], ["no", GOOD]])
+async def test_so_is_one_of_a_model_that_cannot_do_with_less(plans: list[Any]) -> None:
+    with pytest.raises(PlanError, match=TOO_MANY):
+        await decompose(REQUEST, Planner(plans=plans, asked=[]), max_steps=1)
 
 
 @pytest.mark.parametrize("request_text", ["", "  \n "])

@@ -143,6 +143,14 @@ def test_ask_over_manifests_says_that_they_cannot_be_called(manifests: Path, cap
     assert "Plan" in out
 
 
+def test_ask_refuses_what_needs_too_many_steps(manifests: Path, capsys: Any) -> None:
+    request = " and ".join(f"convert {number} miles to kilometers" for number in range(1, 14))
+    status, out, _ = run(capsys, "ask", request, "--catalog", str(manifests), "--json")
+    report = json.loads(out)
+    assert (status, report["steps"]) == (1, [])
+    assert "the request needs 13 steps, at most 12 are allowed" in report["answer"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
