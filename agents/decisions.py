@@ -72,6 +72,7 @@ def question(
     why: str,
     mark: str,
     problem: str = "",
+    unchecked: str = "",
 ) -> dict[str, Any]:
     """What the interrupt shows.
 
@@ -84,6 +85,7 @@ def question(
         why: Why a person is asked.
         mark: The ``fingerprint``.
         problem: What was wrong with the answer to the last question about this call.
+        unchecked: Why the arguments were not held against the tool's schema; empty if they were.
     """
     who = f"Step {step_id}" if step_id else "The agent"
     what = "wants to call" if kind == "tool_approval" else "has called"
@@ -100,6 +102,7 @@ def question(
         "description": f"{who} {what} {bound.id}: {why}.",
         "decisions": list(_types(kind)),
         **({"problem": problem} if problem else {}),
+        **({"unchecked": unchecked} if unchecked else {}),
     }
 
 

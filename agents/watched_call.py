@@ -112,15 +112,19 @@ class Case:
 
     def why(self, args: Mapping[str, Any]) -> str:
         """Why a person is asked about a call with these arguments; empty if none is."""
+        policy = self.supervision.policy
+        doubt = self.supervision.registry.assurance(self.bound.id).why(policy)
+        asks = doubt or policy != "never"
+        return "; ".join(filter(None, (doubt, self.unchecked(args)))) if asks else ""
+
+    def unchecked(self, args: Mapping[str, Any]) -> str:
+        """Why nobody knows whether these arguments fit; empty if that was checked."""
         registry, secrets = self.supervision.registry, self.supervision.secrets
-        doubt = registry.assurance(self.bound.id).why(self.supervision.policy)
-        if self.supervision.policy == "never":
-            return doubt
         try:
             opened = secrets.opened(registry.catalog.tool(self.bound.id).input_schema, args)
         except LostSecretError:
-            return doubt  # it is refused when it is sent
-        return "; ".join(filter(None, (doubt, secrets.hidden(registry.unchecked(self.bound.id, opened)))))
+            return ""  # it is refused when it is sent
+        return str(secrets.hidden(registry.unchecked(self.bound.id, opened)))
 
     def mark(self, args: Mapping[str, Any]) -> str:
         """What an approval is bound to."""
@@ -130,7 +134,8 @@ class Case:
         """A person's answer, and the mark of the call that it is about."""
         mark = self.mark(state["args"])
         told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": state["problem"]}
-        shown = question(kind, self.request.tool_call, self.bound, state["args"], **told)
+        unchecked = self.unchecked(state["args"]) if kind == "tool_approval" else ""
+        shown = question(kind, self.request.tool_call, self.bound, state["args"], **told, unchecked=unchecked)
         schema = self.bound.args_schema
         answer = interrupt(shown, response_schema=answer_schema(kind, schema if isinstance(schema, dict) else {}))
         if self.asked not in ("", mark):

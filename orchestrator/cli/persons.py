@@ -40,11 +40,14 @@ def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
 
 
 def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
-    """The answers of somebody who wants to be asked about nothing; whether a call took effect he cannot know."""
+    """The answers of somebody who wants to be asked about nothing.
+
+    Whether a call took effect he cannot know, and to arguments that were not checked he has not agreed.
+    """
     return {
         found.id: {"type": "approve", "hash": found.value["hash"]}
         for found in waiting
-        if _kind(found) == "tool_approval"
+        if _kind(found) == "tool_approval" and not found.value.get("unchecked")
     }
 
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from callsheet.orchestrator.cli.console import console
+from callsheet.orchestrator.cli.persons import approve_all
 from callsheet.retrievers import Selection, explain_tool
 
 _LONGEST = 180
@@ -87,7 +88,9 @@ class Show:
                 self._indented(_short(json.dumps(asked["args"], ensure_ascii=False)), "", 4)
             else:
                 self._indented(_short(str(asked)), "", 4)
-        self._console.print(f"Go on in a terminal with: {escape(again)}\nor agree to all of it with --approve never")
+        self._console.print(f"Go on in a terminal with: {escape(again)}")
+        if len(approve_all(interrupts)) == len(interrupts):
+            self._console.print("or agree to all of it with --approve never")
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
         self._heading("Plan")

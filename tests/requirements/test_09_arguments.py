@@ -17,6 +17,7 @@ from callsheet import Settings, create_supervisor
 from callsheet.agents import ToolRegistry
 from callsheet.agents.keyless.arguments import fill
 from callsheet.graphs import load
+from callsheet.orchestrator.cli.persons import approve_all
 from scripted_model import ScriptedModel, calls
 
 
@@ -79,13 +80,17 @@ def working(fleet: Any, tool: Any, policy: Any, **entry: Any) -> Any:
     return create_supervisor(config, worker_model=model, settings=settings, yes=True).compile(InMemorySaver())
 
 
-@pytest.mark.parametrize(("approval", "own"), [("risky", {}), ("always", {}), ("risky", {"approval": "never"})])
+@pytest.mark.parametrize(
+    ("approval", "own"),
+    [("risky", {}), ("always", {}), ("risky", {"approval": "never"}), ("never", {"approval": "always"})],
+)
 async def test_a_person_is_told_that_arguments_were_not_checked(fleet: Any, tool: Any, approval: Any, own: Any) -> None:
     app = working(fleet, tool, approval, **own)
     state = await app.ainvoke({"messages": [HumanMessage("repair the roof")]}, THREAD)
     (question,) = state["__interrupt__"]
     assert "the arguments were not checked: its schema cannot be used (" in question.value["why"]
     assert fleet.calls("a") == []
+    assert approve_all([question]) == {}
     state = await app.ainvoke(Command(resume={question.id: {"type": "approve"}}), THREAD)
     assert fleet.calls("a") == ["work"]
     assert state["results"]["1"]["calls"][0]["error"] == ""
