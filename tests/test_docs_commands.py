@@ -152,7 +152,7 @@ def test_code_can_be_read_and_names_what_there_is(page: str, block: str) -> None
 
 
 FRAGMENT = {"reportUndefinedVariable", "reportMissingImports"}
-"""What a page other than the README may leave to the reader: what stood in an earlier block, and other people's packages."""
+"""What a page other than the README may leave out: what stood in an earlier block, and other people's packages."""
 
 
 @pytest.fixture(scope="module")

@@ -11,17 +11,19 @@ from callsheet.orchestrator.cli.options import common, open_catalog, open_retrie
 
 INSTRUCTIONS = (
     "A catalog of {tools} tools of {agents} agents. Search by meaning or by exact words, then read the few that may "
-    "serve: descriptions and schemas come only with read_tools."
+    "serve: descriptions and schemas come only with read_tools. This server finds and describes tools, it does not "
+    "call them: a tool is called on the MCP server of its agent."
 )
 
 
-@click.command("mcp", short_help="Serve the catalog to any MCP client, as three tools.")
+@click.command("mcp", short_help="Let any MCP client find and read the catalog's tools.")
 @common
 def mcp(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> int:
-    """Serve the catalog to any MCP client over standard input and output, as three tools.
+    """Let any MCP client find and read the catalog's tools, over standard input and output.
 
-    keyword_search_tools and semantic_search_tools give ids and one line a tool, read_tools gives schemas. With --json
-    what would be served is printed instead.
+    keyword_search_tools and semantic_search_tools give ids and one line a tool, read_tools gives schemas. The client
+    cannot call what it finds through this server: it must be connected to the tool's own. With --json what would be
+    served is printed instead.
 
     \b
     Example, in a client's mcp.json:

@@ -14,6 +14,7 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from callsheet.agents.serving import listing, mcp_server
 from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing
+from callsheet.orchestrator.cli.mcp import mcp
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools
 from callsheet.retrievers.tokens import SchemaTokens
 
@@ -115,7 +116,17 @@ async def test_the_command_serves_over_standard_input_and_output(tmp_path: Path)
     async with Client(server, read_timeout_seconds=120) as client:
         assert client.instructions is not None
         assert "16 tools of 4 agents" in client.instructions
+        assert "it does not call them" in client.instructions
         found = await client.call_tool("semantic_search_tools", {"query": "will it rain tomorrow?", "top_k": 1})
         assert found.content[0].text.startswith("weather/")  # type: ignore[union-attr]
         refused = await client.call_tool("read_tools", {"ids": ["x/y"]})
         assert refused.is_error
+
+
+def test_what_it_does_not_do_is_said_wherever_it_is_described() -> None:
+    root = Path(__file__).parents[2]
+    (row,) = [line for line in (root / "README.md").read_text("utf-8").splitlines() if line.startswith("| `mcp` |")]
+    page = (root / "docs" / "interfaces.md").read_text(encoding="utf-8")
+    assert "cannot call them" in row
+    assert "It does not call them" in page
+    assert "cannot call what it finds" in (mcp.help or "")
