@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from callsheet.agents.error_texts import is_error
 from callsheet.agents.limits import Limits
 from callsheet.graphs.mcp import clean
 
@@ -88,7 +89,8 @@ def outcome_of(
     structured = clean(result.get("structuredContent"))
     text, media = text_of(result.get("content"), keep)
     text = clean(text)
-    if result.get("isError") is True:
+    if result.get("isError") is True or is_error(tool, text, structured):
+        text = text or (json.dumps(structured, ensure_ascii=False) if structured else "")
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
         return capped(replace(outcome, media=media), limits, keep)
     if not text and structured is not None:

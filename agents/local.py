@@ -19,6 +19,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from callsheet.agents.app_tool import APP
 from callsheet.agents.background import BackgroundLoop
 from callsheet.agents.calls import Fault, Keep, Outcome, capped, failed, text_of
+from callsheet.agents.error_texts import is_error_of
 from callsheet.agents.limits import Limits
 from callsheet.graphs.mcp import clean
 
@@ -53,10 +54,11 @@ async def call(
         async with scope:
             request = _request(tool, args)
             if _is_async(tool):
-                answer = await tool.ainvoke(request)
+                outcome = _outcome(agent_id, tool, args, await tool.ainvoke(request), limits, keep)
             else:
-                answer = await asyncio.wrap_future(_in_thread(lambda: tool.invoke(request)))
-            outcome = _outcome(agent_id, tool, answer, limits, keep)
+                outcome = await asyncio.wrap_future(
+                    _in_thread(lambda: _outcome(agent_id, tool, args, tool.invoke(request), limits, keep))
+                )
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
     finally:
@@ -71,9 +73,9 @@ def call_blocking(
     if isinstance(tool, StructuredTool) and tool.func is None:
         return _LOOP.blocking(call(agent_id, tool, args, limits, keep))
     began = monotonic()
-    future = _in_thread(lambda: tool.invoke(_request(tool, args)))
+    future = _in_thread(lambda: _outcome(agent_id, tool, args, tool.invoke(_request(tool, args)), limits, keep))
     try:
-        outcome = _outcome(agent_id, tool, future.result(_seconds(tool, limits)), limits, keep)
+        outcome = future.result(_seconds(tool, limits))
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         if _only_async(tool, error):
             return _LOOP.blocking(call(agent_id, tool, args, limits, keep))
@@ -91,9 +93,9 @@ def _request(tool: BaseTool, args: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "tool_call", "name": tool.name, "args": dict(args), "id": _CALL_ID}
 
 
-def _in_thread(work: Callable[[], Any]) -> Future[Any]:
+def _in_thread(work: Callable[[], Outcome]) -> Future[Outcome]:
     """Runs work in a daemon thread, which a hung tool may keep for ever without holding up the exit."""
-    future: Future[Any] = Future()
+    future: Future[Outcome] = Future()
     future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
 
@@ -119,14 +121,17 @@ def _only_async(tool: BaseTool, error: Exception) -> bool:
     return isinstance(error, TypeError) and "No synchronous function" in str(error)
 
 
-def _outcome(agent_id: str, tool: BaseTool, answer: object, limits: Limits, keep: Keep | None) -> Outcome:
-    if not isinstance(answer, ToolMessage):
-        return capped(Outcome(text=clean(str(answer))), limits, keep)
-    text, media = text_of(answer.content, keep)
-    text = clean(text)
-    if answer.status == "error":
+def _outcome(
+    agent_id: str, tool: BaseTool, args: Mapping[str, Any], answer: object, limits: Limits, keep: Keep | None
+) -> Outcome:
+    message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
+    text, media = text_of(message.content, keep)
+    text, structured = clean(text), _plain(message.artifact)
+    # The words of an app are not those of a program.
+    is_app = bool((tool.metadata or {}).get(APP))
+    if message.status == "error" or (not is_app and is_error_of(tool, args, text, structured)):
         return capped(replace(failed(agent_id, tool.name, "tool", text, "reported"), media=media), limits, keep)
-    return capped(Outcome(text=text, structured=_plain(answer.artifact), media=media), limits, keep)
+    return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
 
 
 def _plain(artifact: object) -> Any | None:
