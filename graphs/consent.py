@@ -1,4 +1,4 @@
-"""No process of a configuration is started before its exact command was shown and agreed to."""
+"""No process of a configuration is started, and no folder read, before it was shown and agreed to."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from callsheet.graphs.errors import TrustError
+from callsheet.graphs.folders import FolderConfig
 from callsheet.graphs.mcp import ServerConfig
 from callsheet.graphs.storage import locked, replace_text, said_yes, state_folder
 from callsheet.graphs.text import escaped
@@ -30,12 +31,14 @@ class Start:
 
     Attributes:
         agent: The server's name.
-        line: Its command as a shell would be given it, or its address; variables unexpanded.
+        line: Its command as a shell would be given it, its address, or that a folder of documents is read; variables
+            unexpanded.
         folder: Where the command is run; empty for an address.
         names: Names of the environment variables or headers that it is given; values are never shown, but for those
             that decide what is run, such as ``PYTHONPATH``.
         grants: What the configuration lets the server do beyond that, in words.
         digest: SHA-256 of all that; what is remembered.
+        reads: Whether it is a folder of documents.
     """
 
     agent: str
@@ -44,6 +47,7 @@ class Start:
     names: tuple[str, ...]
     grants: tuple[str, ...]
     digest: str
+    reads: bool = False
 
     def __str__(self) -> str:
         """One line for a person, with hidden characters written out."""
@@ -53,14 +57,16 @@ class Start:
         return escaped(f"{self.agent}: {self.line}{where}{given}{granted}")
 
 
-def starts_of(servers: Mapping[str, ServerConfig]) -> tuple[Start, ...]:
-    """What has to be agreed to before these servers are reached.
+def starts_of(
+    servers: Mapping[str, ServerConfig], folders: Mapping[str, FolderConfig] | None = None
+) -> tuple[Start, ...]:
+    """What has to be agreed to before these servers are reached, and these folders of documents read.
 
-    Every process; an address that variables of the environment would be sent to; a server that is granted more.
+    Every process; an address that variables of the environment would be sent to; a server that is granted more; every
+    folder, which may lie anywhere.
     """
-    return tuple(
-        _start(name, server) for name, server in servers.items() if server.command or _sends(server) or _grants(server)
-    )
+    reached = (server for server in servers.items() if server[1].command or _sends(server[1]) or _grants(server[1]))
+    return (*(_start(*server) for server in reached), *(_reading(*folder) for folder in (folders or {}).items()))
 
 
 def check_agreed(
@@ -69,14 +75,16 @@ def check_agreed(
     *,
     yes: bool = False,
     commands: Sequence[str] | None = None,
+    folders: Mapping[str, FolderConfig] | None = None,
 ) -> frozenset[str]:
-    """Returns if every command that these servers need may be run.
+    """Returns if every command that these servers need may be run, and every folder of documents read.
 
     Args:
         servers: By name.
         where: The file they come from, for the message.
         yes: Agrees to all of them; so does ``CALLSHEET_YES``.
         commands: Patterns of commands that may be run at all, whoever agrees (``Policy.commands``); None for any.
+        folders: By the names of their agents.
 
     Returns:
         Names of the servers whose present command a person has agreed to.
@@ -84,18 +92,24 @@ def check_agreed(
     Raises:
         TrustError: A command was not agreed to, or may not be run; the message shows each.
     """
-    starts = starts_of(servers)
+    starts = starts_of(servers, folders)
     if barred := [start for start in starts if start.folder and not _allowed(start, commands)]:
         raise TrustError(f"{where} would start what the policy's commands do not allow:\n{_listed(barred)}")
     known = Agreements().known()
     new = [start for start in starts if start.digest not in known]
     if new and not (yes or said_yes()):
         raise TrustError(
-            f"{where} would start these commands:\n{_listed(new)}\n"
+            f"{where} would {doing(new)}:\n{_listed(new)}\n"
             "agree to them with --yes, or once for all with `callsheet index --catalog ...` in a terminal; "
             "in Python with yes=True, elsewhere with CALLSHEET_YES=1"
         )
     return frozenset(start.agent for start in starts if start.digest in known)
+
+
+def doing(starts: Collection[Start]) -> str:
+    """What they do, in words that a list of them follows."""
+    words = {"read these folders" if start.reads else "start these commands" for start in starts}
+    return " and ".join(sorted(words, reverse=True))
 
 
 class Agreements:
@@ -137,6 +151,12 @@ def _start(name: str, server: ServerConfig) -> Start:
     grants = _grants(server)
     digest = hashlib.sha256(json.dumps([line, folder, names, grants]).encode()).hexdigest()
     return Start(name, line, folder, names, grants, digest)
+
+
+def _reading(name: str, folder: FolderConfig) -> Start:
+    line = f"reads the documents in {folder.documents}"
+    digest = hashlib.sha256(json.dumps(["documents", str(folder.documents)]).encode()).hexdigest()
+    return Start(name, line, "", (), (), digest, reads=True)
 
 
 def _grants(server: ServerConfig) -> tuple[str, ...]:

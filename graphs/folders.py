@@ -16,7 +16,7 @@ class FolderConfig(Record):
     """A folder of documents that is an agent.
 
     Attributes:
-        documents: The folder.
+        documents: The folder; its full path, without links, once it was read.
         description: What is in it; the headings of its documents where nothing is said.
     """
 
@@ -41,8 +41,8 @@ def read_folders(document: Mapping[str, Any], path: Path) -> dict[str, FolderCon
             fields = {key: value for key, value in entry.items() if key != "disabled"}
             try:
                 config = FolderConfig(**fields)
-                folder = path.parent / config.documents.expanduser()
-            except (CatalogError, RuntimeError) as error:
+                folder = (path.parent / config.documents.expanduser()).resolve()
+            except (CatalogError, OSError, RuntimeError, ValueError) as error:
                 raise CatalogError(f"{path}: {name!r} is a folder of documents, but: {error}") from error
             found[name] = config.model_copy(update={KEY: folder})
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog import Catalog
-from callsheet.graphs.consent import check_agreed
+from callsheet.graphs.consent import Start, check_agreed, starts_of
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.folders import read_folders
 from callsheet.graphs.given import CatalogSource, label_of, sources_of
@@ -24,7 +24,7 @@ from callsheet.graphs.policy import Policy, policy_of
 from callsheet.graphs.published import agent_of_toollinkos, agents_of_livemcpbench
 from callsheet.graphs.resolve import resolve
 
-__all__ = ["Loaded", "Part", "Problem", "dump", "load", "servers_in"]
+__all__ = ["Loaded", "Part", "Problem", "dump", "load", "servers_in", "starts_in"]
 
 FORMAT = 1
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -103,12 +103,20 @@ def load(
 
 def servers_in(source: str) -> Mapping[str, ServerConfig]:
     """The MCP servers that loading this source would start; empty for every other kind of source."""
+    return read_servers(document, source) if (document := _configuration(source)) else {}
+
+
+def starts_in(source: str) -> tuple[Start, ...]:
+    """What has to be agreed to before this source is loaded: processes, addresses, folders of documents."""
+    document = _configuration(source)
+    return starts_of(read_servers(document, source), read_folders(document, _path(source))) if document else ()
+
+
+def _configuration(source: str) -> Mapping[str, Any] | None:
+    """The document of an ``mcp.json``; None for every other kind of source."""
     path = _path(source)
-    if not path.is_file() or path.suffix.lower() in _RDF:
-        return {}
-    document = _parse(path)
-    holds = isinstance(document, dict) and ("mcpServers" in document or "servers" in document)
-    return read_servers(document, str(path)) if holds else {}
+    document = _parse(path) if path.is_file() and path.suffix.lower() not in _RDF else None
+    return document if isinstance(document, dict) and ("mcpServers" in document or "servers" in document) else None
 
 
 def dump(catalog: Catalog) -> str:
@@ -234,15 +242,13 @@ def _document(document: Any, path: Path, opening: _Opening) -> Part:
 def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> Part:
     """The servers of an ``mcp.json``, and its folders of documents."""
     servers, folders = read_servers(document, str(path)), read_folders(document, path)
-    if not folders:
-        return _opened(servers, path, opening)
-    return joined([*([_opened(servers, path, opening)] if servers else []), _plugin("documents")(folders)])
-
-
-def _opened(servers: Mapping[str, ServerConfig], path: Path, opening: _Opening) -> Part:
     commands = opening.policy.commands if opening.policy else None
-    agreed = check_agreed(servers, str(path), yes=opening.yes, commands=commands)
-    return _plugin("mcp")(servers, pins=PinBook.of(path, opening.pins), agreed=agreed, anew=opening.anew)
+    agreed = check_agreed(servers, str(path), yes=opening.yes, commands=commands, folders=folders)
+    parts = [_plugin("documents")(folders)] if folders else []
+    if servers or not folders:
+        book = PinBook.of(path, opening.pins)
+        parts.insert(0, _plugin("mcp")(servers, pins=book, agreed=agreed, anew=opening.anew))
+    return joined(parts)
 
 
 def _manifest(document: Any, path: Path) -> Part:

@@ -1,4 +1,4 @@
-"""No command of a catalog is started before a person has seen it and agreed, or automation has said ``--yes``."""
+"""No command of a catalog is started, no folder read, before a person has agreed, or automation has said ``--yes``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import click
 
-from callsheet.graphs.consent import Agreements, starts_of
+from callsheet.graphs.consent import Agreements, doing
 from callsheet.graphs.errors import TrustError
-from callsheet.graphs.loading import servers_in
+from callsheet.graphs.loading import starts_in
 from callsheet.graphs.storage import said_yes
 
 
@@ -25,11 +25,11 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
         return
     agreements = Agreements()
     known = agreements.known()
-    starts = {start.digest: start for source in sources for start in starts_of(servers_in(source))}
+    starts = {start.digest: start for source in sources for start in starts_in(source)}
     new = [start for digest, start in starts.items() if digest not in known]
     if not new:
         return
-    click.echo("The catalog starts these commands:\n" + "\n".join(f"  {start}" for start in new), err=True)
-    if not click.confirm("Start them, now and in future?", err=True):
-        raise TrustError("the commands were not agreed to, so nothing was started")
+    click.echo(f"The catalog wants to {doing(new)}:\n" + "\n".join(f"  {start}" for start in new), err=True)
+    if not click.confirm("Agree, now and in future?", err=True):
+        raise TrustError("they were not agreed to, so nothing was started or read")
     agreements.add(new)

@@ -121,15 +121,17 @@ def _unfit(path: Path, root: Path) -> tuple[str, str] | None:
     """Kind and reason for leaving a file out before it is read."""
     if not _is_text(path.name):
         return "unreadable", "its name is not UTF-8: rename it"
-    if path.is_symlink() and not path.resolve().is_relative_to(root):
-        return "link", "is a link that leads out of the folder: copy the file"
     try:
+        if path.is_symlink() and not path.resolve().is_relative_to(root):
+            return "link", "is a link that leads out of the folder: copy the file"
         if not path.is_file():
             return "unreadable", "is not a regular file"
         if path.stat().st_size == 0:
             return "empty", "is empty"
     except OSError as error:
         return "unreadable", f"cannot be read: {error.strerror}"
+    except RuntimeError:  # Python 3.11 and 3.12
+        return "link", "is a link that leads to itself"
     return None
 
 

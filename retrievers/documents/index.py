@@ -16,6 +16,7 @@ from callsheet.retrievers.documents.folder import Found, documents_in, existing_
 from callsheet.retrievers.documents.lexicon import Lexicon
 from callsheet.retrievers.documents.loaders import LOADERS, Loader
 from callsheet.retrievers.documents.passages import CHUNK_TOKENS
+from callsheet.retrievers.documents.reader import Reader
 from callsheet.retrievers.documents.reading import put_document
 from callsheet.retrievers.documents.store import Change, Chunk, TextStore
 from callsheet.retrievers.documents.vectors import SentenceVectors, Similar
@@ -138,11 +139,12 @@ class DocumentIndex:
 
     def _put(self, change: Change, new: list[Found], said: Stage) -> list[Problem]:
         problems = []
-        for done, found in enumerate(new):
-            said("reading", done, len(new))
-            loader = self._loaders[found.path.suffix.lower()]
-            problem = put_document(change, found, loader, tokens=self._chunk_tokens)
-            problems += [problem] if problem else []
+        with Reader() as reader:
+            for done, found in enumerate(new):
+                said("reading", done, len(new))
+                loader = self._loaders[found.path.suffix.lower()]
+                problem = put_document(change, found, loader, tokens=self._chunk_tokens, reader=reader)
+                problems += [problem] if problem else []
         return problems
 
     def similar(self, query: str) -> Similar:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import csv
-import logging
-import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
-from zipfile import ZipFile
+from typing import IO, Protocol
+from zipfile import BadZipFile, ZipFile
 
 from callsheet.graphs import CallsheetError
+from callsheet.retrievers.documents.formats import FORMATS, FormatError, row_text
 from callsheet.retrievers.documents.passages import Block
-
-if TYPE_CHECKING:
-    from docx.table import Table
 
 LARGEST_HELD = 64_000_000
 """Bytes of a file, unpacked, that a loader may hold at once; text and CSV are streamed and may be larger."""
 _READ, _SAMPLE = 1_000_000, 200_000
-_SCRIPTS = re.compile(r"(?is)<(script|style|template|noscript)\b.*?</\1\s*>|<!--.*?-->")
-_TITLE = re.compile(r"(?is)<title[^>]*>(.*?)</title>")
 
 
 class DocumentError(CallsheetError, ValueError):
@@ -55,64 +50,50 @@ def load_csv(path: Path) -> Iterator[Block]:
         try:
             header = [name.strip() for name in next(rows, [])]
             for row in rows:
-                yield Block(_row(header, row))
+                yield Block(row_text(header, row))
         except csv.Error as error:
             raise DocumentError(f"not a table: {error}, line {rows.line_num}") from error
 
 
-def load_html(path: Path) -> Iterator[Block]:
-    """A web page: headings, paragraphs, lists and tables, without scripts and pictures."""
-    try:
-        from markdownify import markdownify
-    except ImportError as error:
-        raise _not_installed("HTML", "markdownify") from error
-    _check_size(path.stat().st_size)
-    source = path.read_text(encoding=encoding_of(path), errors="replace")
-    title = _TITLE.search(source)
-    body = _TITLE.sub("", _SCRIPTS.sub(" ", source))
-    if title:
-        yield Block(markdownify(title.group(1)))
-    yield Block(markdownify(body, strip=["a", "img"], heading_style="ATX", escape_misc=False, escape_underscores=False))
+@dataclass(frozen=True, slots=True)
+class FormatLoader:
+    """A loader of a format that a library reads; ``Reader`` has it done in a process of its own.
+
+    Attributes:
+        format: Its name in ``FORMATS``.
+        kind: Its name for people.
+    """
+
+    format: str
+    kind: str
+
+    def __call__(self, path: Path) -> Iterator[Block]:
+        """The text of the file in order, read in this process, without bounds of memory and time."""
+        encoding = self.check(path)
+        try:
+            for text, page in FORMATS[self.format](path, encoding):
+                yield Block(text, page)
+        except FormatError as error:
+            raise DocumentError(str(error)) from error
+        except ImportError as error:
+            raise not_installed(self.kind, str(error)) from error
+
+    def check(self, path: Path) -> str:
+        """The encoding of a file that may be read; empty for what is no text.
+
+        Raises:
+            DocumentError: It is too large.
+        """
+        if self.format == "docx":
+            _check_unpacked(path)
+        else:
+            _check_size(path.stat().st_size)
+        return encoding_of(path) if self.format == "html" else ""
 
 
-def load_pdf(path: Path) -> Iterator[Block]:
-    """A PDF, page by page. A scanned one without a text layer gives nothing."""
-    try:
-        from pypdf import PdfReader
-        from pypdf.errors import PyPdfError
-    except ImportError as error:
-        raise _not_installed("PDF", "pypdf") from error
-    _check_size(path.stat().st_size)
-    # What it mends or finds odd it logs, line after line; what it cannot read it raises.
-    logging.getLogger("pypdf").setLevel(logging.ERROR)
-    try:
-        reader = PdfReader(path)
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise DocumentError("it is encrypted: save it without a password")
-        for number, page in enumerate(reader.pages, 1):
-            yield Block(page.extract_text(), page=number)
-    except PyPdfError as error:
-        raise DocumentError(f"not a readable PDF: {error}") from error
-
-
-def load_docx(path: Path) -> Iterator[Block]:
-    """A Word document (.docx): paragraphs and tables in order."""
-    try:
-        from docx import Document
-        from docx.opc.exceptions import OpcError
-        from docx.table import Table
-    except ImportError as error:
-        raise _not_installed("Word", "python-docx") from error
-    _check_unpacked(path)
-    try:
-        for part in Document(str(path)).iter_inner_content():
-            if isinstance(part, Table):
-                yield from _table(part)
-            else:
-                yield Block(part.text)
-    except (OpcError, KeyError, ValueError) as error:
-        raise DocumentError(f"not a readable .docx: {error}") from error
-
+load_html = FormatLoader("html", "HTML")
+load_pdf = FormatLoader("pdf", "PDF")
+load_docx = FormatLoader("docx", "Word")
 
 LOADERS: Mapping[str, Loader] = {
     ".txt": load_text,
@@ -174,25 +155,7 @@ def _delimiter(first_line: str) -> str:
     return max(",;\t|", key=first_line.count)
 
 
-def _row(header: list[str], row: list[str]) -> str:
-    cells = []
-    for place, value in enumerate(row):
-        name = header[place] if place < len(header) else ""
-        if value.strip():
-            cells.append(f"{name}: {value.strip()}" if name else value.strip())
-    return "; ".join(cells)
-
-
-def _table(table: Table) -> Iterator[Block]:
-    rows = [[cell.text for cell in row.cells] for row in table.rows]
-    header = [name.strip() for name in rows[0]] if rows else []
-    for row in rows[1:] or rows:
-        yield Block(_row(header if len(rows) > 1 else [], row))
-
-
 def _check_unpacked(path: Path) -> None:
-    from zipfile import BadZipFile
-
     try:
         with ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
@@ -206,5 +169,6 @@ def _check_size(size: int) -> None:
         raise DocumentError(f"{size:,} bytes to be held at once, {LARGEST_HELD:,} are allowed: split it")
 
 
-def _not_installed(kind: str, package: str) -> ImportError:
+def not_installed(kind: str, package: str) -> ImportError:
+    """The error that names what has to be installed."""
     return ImportError(f"{kind} files need the extra documents, which is not installed: pip install {package}")

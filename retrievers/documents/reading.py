@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from callsheet.graphs import Problem
@@ -10,6 +10,7 @@ from callsheet.graphs.mcp import clean
 from callsheet.retrievers.documents.folder import Found, digest_of
 from callsheet.retrievers.documents.loaders import DocumentError, Loader
 from callsheet.retrievers.documents.passages import Block, Passage, passages_of
+from callsheet.retrievers.documents.reader import Reader
 from callsheet.retrievers.documents.store import Change
 
 _TRIES = 2
@@ -27,7 +28,7 @@ class _ChangedError(Exception):
         self.digest = digest
 
 
-def put_document(change: Change, found: Found, loader: Loader, *, tokens: int) -> Problem | None:
+def put_document(change: Change, found: Found, loader: Loader, *, tokens: int, reader: Reader) -> Problem | None:
     """Reads a document into the store; gives what was wrong with it, if anything was.
 
     A document that cannot be read is removed from the store. One that changes while it is read is read once more; if
@@ -38,11 +39,14 @@ def put_document(change: Change, found: Found, loader: Loader, *, tokens: int) -
         found: The file.
         loader: What reads it.
         tokens: Estimated tokens of a chunk.
+        reader: Holds it to the bounds.
     """
     digest = found.digest
     for _ in range(_TRIES):
         try:
-            count = change.put(found.name, digest, _passages(found.path, digest, loader, tokens))
+            count = change.put(
+                found.name, digest, _passages(found.path, digest, reader.blocks(loader, found.path), tokens)
+            )
         except _ChangedError as changed:
             digest = changed.digest
             continue
@@ -56,9 +60,9 @@ def put_document(change: Change, found: Found, loader: Loader, *, tokens: int) -
     return Problem(found.name, "changing", "changed while it was read, so its new text is not in: index again")
 
 
-def _passages(path: Path, digest: str, loader: Loader, tokens: int) -> Iterator[Passage]:
-    blocks = (Block(clean(block.text.replace("\0", " ")), block.page) for block in loader(path))
-    yield from passages_of(blocks, tokens=tokens)
+def _passages(path: Path, digest: str, blocks: Iterable[Block], tokens: int) -> Iterator[Passage]:
+    cleaned = (Block(clean(block.text.replace("\0", " ")), block.page) for block in blocks)
+    yield from passages_of(cleaned, tokens=tokens)
     if (now := digest_of(path)) != digest:
         raise _ChangedError(now)
 

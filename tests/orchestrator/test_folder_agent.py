@@ -12,7 +12,7 @@ import pytest
 from langchain_core.tools import ToolException
 
 from callsheet import AgentGraphRetriever, CatalogError, ToolRegistry, create_supervisor, load
-from callsheet.graphs.loading import servers_in
+from callsheet.graphs.loading import servers_in, starts_in
 from callsheet.orchestrator import folder_agent
 from callsheet.orchestrator.folder_agent import document_tool
 from callsheet.orchestrator.library import Library
@@ -29,6 +29,7 @@ HANDBOOK = {
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Writes the handbook, and an ``mcp.json`` that names it."""
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CALLSHEET_YES", "1")
     monkeypatch.delenv("CALLSHEET_INDEX", raising=False)
     monkeypatch.delenv("CALLSHEET_MODEL", raising=False)
 
@@ -74,8 +75,11 @@ def test_the_supervisor_sends_it_a_step_without_a_model(config: Callable[..., Pa
     assert "25 days of paid leave a year. [leave.md#1]" in state["messages"][-1].text
 
 
-def test_a_folder_is_no_server_that_must_be_agreed_to(config: Callable[..., Path]) -> None:
-    assert servers_in(str(config())) == {}
+def test_a_folder_is_no_server_and_must_be_agreed_to(config: Callable[..., Path]) -> None:
+    path = config()
+    assert servers_in(str(path)) == {}
+    (start,) = starts_in(str(path))
+    assert str(start) == f"handbook: reads the documents in {path.parent / 'docs'}"
 
 
 def test_a_disabled_folder_is_left_out(config: Callable[..., Path], tmp_path: Path) -> None:

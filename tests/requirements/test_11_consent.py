@@ -76,7 +76,7 @@ def test_a_yes_at_the_terminal_is_remembered_for_programs_too(
     assert status == 0
     assert f"a: {sys.executable}" in err
     assert set(load(config).catalog.tools) == {"a/work"}
-    assert "Start them" not in run(capsys, "index", "--catalog", str(config))[2]
+    assert "in future?" not in run(capsys, "index", "--catalog", str(config))[2]
 
 
 @pytest.mark.parametrize("word", ["1", "true", "YES", "on"])

@@ -173,5 +173,6 @@ def test_a_missing_extra_is_named(
 
     monkeypatch.setattr(builtins, "__import__", without)
     (tmp_path / name).write_bytes(b"x")
+    zipfile.ZipFile(tmp_path / "a.docx", "w").close()
     with pytest.raises(ImportError, match=f"need the extra documents, which is not installed: pip install {package}"):
         loaded(tmp_path / name)
