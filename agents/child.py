@@ -21,8 +21,10 @@ from callsheet.agents.limits import Limits
 from callsheet.agents.reaper import REAPER
 from callsheet.agents.reaper_process import end_groups, end_marked
 from callsheet.graphs.mcp import clean
+from callsheet.graphs.text import shown
 
 _TAIL_BYTES, _MOST_UNREAD = 8_192, 10_000
+_MOST_NOISE, _MOST_QUOTED, _LONGEST_QUOTE = 100, 3, 200
 _GRACE, _KILL_AFTER, _POLL = 1.0, 1.0, 0.02
 
 
@@ -46,6 +48,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._partial: list[bytes] = []
         self._size = 0
         self._said = b""
+        self._greeted = False
+        self._noise, self._quoted = 0, list[bytes]()
+        self._patience: asyncio.TimerHandle | None = None
         self.transport: asyncio.SubprocessTransport
         self.mark = ""
         self.fault: Fault | None = None
@@ -58,6 +63,14 @@ class ChildProcess(asyncio.SubprocessProtocol):
         """The last lines of standard error, at most five."""
         lines = self._said.decode("utf-8", "replace").split("\n")
         return "\n".join([line.rstrip()[-500:] for line in lines if line.strip()][-5:])
+
+    @property
+    def printed(self) -> str:
+        """What it printed that is not the protocol: the first lines, and how many there are."""
+        rest = [] if self._greeted else [b"".join(self._partial)]
+        lines = [shown(line[:_LONGEST_QUOTE].decode("utf-8", "replace").strip()) for line in (*self._quoted, *rest)]
+        more = f" (and {self._noise - len(self._quoted):,} more lines)" if self._noise > len(self._quoted) else ""
+        return ", ".join(repr(line) for line in lines if line) + more
 
     @property
     def status(self) -> int | None:
@@ -82,6 +95,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
             self._partial, self._size = [], 0
         self._partial.append(rest)
         self._size += len(rest)
+        if not self._greeted and self.printed:
+            self._wait_on()
         if self._size > self.limits.message:
             self._end(Fault("too_large", f"it sent a message of more than {self.limits.message:,} bytes"))
         elif self._send.statistics().current_buffer_used > _MOST_UNREAD:
@@ -97,15 +112,43 @@ class ChildProcess(asyncio.SubprocessProtocol):
         asyncio.get_running_loop().call_later(0.2, self._end)
 
     def _deliver(self, line: bytes) -> None:
-        if (message := _parsed(line)) is not None:
+        if not line.strip():
+            return
+        if (message := _parsed(line)) is None:
+            self._noise += 1
+            if len(self._quoted) < _MOST_QUOTED:
+                self._quoted.append(line)
+            if not self._greeted and self._noise > _MOST_NOISE:
+                self._give_up()
+        else:
+            self._greeted = True
+            self._hurry_no_more()
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 self._send.send_nowait(SessionMessage(message))
+
+    def _wait_on(self) -> None:
+        """One that prints something before it greets is waited for; one that prints nothing else is not, for long."""
+        if self._patience is None and not self.ended:
+            self._patience = asyncio.get_running_loop().call_later(self.limits.noise, self._give_up)
+
+    def _hurry_no_more(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+
+    def _give_up(self) -> None:
+        said = (
+            f"it does not speak the protocol, it printed {self.printed}. If it is a server that starts slowly, "
+            f"give it a longer limit 'noise' ({self.limits.noise:g} s now)"
+        )
+        self._end(Fault("protocol", said, effect="none"))
 
     def _end(self, fault: Fault | None = None) -> None:
         if self.ended or self._stopping:
             return
         self.ended, self.fault = True, fault
-        self._partial = []
+        self._hurry_no_more()
+        if self._greeted:
+            self._partial = []
         self._send.close()
         self._on_end()
 
@@ -116,6 +159,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
     async def stop(self) -> None:
         """Ends the process, its group and whatever it started: stdin closed, then SIGTERM, then SIGKILL."""
         self._stopping = True
+        self._hurry_no_more()
         if (stdin := self.transport.get_pipe_transport(0)) is not None:
             stdin.close()
         if self.responsive:

@@ -72,7 +72,7 @@ class Faults:
         if isinstance(error, Fault):
             return Fault(error.kind, self.hidden(str(error)), effect=error.effect)
         if self.child is not None and self.child.fault is not None:
-            return Fault(self.child.fault.kind, f"{self.child.fault}{_doubt(doing)}")
+            return Fault(self.child.fault.kind, self.hidden(f"{self.child.fault}{_doubt(doing)}"))
         leaf = _leaf(error)
         if not isinstance(leaf, MCPError):
             return await self.broken(_named(leaf), doing)
@@ -91,8 +91,10 @@ class Faults:
         return Fault("protocol", told, effect="reported")
 
     def _said(self, what: str) -> str:
-        words = self.child.last_words if self.child is not None else ""
-        return self.hidden(f"{what}\nIts last words: {words}" if words else what)
+        if self.child is None:
+            return self.hidden(what)
+        words = [("Not of the protocol, it printed", self.child.printed), ("Its last words", self.child.last_words)]
+        return self.hidden("\n".join((what, *(f"{about}: {said}" for about, said in words if said))))
 
 
 def _doubt(method: str) -> str:

@@ -22,6 +22,7 @@ class Limits(BaseSettings):
 
     Attributes:
         start: Seconds for a server to start and greet.
+        noise: Seconds for that after it printed something that is not the protocol; a server that speaks it may do so.
         list: Seconds for it to list its tools.
         call: Seconds for one call.
         output: Characters of a result that a model sees; the rest is kept as a file.
@@ -42,6 +43,7 @@ class Limits(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
 
     start: float = Field(default=60.0, gt=0)
+    noise: float = Field(default=5.0, gt=0)
     list: float = Field(default=15.0, gt=0)
     call: float = Field(default=60.0, gt=0)
     output: int = Field(default=256_000, ge=100)
