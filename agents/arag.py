@@ -5,7 +5,6 @@ Source: A-RAG (arXiv 2602.03442), Algorithm 1. The graph that hangs these steps 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,9 @@ from langchain_core.tools import BaseTool, ToolException
 from pydantic import ValidationError
 
 from callsheet.agents.models import answered
+from callsheet.agents.written import written_call
 from callsheet.graphs.errors import CallsheetError
+from callsheet.graphs.linear import linear
 
 READER = """\
 You answer questions from a collection of documents that you can search and read with tools, and from nothing else.
@@ -40,9 +41,8 @@ FORCED = """\
 Do not search or read any more. Answer now from what you have read, with the ids of the chunks in square brackets. If \
 that is not enough for an answer, say what is known and what is missing. The question is: {question}"""
 
-_JSON = re.compile(r"\{.*\}", re.DOTALL)
-_CITED = re.compile(r"[ \t]?[\[(]([^\[\]()\n]{1,400})[\])]|[ \t]?(?<![\w#/])[^\s\[\](),;]+\.\w{1,8}#\d+")
-_ID = re.compile(r"[^\s,;][^,;]*?#\d+")
+_CITED = re.compile(r"[ \t]?[\[(]([^\[\]()\n]{1,400})[\])]|[ \t]?(?<![^\s\[\](),;])[^\s\[\](),;]+\.\w{1,8}#\d+")
+_ID = linear(r"[^\s,;][^,;]*?#\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,21 +133,9 @@ def _one_call(message: BaseMessage, tools: Sequence[BaseTool]) -> AIMessage:
     """The message with its first tool call only, also where a small model wrote it as JSON text."""
     calls = message.tool_calls if isinstance(message, AIMessage) else []
     usage = message.usage_metadata if isinstance(message, AIMessage) else None
-    if not calls and (written := _written_call(message.text, {tool.name for tool in tools})) is not None:
+    if not calls and (written := written_call(message.text, {tool.name for tool in tools})) is not None:
         return AIMessage("", tool_calls=[{**written, "id": f"written_{message.id or 0}"}], usage_metadata=usage)
     return AIMessage(message.text, tool_calls=calls[:1], usage_metadata=usage, id=message.id)
-
-
-def _written_call(text: str, names: Collection[str]) -> Any:
-    found = _JSON.search(text)
-    try:
-        written = json.loads(found.group()) if found else None
-    except ValueError:
-        return None
-    if not isinstance(written, dict) or written.get("name") not in names:
-        return None
-    args = written.get("arguments", written.get("parameters", written.get("args")))
-    return {"name": written["name"], "args": args} if isinstance(args, dict) else None
 
 
 def _failed(call: Mapping[str, Any], why: str) -> ToolMessage:

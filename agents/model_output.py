@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,9 +11,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 
 from callsheet.agents.bound import BoundTool
 from callsheet.agents.secrets import RunSecrets, has_secrets
+from callsheet.agents.written import written_call
 from callsheet.graphs.secret_words import MASK
 
-_JSON = re.compile(r"\{.*\}", re.DOTALL)
 _UNSTREAMED = "nostream"  # LangGraph's word for a model whose tokens are not streamed
 _TEXTS = ("content", "additional_kwargs", "response_metadata")
 
@@ -44,17 +42,9 @@ def normalize(
 
 def _with_call(message: BaseMessage, tools: Mapping[str, BoundTool]) -> BaseMessage:
     """The message with a tool call that a small model wrote as JSON text, where it names a given tool."""
-    if not isinstance(message, AIMessage) or message.tool_calls or not (found := _JSON.search(message.text)):
+    if not isinstance(message, AIMessage) or message.tool_calls or not (written := written_call(message.text, tools)):
         return message
-    try:
-        written = json.loads(found.group())
-    except ValueError:
-        return message
-    name = written.get("name")
-    args = written.get("arguments", written.get("parameters", written.get("args")))
-    if not isinstance(name, str) or name not in tools or not isinstance(args, dict):
-        return message
-    call = {"name": name, "args": args, "id": f"written_{message.id or name}", "type": "tool_call"}
+    call = {**written, "id": f"written_{message.id or written['name']}", "type": "tool_call"}
     return message.model_copy(update={"content": "", "tool_calls": [call]})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from callsheet.agents.keyless import split
 from callsheet.agents.models import ModelError, answered
 from callsheet.agents.plan import Plan, Step
 from callsheet.agents.prompts import PLANNER
+from callsheet.graphs.asked import bounded
 from callsheet.graphs.errors import PlanError
 
 _WORD = re.compile(r"\w{3,}")
@@ -41,7 +43,12 @@ class PlanDraft(BaseModel):
 
 
 async def decompose(
-    request: str, model: BaseChatModel | None = None, *, prompt: str = PLANNER, max_steps: int = 12
+    request: str,
+    model: BaseChatModel | None = None,
+    *,
+    prompt: str = PLANNER,
+    max_steps: int = 12,
+    max_request: int = 32_000,
 ) -> Plan:
     """Splits a request into a directed acyclic graph of steps.
 
@@ -54,14 +61,18 @@ async def decompose(
         model: What plans; rules where none is given.
         prompt: The model's system prompt.
         max_steps: How many steps a plan may have.
+        max_request: How many characters the request may have.
 
     Raises:
         PlanError: The request is empty, or needs too many steps (``TooManyStepsError``).
+        RequestError: The request is too long.
     """
+    request = bounded(request, max_request, "max_request")
     if not request.strip():
         raise PlanError("the request is empty: say what is to be done")
     if model is None:
-        plan = split(request)
+        # In a thread: the rules take their time, and others wait for this loop.
+        plan = await asyncio.to_thread(split, request)
         _check_number(len(plan.steps), max_steps)
         return plan
     messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(request)]

@@ -25,5 +25,9 @@ class TrustError(CallsheetError):
     """What a catalog would start was not agreed to, or what is remembered of it cannot be relied on."""
 
 
+class RequestError(CallsheetError, ValueError):
+    """A request or a query is longer than it may be."""
+
+
 class PlanError(CallsheetError, ValueError):
     """A plan is not a directed acyclic graph of known steps."""

@@ -13,12 +13,13 @@ from callsheet.graphs.catalog import Agent, Dependency, Tool
 from callsheet.graphs.entries import Entries, name_of
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.folders import is_folder
+from callsheet.graphs.linear import linear
 from callsheet.graphs.malformed import wrong_field
 from callsheet.graphs.terms import Terms
 
 DEEPEST = 100
 A2A = "a2a"
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TRANSPORTS: Mapping[str, Literal["stdio", "http", "sse"]] = {
     "stdio": "stdio",
     "http": "http",

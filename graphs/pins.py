@@ -146,7 +146,8 @@ def suspect(value: Any) -> bool:
     from callsheet.graphs.lint.orders import orders_in  # the rules of lint load catalogs themselves
 
     hidden = {Hidden.TAG, Hidden.BIDI, Hidden.CONTROL}
-    return any(hidden & hidden_in(text).keys() or any(orders_in(text)) for text in strings_in(value))
+    texts = list(strings_in(value))
+    return any(orders_in(*texts)) or any(hidden & hidden_in(text).keys() for text in texts)
 
 
 def pin_of(definition: Mapping[str, Any]) -> Pin:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import translate
@@ -15,7 +14,7 @@ from pydantic import model_serializer, model_validator
 from callsheet.graphs.capabilities import default_taxonomy
 from callsheet.graphs.catalog import Name, Record, Tool
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.text import shown
+from callsheet.graphs.text import normalized, shown
 
 Hint = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
 UNKNOWN: Mapping[Hint, bool] = {
@@ -152,7 +151,7 @@ def _can(tool: Tool, capability: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", shown(text, most=None)).casefold()
+    return normalized("NFKC", shown(text, most=None)).casefold()
 
 
 @lru_cache(maxsize=4_096)

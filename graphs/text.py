@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
+
+from callsheet.graphs.linear import linear
 
 LONGEST_TEXT, LARGEST_SCHEMA = 4_096, 65_536
+_PILED = linear(r"(\pM{30})\pM+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _TEXTS = frozenset({"title", "description", "$comment"})
 _LISTS, _VALUES = frozenset({"enum", "examples"}), frozenset({"default", "const", "example"})
@@ -108,6 +112,19 @@ def shown_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         for name, spec in (properties.items() if isinstance(properties, dict) else ())
     }
     return {"type": "object", "properties": types, "required": cleaned.get("required", [])}
+
+
+def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """A Unicode normal form in linear time: of marks that pile up on one character, the first 30 are kept.
+
+    Lone surrogates, which have no form, become question marks.
+
+    Sorting a pile is quadratic, and no writing has one that high (Unicode, UAX #15, Stream-Safe Text Format).
+    """
+    if text.isascii():
+        return text
+    encodable = text.encode("utf-8", "replace").decode("utf-8")
+    return unicodedata.normalize(form, _PILED.sub(r"\1", encodable))
 
 
 def strings_in(value: Any) -> Iterator[str]:

@@ -19,6 +19,7 @@ from langgraph.runtime import get_runtime
 from callsheet.agents import ModelError, chat_model
 from callsheet.agents.arag import NAIVE_READER, READER, asked, checked, ran, spent
 from callsheet.graphs import CallsheetError
+from callsheet.graphs.asked import bounded
 from callsheet.orchestrator.library import Library
 from callsheet.orchestrator.loops import both_ways
 from callsheet.orchestrator.settings import Settings
@@ -132,6 +133,7 @@ class ReaderNodes:
         try:
             if not _question(state["messages"]):
                 return {**fresh, "trouble": "There is no question: send one as the last message."}
+            bounded(_question(state["messages"]), self.settings().max_request, "max_request")
             self.model()
             folder = self.library.folder(self.settings().documents)
             found = self.library.fresh(folder, progress)

@@ -75,11 +75,11 @@ class Nodes:
         request = state["messages"][-1].text if state["messages"] else ""
         wanted: dict[str, Any] = {}
         try:
-            wanted = await preferences()
-            choices = self.choices.of(wanted)
+            choices = self.choices.of(wanted := await preferences())
             check_answerable(self.registry, choices.settings.approval)
             model, prompt = choices.model("planner"), choices.prompt("planner")
-            plan = await decompose(request, model, prompt=prompt, max_steps=choices.settings.max_steps)
+            most = {"max_steps": choices.settings.max_steps, "max_request": choices.settings.max_request}
+            plan = await decompose(request, model, prompt=prompt, **most)
             planned = {**plan.model_dump(mode="json"), "note": choices.noted(plan.note)}
         except (CallsheetError, ImportError) as error:
             planned = {"steps": [], "note": str(error)}

@@ -59,6 +59,7 @@ class Settings(BaseModel):
         worker_prompt: System prompt of the workers' model.
         answer_prompt: System prompt of the answer's model.
         max_steps: How many steps a plan may have.
+        max_request: How many characters a request may have; a longer one is refused.
         replans: How many times a failed step is given to other agents.
         max_turns: How many times a worker may ask its model.
         max_calls: How many calls of tools a worker may make for a step.
@@ -160,6 +161,9 @@ class Settings(BaseModel):
     )
     max_steps: int = Field(
         default=12, ge=1, le=50, description="Steps that a plan may have.", json_schema_extra=_shown(["plan"])
+    )
+    max_request: int = Field(
+        default=32_000, ge=100, description="Characters that a request may have.", json_schema_extra=_shown(["plan"])
     )
     replans: int = Field(
         default=1,

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from callsheet.graphs import Catalog, Reached, View, required
-from callsheet.graphs.mcp import clean
+from callsheet.graphs.asked import bounded
 from callsheet.retrievers.budget import Budget
 from callsheet.retrievers.capabilities import CapabilityIndex
 from callsheet.retrievers.index import Node, VectorIndex
@@ -103,9 +103,10 @@ class Selector:
 
         Raises:
             SettingsError: The query is no text, or a setting is unknown or has a value that cannot work.
+            RequestError: The query is too long.
         """
         settings = self.settings.changed(changes)
-        query = clean(text_query(query))
+        query = bounded(text_query(query), settings.max_query, "max_query")
         if not query.strip() or not self._ranker.nodes:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._withheld))
         ranked = self._ranker.rank(query, settings)

@@ -24,6 +24,7 @@ class SelectSettings:
         tools: At most how many tools in all.
         schema_tokens: At most how many tokens the tools' schemas may cost a model; no bound where None.
         without: Ids of agents that are not to be picked.
+        max_query: Characters that a query may have; a longer one is refused.
         lexical_weight: What a perfect word match is worth, in cosine; 0 leaves words out.
         context: How much an agent's score counts for its tools.
         temperature: T of the shares, in score: the lower, the more the best candidate of each unit decides.
@@ -54,6 +55,7 @@ class SelectSettings:
     tools: int = 10
     schema_tokens: int | None = None
     without: tuple[str, ...] = ()
+    max_query: int = 100_000
     lexical_weight: float = 0.3
     context: float = 0.2
     temperature: float = 0.04
@@ -78,7 +80,7 @@ class SelectSettings:
     direct_first: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("agents", "tools", "candidates", "rerank", "pool", "rrf_k", "expand"):
+        for name in ("agents", "tools", "max_query", "candidates", "rerank", "pool", "rrf_k", "expand"):
             _check_at_least(1, name, getattr(self, name))
         if self.schema_tokens is not None:
             _check_at_least(1, "schema_tokens", self.schema_tokens)

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from callsheet.graphs import Agent, Catalog, Parameter, Tool, shown, split_name
+from callsheet.graphs.text import normalized
 from callsheet.retrievers.index import Node
 
 RECIPE = "r3"
@@ -75,8 +76,8 @@ def first_sentence(text: str) -> str:
 
 def fold(text: str) -> str:
     """The text in lower case without accents, width variants or ligatures; Korean and Japanese stay whole."""
-    apart = unicodedata.normalize("NFKD", text.casefold())
-    return unicodedata.normalize("NFC", "".join(c for c in apart if c in _KANA_MARKS or not unicodedata.combining(c)))
+    apart = normalized("NFKD", text.casefold())
+    return normalized("NFC", "".join(c for c in apart if c in _KANA_MARKS or not unicodedata.combining(c)))
 
 
 def _plain(name: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from callsheet.graphs.text import shown
+from callsheet.graphs.linear import linear
+from callsheet.graphs.text import normalized, shown
 
 _TELL = r"(?:tell|inform|mention|reveal|disclos|notify|show|alert|report|explain)\w*"
 _USER = r"(?:user|human|customer|person|operator|anyone)"
@@ -17,7 +17,7 @@ _GIVE = (
 )
 _TAKE = r"(?:read(?:ing)?|open|cat|load|access|get|fetch|retrieve|extract|collect|gather|dump|scan|search|contents? of)"
 _VALUABLES = (
-    r"(?:(?<![\w.])\.env(?![\w.])|environment variables?|mcp\.json|"
+    r"(?:(?:^|[^\w.])\.env(?:[^\w.]|$)|environment variables?|mcp\.json|"
     r"(?:user(?:'s)?|your|their|saved|stored|all|any) (?:\w+ ){0,2}(?:credentials|passwords?|api[ _-]keys?|"
     r"access tokens?|private keys?|secrets|cookies))"
 )
@@ -35,7 +35,7 @@ class Order:
 
 
 def _order(says: str, *patterns: str) -> Order:
-    return Order(says, re.compile("|".join(patterns)))
+    return Order(says, linear("|".join(patterns)))
 
 
 ORDERS = (
@@ -71,8 +71,8 @@ ORDERS = (
     ),
     _order(
         "asks for files that hold secrets",
-        r"(?<![a-z0-9])(?:\.ssh(?![a-z0-9])|id_(?:rsa|dsa|ecdsa|ed25519)(?![a-z0-9])|\.aws/credentials|"
-        r"/etc/(?:passwd|shadow)(?![a-z])|\.cursor/|claude_desktop_config|\.git-credentials|\.netrc|\.kube/config|"
+        r"(?:^|[^a-z0-9])(?:\.ssh(?:[^a-z0-9]|$)|id_(?:rsa|dsa|ecdsa|ed25519)(?:[^a-z0-9]|$)|\.aws/credentials|"
+        r"/etc/(?:passwd|shadow)(?:[^a-z]|$)|\.cursor/|claude_desktop_config|\.git-credentials|\.netrc|\.kube/config|"
         r"\.docker/config|authorized_keys|\.gnupg|\.bash_history)",
         rf"\b{_TAKE}\b.{{0,60}}{_VALUABLES}.{{0,100}}\b{_GIVE}\b",
     ),
@@ -92,12 +92,16 @@ ORDERS = (
 )
 
 
-def orders_in(text: str) -> Iterator[tuple[str, str]]:
-    """What sorts of order a text gives, each with the words that give it.
+def orders_in(*texts: str) -> Iterator[tuple[str, str]]:
+    """What sorts of order texts give, each with the words that give it.
 
-    Only what a model is shown is looked at. The phrases are English, with some Chinese ones.
+    They are looked at to their ends, in time linear in their lengths. The phrases are English, with some Chinese ones.
     """
-    plain = " ".join(unicodedata.normalize("NFKC", shown(text)).casefold().split())
+    plain = "\n".join(map(_plain, texts))
     for order in ORDERS:
         if match := order.pattern.search(plain):
             yield order.says, match.group()
+
+
+def _plain(text: str) -> str:
+    return " ".join(normalized("NFKC", shown(text, most=None)).casefold().split())

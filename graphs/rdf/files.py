@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -15,6 +14,7 @@ from rdflib import Graph
 from callsheet.graphs.capabilities import Capability
 from callsheet.graphs.catalog import Catalog
 from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.linear import linear
 from callsheet.graphs.rdf.json_ld import json_ld
 from callsheet.graphs.rdf.n_triples import read_n_triples
 from callsheet.graphs.rdf.reading import from_graph
@@ -35,7 +35,7 @@ _OF_SUFFIX: Mapping[str, RdfFormat] = {
     ".jsonld": RdfFormat.JSON_LD,
     ".nt": RdfFormat.N_TRIPLES,
 }
-_BAD_TURTLE = re.compile(r"at line (?P<line>\d+) of <.*?>: Bad syntax \((?P<why>.*)\) at \^ in:")
+_BAD_TURTLE = linear(r"at line (?P<line>\d+) of <.*?>: Bad syntax \((?P<why>.*)\) at \^ in:")
 _LONGEST = 200
 _WORDS = {RdfFormat.TURTLE: "Turtle", RdfFormat.JSON_LD: "JSON-LD", RdfFormat.N_TRIPLES: "N-Triples"}
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from callsheet.graphs.linear import linear
 from callsheet.graphs.mcp import clean
 from callsheet.retrievers.documents.folder import documents_in
 from callsheet.retrievers.documents.loaders import LOADERS
@@ -15,7 +16,7 @@ from callsheet.retrievers.documents.phrases import content_words
 
 MOST_TOPICS, MOST_TERMS = 300, 600
 _HEAD, _DOCUMENTS = 20_000, 200  # characters of a document that are looked at, and of how many documents
-_HEADING = re.compile(r"(?m)^#{1,3}\s+(.{2,80}?)\s*#*$")
+_HEADING = linear(r"(?m)^#{1,3}\s+(.{2,80}?)\s*#*$")
 _AS_TEXT = (".md", ".markdown", ".txt", ".text", ".rst", ".csv", ".tsv")
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
+
+from callsheet.graphs.text import normalized
 
 _LEAST_WORD, _LEAST_NAME, _LONGEST_NAME = 4, 2, 60
 _JOINING = r"(?:of|the|and|de|la|von|van|der|du|&)"
@@ -12,7 +13,6 @@ _CAPITAL = r"(?:(?:[A-Z]\.)+|[^\W\d_a-zß-ÿа-я][\w'’&-]*(?:\.\w+)*|\d[\w.,'
 _NAME = re.compile(rf"\"[^\"\n]{{2,60}}\"|“[^”\n]{{2,60}}”|{_CAPITAL}(?:[ \t]+(?:{_JOINING}[ \t]+){{0,2}}{_CAPITAL})*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
 _WORD = re.compile(r"[^\W_]+")
-_AND = re.compile(r"\s+and\s+")
 _QUOTES = '"“'
 _EDGE = " .,?!;:'\"“”‘’"
 STOP_WORDS = frozenset(
@@ -28,8 +28,8 @@ STOP_WORDS = frozenset(
 
 def plain(text: str) -> str:
     """A text as words are compared: in lower case of any script, canonical characters, single spaces."""
-    folded = text.lower() if text.isascii() else unicodedata.normalize("NFD", text).casefold()
-    return " ".join(unicodedata.normalize("NFC", folded).split())
+    folded = text.lower() if text.isascii() else normalized("NFD", text).casefold()
+    return " ".join(normalized("NFC", folded).split())
 
 
 def names(text: str) -> list[str]:
@@ -42,7 +42,7 @@ def names(text: str) -> list[str]:
         if _CJK.match(match.group()):
             continue
         whole = _trimmed(match.group())
-        parts = map(_trimmed, _AND.split(whole)) if " and " in whole else ()
+        parts = map(_trimmed, whole.split(" and ")) if " and " in whole else ()
         found |= dict.fromkeys(name for name in (whole, *parts) if _LEAST_NAME <= len(name) <= _LONGEST_NAME)
     return list(found)
 
