@@ -14,6 +14,7 @@ from a2a_server import Clerk, clerk, free_port
 from callsheet import A2AAgent, CatalogError, Settings, ToolRegistry, create_supervisor
 from callsheet.agents import Limits
 from callsheet.graphs import load
+from servers import HANG
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
@@ -153,36 +154,43 @@ async def test_without_a_checkpointer_its_question_is_an_error(url: str) -> None
 
 
 async def test_one_that_falls_silent_is_left_at_the_limit_and_told_so(office: Any, url: str, heard: list[str]) -> None:
-    answer = await called(url, "wait for a form", call=0.4)
+    answer = await called(url, "wait for a form", call=2)
     assert (answer.artifact["kind"], answer.artifact["effect"]) == ("timeout", "unknown")
-    assert "no word from it within 0.4 s; whether the call took effect is unknown" in answer.text
-    assert await asyncio.to_thread(office[1].cancelled.wait, 5)
+    assert "no word from it within 2 s; whether the call took effect is unknown" in answer.text
+    assert await asyncio.to_thread(office[1].cancelled.wait, HANG)
     assert heard == ["wait for a form"]
 
 
 async def test_one_that_answers_in_one_piece_is_left_at_the_limit() -> None:
     with clerk(streaming=False) as (url, agent):
-        answer = await called(url, "wait for a form", call=0.4)
+        answer = await called(url, "wait for a form", call=2)
         assert (answer.artifact["kind"], answer.artifact["effect"]) == ("timeout", "unknown")
         assert agent.heard == ["wait for a form"]
 
 
 async def test_a_step_of_unknown_outcome_is_not_done_again(url: str, heard: list[str]) -> None:
-    app = supervised(url, step_seconds=1.0, replans=2)
+    app = supervised(url, step_seconds=4.0, replans=2)
     result = (await app.ainvoke(asking("Ask the clerk to wait for a form"), THREAD))["results"]["1"]
     assert result["status"] == "outcome_unknown"
     assert heard == ["Ask the clerk to wait for a form"]
 
 
 async def test_a_run_that_is_cancelled_cancels_the_task(office: Any, url: str, heard: list[str]) -> None:
-    run = asyncio.create_task(supervised(url).ainvoke(asking("Ask the clerk to wait for a form"), THREAD))
-    while not heard:
-        await asyncio.sleep(0.02)
-    await asyncio.sleep(0.2)
-    run.cancel()
+    at_work = asyncio.Event()
+
+    async def run() -> None:
+        given = asking("Ask the clerk to wait for a form")
+        async for _, _, event in supervised(url).astream(given, THREAD, stream_mode=["custom"], subgraphs=True):
+            if event["event"] == "progress":
+                at_work.set()
+
+    running = asyncio.create_task(run())
+    await at_work.wait()
+    assert heard
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await run
-    assert await asyncio.to_thread(office[1].cancelled.wait, 5)
+        await running
+    assert await asyncio.to_thread(office[1].cancelled.wait, HANG)
 
 
 async def test_one_that_is_gone_surely_did_nothing(monkeypatch: Any, tmp_path: Any) -> None:

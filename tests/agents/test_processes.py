@@ -6,9 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,8 +15,9 @@ from callsheet.agents.reaper import Reaper
 from callsheet.agents.reaper_process import MARK, end_all, marked
 from callsheet.agents.sessions import SessionPool
 from callsheet.graphs.mcp import ServerConfig
+from servers import FIXTURES, HANG, alive, until
 
-FAULTS = Path(__file__).parents[1] / "fixtures" / "fault_server.py"
+FAULTS = FIXTURES / "fault_server.py"
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="process groups and marks are POSIX")
 PROGRAM = """
 import asyncio, sys
@@ -37,18 +36,6 @@ print("ready", flush=True)
 """
 
 
-def within(seconds: float, condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
-
-
-def tagged(tag: str) -> list[str]:
-    listed = subprocess.run(["ps", "-axwwo", "command="], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if tag in line]
-
-
 def started(tmp_path: Path, last: str, *modes: str) -> tuple[subprocess.Popen[str], str]:
     """A program that holds a session with a server in each of these modes, and the tag of their processes."""
     tag = f"callsheet-{uuid.uuid4().hex}"
@@ -59,7 +46,7 @@ def started(tmp_path: Path, last: str, *modes: str) -> tuple[subprocess.Popen[st
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    assert len(tagged(tag)) >= len(modes)
+    assert len(alive(tag)) >= len(modes)
     return process, tag
 
 
@@ -67,15 +54,15 @@ def started(tmp_path: Path, last: str, *modes: str) -> tuple[subprocess.Popen[st
 def test_servers_and_their_children_end_when_the_program_is_killed(tmp_path: Path, number: int) -> None:
     process, tag = started(tmp_path, "import time; time.sleep(600)", "ok", "grandchild", "escape", "stubborn")
     process.send_signal(number)
-    process.wait(10)
-    assert within(10, lambda: not tagged(tag)), tagged(tag)
+    process.wait(HANG)
+    assert until(lambda: not alive(tag)), alive(tag)
 
 
 @pytest.mark.parametrize("last", ["", "1 / 0", "import os; os._exit(1)"])
 def test_they_end_with_the_program(tmp_path: Path, last: str) -> None:
     process, tag = started(tmp_path, last, "ok", "grandchild", "escape")
-    process.wait(30)
-    assert within(10, lambda: not tagged(tag)), tagged(tag)
+    process.wait(HANG)
+    assert until(lambda: not alive(tag)), alive(tag)
 
 
 async def test_a_child_that_left_its_servers_group_ends_with_the_run() -> None:
@@ -83,16 +70,24 @@ async def test_a_child_that_left_its_servers_group_ends_with_the_run() -> None:
     pool = SessionPool()
     server = ServerConfig(command=sys.executable, args=(str(FAULTS), "escape", "0", tag))
     assert not (await pool.call("run", "a", server, "work", {})).error
-    assert len(tagged(tag)) == 2
+    assert len(alive(tag)) == 2
     await pool.close_run("run")
-    assert not tagged(tag)
+    assert not alive(tag)
 
 
 def test_a_forked_child_does_not_keep_the_servers_of_its_parent(tmp_path: Path) -> None:
-    fork = "import os, time\nif os.fork() == 0:\n    time.sleep(20)\n    os._exit(0)\nos.kill(os.getpid(), 9)"
+    child = tmp_path / "child"
+    fork = (
+        "import os, time\nif os.fork() == 0:\n"
+        f"    open({str(child)!r}, 'w').write(str(os.getpid()))\n    time.sleep(600)\n    os._exit(0)\n"
+        f"while not os.path.exists({str(child)!r}): time.sleep(.01)\nos.kill(os.getpid(), 9)"
+    )
     process, tag = started(tmp_path, fork, "ok")
-    process.wait(10)
-    assert within(12, lambda: not tagged(tag)), tagged(tag)
+    process.wait(HANG)
+    try:
+        assert until(lambda: not alive(tag)), alive(tag)
+    finally:
+        os.kill(int(child.read_text()), signal.SIGKILL)  # it was there all the time
 
 
 def test_a_reaper_that_was_killed_is_replaced_and_knows_what_was_started() -> None:
@@ -102,22 +97,22 @@ def test_a_reaper_that_was_killed_is_replaced_and_knows_what_was_started() -> No
     reaper.watch(child.pid)
     assert reaper._process is not None
     reaper._process.kill()
-    reaper._process.wait(10)
+    reaper._process.wait(HANG)
     second = reaper.mark()
     assert first.partition(".")[0] == second.partition(".")[0]
     assert first != second
     reaper.close()
-    assert child.wait(10) != 0
+    assert child.wait(HANG) != 0
 
 
 def test_marks_tell_processes_apart() -> None:
     name = uuid.uuid4().hex
     children = [subprocess.Popen(["sleep", "600"], env={"A": "1", MARK: f"{name}.{number}."}) for number in (1, 10, 2)]
     try:
-        assert within(10, lambda: len(marked(name)) == 3)
+        assert until(lambda: len(marked(name)) == 3)
         assert marked(f"{name}.1.") == [children[0].pid]
     finally:
         end_all(set(), f"{name}.1.")
-        assert children[0].wait(10) == -signal.SIGTERM
+        assert children[0].wait(HANG) == -signal.SIGTERM
         end_all(set(), name)
-        assert [child.wait(10) for child in children[1:]] == [-signal.SIGTERM] * 2
+        assert [child.wait(HANG) for child in children[1:]] == [-signal.SIGTERM] * 2

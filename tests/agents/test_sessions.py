@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,32 +14,35 @@ import pytest
 from callsheet.agents.limits import Limits
 from callsheet.agents.sessions import Outcome, SessionPool
 from callsheet.graphs.mcp import ServerConfig
+from servers import FIXTURES, HANG, alive, until
 
-FAULTS = Path(__file__).parents[1] / "fixtures" / "fault_server.py"
+FAULTS = FIXTURES / "fault_server.py"
 CHAOS = Path(__file__).parents[2].parent / "shared" / "fleet" / "chaos_server.py"
 SECRET = "canary-8c41f"
 TAG = f"callsheet-test-{os.getpid()}"
 
 
-def server(mode: str, size: int = 0) -> ServerConfig:
-    return ServerConfig(command=sys.executable, args=(str(FAULTS), mode, str(size), TAG), env={"TOKEN": SECRET})
+def server(mode: str, size: int = 0, log: Path | None = None) -> ServerConfig:
+    env = {"TOKEN": SECRET, **({"FAULT_LOG": str(log)} if log else {})}
+    return ServerConfig(command=sys.executable, args=(str(FAULTS), mode, str(size), TAG), env=env)
 
 
 @pytest.fixture
 def pool() -> Iterator[SessionPool]:
-    pool = SessionPool(limits=Limits(start=30, list=20, call=20, output=1_000, message=100_000))
+    pool = SessionPool(limits=Limits(start=HANG, list=HANG, call=HANG, output=1_000, message=100_000))
     yield pool
     pool.close()
 
 
-async def work(pool: SessionPool, mode: str, size: int = 0, run: str = "run", x: int = 1) -> Outcome:
-    return await pool.call(run, "a", server(mode, size), "work", {"x": x})
+async def work(
+    pool: SessionPool, mode: str, size: int = 0, run: str = "run", x: int = 1, log: Path | None = None
+) -> Outcome:
+    return await pool.call(run, "a", server(mode, size, log), "work", {"x": x})
 
 
 def children() -> list[str]:
     """Servers of these tests, and processes that they started, that are still there."""
-    listed = subprocess.run(["ps", "-axwwo", "command="], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if TAG in line]
+    return alive(TAG)
 
 
 async def test_a_run_keeps_its_session(pool: SessionPool) -> None:
@@ -81,14 +83,14 @@ async def test_a_crash_is_data_and_the_next_call_has_a_new_server(pool: SessionP
 async def test_a_server_killed_between_calls_is_replaced(pool: SessionPool) -> None:
     pid = int((await work(pool, "ok")).text.split()[1])
     os.kill(pid, 9)
-    await asyncio.sleep(0.3)
+    assert await asyncio.to_thread(until, lambda: not children())
     outcome = await work(pool, "ok")
     assert outcome.error == ""
     assert outcome.text.startswith("1 ")
 
 
 async def test_a_hang_ends_at_the_limit_and_leaves_no_process() -> None:
-    pool = SessionPool(limits=Limits(call=0.2))
+    pool = SessionPool(limits=Limits(start=HANG, call=0.2))
     outcome = await work(pool, "hang")
     assert outcome.kind == "timeout"
     assert "0.2 s" in outcome.error
@@ -104,12 +106,9 @@ async def test_nothing_is_left_after_a_run(pool: SessionPool, mode: str) -> None
     assert not children()
 
 
-async def test_a_cancelled_caller_drops_the_session(pool: SessionPool) -> None:
-    task = asyncio.create_task(work(pool, "hang"))
-    async with asyncio.timeout(10):
-        while not children():
-            await asyncio.sleep(0.05)
-    await asyncio.sleep(0.3)
+async def test_a_cancelled_caller_drops_the_session(pool: SessionPool, tmp_path: Path) -> None:
+    task = asyncio.create_task(work(pool, "hang", log=(log := tmp_path / "log")))
+    assert await asyncio.to_thread(until, lambda: log.exists() and "in\n" in log.read_text())
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -118,12 +117,9 @@ async def test_a_cancelled_caller_drops_the_session(pool: SessionPool) -> None:
 
 
 async def test_an_idle_session_is_closed_and_comes_back() -> None:
-    pool = SessionPool(limits=Limits(idle=0.1))
+    pool = SessionPool(limits=Limits(start=HANG, idle=0.1))
     first = await work(pool, "ok")
-    deadline = time.monotonic() + 5
-    while children() and time.monotonic() < deadline:
-        await asyncio.sleep(0.05)
-    assert not children()
+    assert await asyncio.to_thread(until, lambda: not children())
     assert (await work(pool, "ok")).text.split()[1] != first.text.split()[1]
     pool.close()
 
@@ -184,9 +180,15 @@ async def test_a_listing_is_what_the_server_sent(pool: SessionPool) -> None:
     assert listing.tools[1:] == ({"name": "bare"}, {"description": "nameless"}, "no object")
 
 
-@pytest.mark.parametrize(("mode", "words"), [("hang_init", "did not start within"), ("hang_list", "tools/list within")])
-async def test_a_hung_start_is_a_timeout(mode: str, words: str) -> None:
-    listing = await SessionPool(limits=Limits(start=0.5, list=0.5)).list_tools(server(mode))
+@pytest.mark.parametrize(
+    ("mode", "limits", "words"),
+    [
+        ("hang_init", Limits(start=0.5), "did not start within"),
+        ("hang_list", Limits(start=HANG, list=0.5), "tools/list within"),
+    ],
+)
+async def test_a_hung_start_is_a_timeout(mode: str, limits: Limits, words: str) -> None:
+    listing = await SessionPool(limits=limits).list_tools(server(mode))
     assert listing.kind == "timeout"
     assert words in listing.error
 
@@ -223,14 +225,9 @@ def test_an_interrupt_ends_servers_and_process(tmp_path: Path) -> None:
         "SessionPool().list_all({'a': hung})\n"
     )
     process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not children() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.2)
+    assert until(lambda: bool(children()) or process.poll() is not None)
     process.send_signal(signal.SIGINT)
-    began = time.monotonic()
-    process.wait(10)
-    assert time.monotonic() - began < 8
+    process.wait(HANG)
     assert not children()
 
 
@@ -258,7 +255,7 @@ CHAOS_KINDS = {
     ],
 )
 async def test_chaos(mode: str) -> None:
-    pool = SessionPool(limits=Limits(start=1 if mode == "hang_init" else 20, call=0.7 if mode == "hang" else 20))
+    pool = SessionPool(limits=Limits(start=1 if mode == "hang_init" else HANG, call=0.7 if mode == "hang" else HANG))
     config = ServerConfig(command=sys.executable, args=(str(CHAOS), mode))
     outcome = await pool.call("run", mode, config, "work", {"x": "1"})
     assert outcome.kind == CHAOS_KINDS.get(mode, "")

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.agents.calls import Limits
 from callsheet.agents.local import InProcess
 from callsheet.agents.registry import ToolRegistry
 from callsheet.agents.sources import load_reference, load_servers
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.loading import load
 from callsheet.graphs.mcp import ServerConfig
+from callsheet.graphs.terms import Terms
+from scenario import PATIENT
 
 FAULTS = Path(__file__).parents[1] / "fixtures" / "fault_server.py"
 
@@ -75,14 +76,14 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def server(mode: str) -> ServerConfig:
-    return ServerConfig(command=sys.executable, args=(str(FAULTS), mode))
+def server(mode: str, **limits: float) -> ServerConfig:
+    return ServerConfig(command=sys.executable, args=(str(FAULTS), mode), callsheet=Terms(limits=limits))
 
 
 def test_one_bad_server_does_not_cost_the_others() -> None:
-    modes = ("ok", "exit", "hang_init", "hang_list", "missing_schema")
-    config = {mode: server(mode) for mode in modes} | {"gone": ServerConfig(command="no-such-program")}
-    part = load_servers(config, limits=Limits(start=3.0, list=1.0))
+    config = {mode: server(mode) for mode in ("ok", "exit", "missing_schema")}
+    config |= {"hang_init": server("hang_init", start=1), "hang_list": server("hang_list", list=1)}
+    part = load_servers(config | {"gone": ServerConfig(command="no-such-program")}, limits=PATIENT)
     assert [agent.id for agent in part.agents] == ["ok", "missing_schema"]
     assert set(part.connections) == {"ok", "missing_schema"}
     assert {(problem.agent, problem.kind) for problem in part.problems} == {

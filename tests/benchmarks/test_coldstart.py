@@ -36,5 +36,5 @@ def test_a_row_tells_medians_and_their_difference() -> None:
 def test_a_process_is_timed_with_what_it_used_itself() -> None:
     worked = _ran([sys.executable, "-c", "sum(range(3_000_000))"], os.environ)
     slept = _ran([sys.executable, "-c", "import time; time.sleep(1)"], os.environ)
-    assert slept.wall > 1 > slept.processor
+    assert slept.wall - slept.processor > 0.9
     assert worked.processor > 0

@@ -7,28 +7,24 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from callsheet.agents import Limits
-from scenario import REQUEST
-
-QUICK = Limits(start=30, list=30, call=2, failures=50)
+from scenario import PATIENT, REQUEST
 
 
 @pytest.mark.parametrize("mode", ["hang", "hang_effect"])
 async def test_a_hang_ends_at_the_limit_and_costs_its_own_step_only(scenario: Any, mode: str) -> None:
-    limits = QUICK if mode == "hang" else QUICK.changed({"call": 1})
-    made = scenario(limits=limits)
+    made = scenario(own={"call": 1})
     result = await made.survives("timeout", mode=mode, status="outcome_unknown")
-    assert f"no answer to tools/call within {limits.call:g} s" in result["error"]
+    assert "no answer to tools/call within 1 s" in result["error"]
     assert result["calls"][-1]["effect"] == "unknown"
     assert made.count("faulty", "start") >= 2
 
 
 async def test_the_shared_server_does_so_too(scenario: Any, chaos: str) -> None:
-    await scenario(limits=QUICK).survives("timeout", mode=f"{chaos}hang", status="outcome_unknown")
+    await scenario(own={"call": 2}).survives("timeout", mode=f"{chaos}hang", status="outcome_unknown")
 
 
 async def test_after_failures_in_a_row_others_are_preferred_and_it_is_said(scenario: Any) -> None:
-    made = scenario(limits=QUICK.changed({"failures": 1, "pause": 600}))
+    made = scenario(own={"call": 2}, limits=PATIENT.changed({"failures": 1, "pause": 600}))
     made.be("faulty", "hang")
     said: list[Any] = []
     async with made.app() as app:

@@ -15,7 +15,7 @@ import pytest
 
 from callsheet.agents.listings import cache_folder
 from scenario import Scenario
-from servers import FIXTURES, alive, until
+from servers import FIXTURES, HANG, alive, until
 
 PROGRAM = """
 import asyncio, os, sys, time
@@ -63,11 +63,11 @@ async def test_a_program_killed_in_a_call_leaves_no_process_and_repeats_nothing(
 ) -> None:
     folder, tag = tmp_path / "scenario", f"callsheet-{uuid.uuid4().hex}"
     process = started(folder, tag, mode=mode, dies=False)
-    assert until(90, lambda: said(folder, "faulty", "call") and said(folder, "beside", "out"))
+    assert until(lambda: said(folder, "faulty", "call") and said(folder, "beside", "out"))
     time.sleep(2)
     process.kill()
-    process.wait(10)
-    assert until(8, lambda: not alive(tag)), alive(tag)
+    process.wait(HANG)
+    assert until(lambda: not alive(tag)), alive(tag)
     made = Scenario(folder, minilm, tag=tag)
     made.be("faulty", "ok")
     before = {agent: made.count(agent) for agent in ("first", "beside", "faulty")}
@@ -77,17 +77,17 @@ async def test_a_program_killed_in_a_call_leaves_no_process_and_repeats_nothing(
     assert {agent: made.count(agent) for agent in before} == before
     assert made.count("faulty", "EFFECT") == (mode == "effect_hang")
     assert "under way when the program was stopped" in state["results"]["2"]["error"]
-    assert until(8, lambda: not alive(tag)), alive(tag)
+    assert until(lambda: not alive(tag)), alive(tag)
 
 
 async def test_a_program_killed_between_a_call_and_its_checkpoint_calls_once(tmp_path: Path, minilm: Any) -> None:
     folder, tag = tmp_path / "scenario", f"callsheet-{uuid.uuid4().hex}"
     process = started(folder, tag, mode="ok", dies=True)
-    assert process.wait(90) == -signal.SIGKILL
-    assert until(8, lambda: not alive(tag)), alive(tag)
+    assert process.wait(HANG) == -signal.SIGKILL
+    assert until(lambda: not alive(tag)), alive(tag)
     made = Scenario(folder, minilm, tag=tag)
     state = await made.resumed()
     assert [state["results"][i]["status"] for i in "1234"] == ["done"] * 4
     assert made.count("faulty") == 1
     assert made.count("first") == 2
-    assert until(8, lambda: not alive(tag)), alive(tag)
+    assert until(lambda: not alive(tag)), alive(tag)

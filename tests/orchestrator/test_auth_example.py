@@ -55,8 +55,8 @@ def test_nobody_gets_in_without_a_token_but_the_page_is_there_to_ask_for_one(ser
         assert page(server, "", name, q="x").status_code == 401
         assert page(server, "eve", name, q="x").status_code == 401
     studio = {"x-auth-scheme": "langsmith"}
-    assert httpx.get(f"{server.url}/callsheet/api/overview", headers=studio).status_code == 401
-    assert httpx.post(f"{server.url}/threads/search", json={}).status_code == 401
+    assert httpx.get(f"{server.url}/callsheet/api/overview", headers=studio, timeout=60).status_code == 401
+    assert httpx.post(f"{server.url}/threads/search", json={}, timeout=60).status_code == 401
     assert "<title>Callsheet</title>" in page(server, "", "").text
     assert page(server, "", "health").json() == {"status": "ok"}
 

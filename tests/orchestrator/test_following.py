@@ -55,9 +55,9 @@ async def test_what_a_server_announces_is_found_and_callable(servers: Servers, f
     _, registry, retriever, following = followed({"a": servers.stdio("list_changed"), "b": servers.stdio("ok")})
     assert set(registry.catalog.tools) == {"a/work", "b/work"}
     assert (await answered(registry, "a/work")).status == "success"
-    assert until(10, lambda: "a/extra" in registry.catalog.tools)
+    assert until(lambda: "a/extra" in registry.catalog.tools)
     following.settled(30)
-    assert until(10, lambda: "a/extra" in retriever.catalog.tools)
+    assert until(lambda: "a/extra" in retriever.catalog.tools)
     assert "a/extra" in {tool.id for tool in retriever.select("work that is extra").tools}
     assert (await answered(registry, "a/extra")).status == "success"
     assert retriever.catalog.tool("a/work").description == "Does other work."
@@ -70,7 +70,7 @@ async def test_a_tool_that_is_gone_when_its_session_opens_is_refused(servers: Se
     assert "its server does not offer it any more" in answer.text
     assert servers.count("vanishing", "call") == 0
     following.settled(30)
-    assert until(10, lambda: set(retriever.catalog.tools) == {"a/other"})
+    assert until(lambda: set(retriever.catalog.tools) == {"a/other"})
 
 
 def test_a_search_meets_the_state_before_or_the_one_after(minilm: Any) -> None:
@@ -187,7 +187,7 @@ def test_a_catalog_is_read_anew_in_an_interval(minilm: Any) -> None:
     retriever = AgentGraphRetriever.from_catalog(state(0), embeddings=minilm, index=":memory:")
     Following(retriever, registry)
     stop = follow_every(0.05, registry, lambda: load(state(1)))
-    assert until(30, lambda: set(retriever.catalog.tools) == set(state(1).tools))
+    assert until(lambda: set(retriever.catalog.tools) == set(state(1).tools))
     stop.set()
 
 

@@ -18,7 +18,7 @@ import pytest
 pytestmark = pytest.mark.server
 
 LANGGRAPH = Path(sys.executable).parent / "langgraph"
-START_SECONDS = 90
+START_SECONDS = 180
 AUTH = """
 from langgraph_sdk import Auth
 
@@ -72,7 +72,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield _ready(process, f"http://127.0.0.1:{port}", folder / "log")
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def _ready(process: subprocess.Popen[bytes], url: str, log: Path) -> str:

@@ -8,7 +8,6 @@ import logging
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from callsheet.agents import ToolRegistry
 from callsheet.graphs import Loaded, dump, load
 from callsheet.orchestrator.cli.main import main
 from scripted_model import ScriptedModel, calls, planned
+from servers import until
 
 SERVER = Path(__file__).parents[1] / "fixtures" / "leaky_server.py"
 ENV, VARIABLE, HEADER, QUERY = "CANARY-env-7f3a", "CANARY/var+8b2c", "CANARY-header-9d4e", "CANARY-query-1a5b"
@@ -70,11 +70,11 @@ def leaky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Leaky]:
 
 
 def until_it_listens(port: int) -> None:
-    for _ in range(200):
+    def listens() -> bool:
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    assert until(listens)
 
 
 def leaks(text: str, secrets: tuple[str, ...] = ALL) -> list[str]:

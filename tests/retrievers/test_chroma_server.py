@@ -44,7 +44,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
+    for _ in range(1_800):
         if server.poll() is not None:
             pytest.fail(f"chroma run ended with status {server.returncode}")
         with socket.socket() as probe:

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 BIN = Path(sys.executable).parent
-_START_SECONDS = 120
+_START_SECONDS = 180
 # Linux ends it with the tests, however those end; elsewhere a run of tests that is killed leaves it.
 _WITH_US = """
 import ctypes, os, sys
@@ -82,7 +82,7 @@ class DevServer:
             return
         os.killpg(self._process.pid, how)
         try:
-            self._process.wait(30)
+            self._process.wait(60)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(10)

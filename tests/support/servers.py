@@ -14,6 +14,8 @@ from typing import Any
 from callsheet.graphs import ServerConfig
 from callsheet.graphs.terms import Terms
 
+HANG = 120.0
+"""Seconds: what is not there by then never comes, on a slow machine too."""
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 CHAOS = Path(__file__).parents[3] / "shared" / "fleet" / "chaos_server.py"
 
@@ -88,13 +90,13 @@ class HttpServer:
         self.kill()
         script = str(FIXTURES / "http_fault_server.py")
         self._process = subprocess.Popen([sys.executable, script, str(self._port), mode, str(self.log)])
-        assert until(30, self._answers)
+        assert until(self._answers)
 
     def kill(self) -> None:
         """Kills it with -9, if it runs."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(HANG)
             self._process = None
 
     def _answers(self) -> bool:
@@ -105,8 +107,8 @@ class HttpServer:
         return True
 
 
-def until(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Waits for a condition; says whether it came true."""
+def until(condition: Callable[[], bool], seconds: float = HANG) -> bool:
+    """Waits for a condition; says whether it came true before a hang is certain."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)

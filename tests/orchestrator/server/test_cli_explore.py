@@ -37,7 +37,7 @@ def started(source: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     )
     yield process
     process.kill()
-    process.wait(10)
+    process.wait(60)
 
 
 def test_it_says_where_and_shows_what_the_user_may_see_until_it_is_interrupted(
@@ -46,12 +46,13 @@ def test_it_says_where_and_shows_what_the_user_may_see_until_it_is_interrupted(
     assert started.stdout is not None
     told = json.loads(started.stdout.readline() or started.communicate()[1])
     assert (told["agents"], told["tools"]) == (1, 2)
-    assert "Callsheet" in httpx.get(told["url"]).text
-    assert httpx.get(told["url"].replace("/callsheet/", "/")).headers["location"] == "callsheet/"
-    assert httpx.get(f"{told['url']}api/overview").json()["tools"] == 2
-    assert httpx.get(f"{told['url']}api/overview", headers={"Host": "evil.example"}).status_code == 400
+    client = httpx.Client(timeout=60)
+    assert "Callsheet" in client.get(told["url"]).text
+    assert client.get(told["url"].replace("/callsheet/", "/")).headers["location"] == "callsheet/"
+    assert client.get(f"{told['url']}api/overview").json()["tools"] == 2
+    assert client.get(f"{told['url']}api/overview", headers={"Host": "evil.example"}).status_code == 400
     os.kill(started.pid, signal.SIGINT)
-    assert started.wait(20) == 130
+    assert started.wait(60) == 130
 
 
 def says(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
