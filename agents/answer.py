@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from langchain_core.language_models import BaseChatModel
@@ -12,6 +13,7 @@ from callsheet.agents.models import ModelError, answered
 from callsheet.agents.plan import StepResult
 from callsheet.agents.prompts import ANSWER
 
+_BOLD = re.compile(r"(?<![\w*/\\])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w*/])")
 NAME = "supervisor"
 """Who says the answer."""
 
@@ -31,15 +33,21 @@ async def synthesize(
         The answer, as the message that was streamed. A model that fails to answer is replaced by the rules, which
         say so.
     """
+    plain = [result.model_copy(update={"result": unmarked(result.result)}) for result in results]
     if model is None:
-        return AIMessage(compose(request, results), name=NAME)
+        return AIMessage(compose(request, plain), name=NAME)
     told = f"Request: {request}\n\nResults of its steps:\n\n" + "\n\n".join(map(report, results))
     try:
         message = await answered(model.ainvoke([SystemMessage(prompt), HumanMessage(told)]))
     except ModelError as error:
-        return AIMessage(f"{compose(request, results)}\n\n(Put together without a model: {error})", name=NAME)
-    text = message.text.strip() or compose(request, results)
+        return AIMessage(f"{compose(request, plain)}\n\n(Put together without a model: {error})", name=NAME)
+    text = message.text.strip() or compose(request, plain)
     return message.model_copy(update={"content": text, "tool_calls": [], "name": NAME})
+
+
+def unmarked(text: str) -> str:
+    """A text without the marks of bold words in Markdown; other asterisks, as of a product or a path, stay."""
+    return _BOLD.sub(r"\1", text)
 
 
 def report(result: StepResult) -> str:

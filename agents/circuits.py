@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from callsheet.agents.calls import Kind, Outcome
 from callsheet.agents.limits import Limits
+from callsheet.graphs.text import counted
 
 _FAILURES: frozenset[Kind] = frozenset(("start", "timeout", "crash", "protocol"))
 
@@ -73,6 +74,6 @@ class Circuits:
     def _said(self, circuit: _Circuit) -> str:
         left = max(0.0, circuit.until - self._clock())
         return (
-            f"not called for another {left:.0f} s after {circuit.failures} failures in a row; "
+            f"not called for another {left:.0f} s after {counted(circuit.failures, 'failure')} in a row; "
             f"the last: {circuit.last.splitlines()[0]}"
         )

@@ -115,18 +115,17 @@ class LastListings:
 
 
 @contextmanager
-def late_ones_named(tasks: Mapping[str, asyncio.Task[Listing]], limit: float) -> Iterator[None]:
+def late_ones_named(tasks: Mapping[str, asyncio.Task[Listing]]) -> Iterator[None]:
     """Says in the log which servers have not answered when ``LATE`` has passed.
 
     Args:
         tasks: What lists each server, by agent id.
-        limit: Seconds that a server may take to start, to be told.
     """
 
     def tell() -> None:
         late = [shown(name) for name, task in tasks.items() if not task.done()]
         named = ", ".join(late[:_MOST_NAMED]) + (f" and {more} more" if (more := len(late) - _MOST_NAMED) > 0 else "")
-        _LOG.warning("waiting for %s; a server may take %g s to start", named, limit)
+        _LOG.warning("no answer for %g s from %s: waiting", LATE, named)
 
     timer = asyncio.get_running_loop().call_later(LATE, tell)
     try:

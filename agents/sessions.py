@@ -201,7 +201,7 @@ class SessionPool:
 
         tasks = {name: asyncio.create_task(one(server)) for name, server in servers.items()}
         try:
-            with late_ones_named(tasks, self.limits.start):
+            with late_ones_named(tasks):
                 listings = await asyncio.gather(*tasks.values())
         finally:
             await self._open.gone()

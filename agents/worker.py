@@ -38,6 +38,7 @@ from callsheet.agents.prompts import REMINDER, WORKER
 from callsheet.agents.requests import DEFINITION, ToolRequests, answer_request, equipped
 from callsheet.agents.secrets import RunSecrets
 from callsheet.agents.watched_call import Supervision
+from callsheet.graphs.text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         if doubt := in_doubt(request.messages, held):
             return _stopped(doubt, "outcome_unknown")
         if sum(isinstance(message, AIMessage) for message in request.messages) >= equipment.max_turns:
-            return _stopped(f"stopped after {equipment.max_turns} turns without a result")
+            return _stopped(f"stopped after {counted(equipment.max_turns, 'turn')} without a result")
         first, added = list(equipment.tools.values()), list(held.values())[len(equipment.tools) :]
         asking = request.override(
             model=unstreamed(equipment.model, held),
@@ -235,7 +236,7 @@ def _stopped(why: str, status: Status = "failed") -> AIMessage:
 def _too_many(messages: Sequence[BaseMessage], most: int) -> AIMessage | None:
     """The end of a step, when the calls of its last turn are more than it may make; none of these is sent."""
     made = sum(len(message.tool_calls) for message in messages if isinstance(message, AIMessage))
-    return _stopped(f"stopped before it made more than {most} calls for one step") if made > most else None
+    return _stopped(f"stopped before it made more than {counted(most, 'call')} for one step") if made > most else None
 
 
 def _done_before(message: BaseMessage, before: Sequence[AnyMessage]) -> AIMessage | None:

@@ -25,7 +25,7 @@ from callsheet.graphs.pin_book import PinBook
 from callsheet.graphs.pins import Admitted, Change, Listed, digest, digests
 from callsheet.graphs.policy import Grants, Group, Policy, policy_of, read_policy
 from callsheet.graphs.rules import Rule, User, hints
-from callsheet.graphs.text import Hidden, escaped, hidden_in, shown, shown_schema, split_name, strings_in
+from callsheet.graphs.text import Hidden, counted, escaped, hidden_in, shown, shown_schema, split_name, strings_in
 from callsheet.graphs.view import View
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "View",
     "agent_from_listing",
     "check_agreed",
+    "counted",
     "default_taxonomy",
     "dependency_graph",
     "diff_of",

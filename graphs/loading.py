@@ -23,6 +23,7 @@ from callsheet.graphs.pin_book import PinBook
 from callsheet.graphs.policy import Policy, policy_of
 from callsheet.graphs.published import agent_of_toollinkos, agents_of_livemcpbench
 from callsheet.graphs.resolve import resolve
+from callsheet.graphs.text import counted
 
 __all__ = ["Loaded", "Part", "Problem", "dump", "load", "servers_in", "starts_in"]
 
@@ -186,7 +187,8 @@ def _folder(folder: Path) -> Part:
         parts.append((str(file), part))
         problems_found.extend(part.problems)
     if not parts:
-        raise CatalogError(f"{folder}: none of its {len(files)} files is a manifest: {problems_found[0].message}")
+        many = counted(len(files), "file")
+        raise CatalogError(f"{folder}: none of its {many} is a manifest: {problems_found[0].message}")
     _check_unique(parts)
     return Part(tuple(agent for _, part in parts for agent in part.agents), problems=tuple(problems_found))
 

@@ -20,6 +20,17 @@ _LISTS, _VALUES = frozenset({"enum", "examples"}), frozenset({"default", "const"
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 
+def counted(number: int, word: str, plural: str = "") -> str:
+    """A number with its word in the right form: ``1 agent``, ``2,000 agents``, ``3 queries``.
+
+    Args:
+        number: How many.
+        word: What, in the singular.
+        plural: The same in the plural, where that is not the singular with an s.
+    """
+    return f"{number:,} {word if number == 1 else plural or f'{word}s'}"
+
+
 class Hidden(StrEnum):
     """Sorts of characters that a reader does not see, but a model, an embedder or a terminal does."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from callsheet.graphs.catalog import Catalog, Tool
+from callsheet.graphs.text import counted
 
 _MOST_NAMED = 10
 
@@ -31,7 +32,7 @@ class View:
 
     def told(self, tools: int) -> str:
         """In words what is withheld of so many tools; what may not be seen is not named."""
-        said = f"the policy allows {len(self.tools) + len(self.blocked):,} of {tools:,} tools"
+        said = f"the policy allows {len(self.tools) + len(self.blocked):,} of {counted(tools, 'tool')}"
         if not self.blocked:
             return said
         names = sorted(self.blocked)

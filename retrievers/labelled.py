@@ -10,6 +10,7 @@ from typing import Any
 
 from callsheet.graphs import CallsheetError, Catalog
 from callsheet.graphs.catalog import near_names
+from callsheet.graphs.text import counted
 
 Wanted = tuple[tuple[str, ...], ...]
 
@@ -65,7 +66,7 @@ def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...
         except QueriesError as error:
             problems.append(f"{path}, line {number}: {error}")
     if problems:
-        more = [f"and {len(problems) - _MOST_SHOWN} more lines"] if len(problems) > _MOST_SHOWN else []
+        more = [f"and {counted(len(problems) - _MOST_SHOWN, 'more line')}"] if len(problems) > _MOST_SHOWN else []
         raise QueriesError("\n".join(problems[:_MOST_SHOWN] + more))
     if not queries:
         raise QueriesError(f"{path} holds no labelled query: {_CURE}")

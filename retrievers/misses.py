@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from callsheet.graphs import Catalog, NodeKind
+from callsheet.graphs.text import counted
 from callsheet.retrievers.labelled import LabelledQuery, Wanted
 from callsheet.retrievers.selection import Evidence, Selection
 
@@ -131,7 +132,7 @@ def _why(node: str, kind: NodeKind, rank: int | None, selection: Selection, cata
     if kind == "tool" and (owner := catalog.tool(node).agent) not in picked:
         return f"its agent {owner} is not among the {len(picked)} picked"
     if rank is None:
-        return f"not among the {len(selection.trace.nodes)} best nodes"
+        return f"not among the {counted(len(selection.trace.nodes), 'best node')}"
     if kind == "agent":
-        return f"{len(picked)} agents with better tools were picked"
+        return f"picked were {counted(len(picked), 'agent')} with better tools"
     return "ranked too low to be picked"

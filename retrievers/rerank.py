@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 from pydantic import BaseModel, Field
 
 from callsheet.graphs import CallsheetError, Catalog, shown
+from callsheet.graphs.text import counted
 from callsheet.retrievers.selection import PickedTool
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def rerank_tools(
     order = _completed(ids, list(first))
     place = {tool: i for i, tool in enumerate(order)}
     moved = [_itself(first[tool], place) for tool in order]
-    return Reranked((*_dealt(moved), *candidates[most:]), f"the first {len(moved)} tools, by {name}")
+    return Reranked((*_dealt(moved), *candidates[most:]), f"the first {counted(len(moved), 'tool')}, by {name}")
 
 
 def in_places(items: Sequence[Item], order: Sequence[Item]) -> list[Item]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from callsheet.graphs.catalog import Agent, Catalog, Dependency, DependencyKind, near_names
 from callsheet.graphs.errors import SettingsError, UnknownNameError
-from callsheet.graphs.text import escaped
+from callsheet.graphs.text import counted, escaped
 
 MOST_TOOLS = 60
 _LONGEST = 60
@@ -52,7 +52,7 @@ def to_mermaid(catalog: Catalog, *, around: str | None = None, depth: int = 2) -
     lines = [
         *(line for number, agent in enumerate(owners) for line in _frame(agent, number, names, around)),
         *(_arrow(names[tool], edge, names[edge.tool]) for tool, edge in edges),
-        *([f'more["and {len(found) - len(near)} more tools"]:::key'] if len(found) > len(near) else []),
+        *([f'more["and {counted(len(found) - len(near), "more tool")}"]:::key'] if len(found) > len(near) else []),
         *_legend({edge.kind for _, edge in edges}),
         *_STYLES,
     ]

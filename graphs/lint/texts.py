@@ -10,7 +10,7 @@ from callsheet.graphs.catalog import Tool
 from callsheet.graphs.findings import Severity
 from callsheet.graphs.lint.rule import Remark, Subject, listed, on, rule
 from callsheet.graphs.lint.similar import similar_pairs
-from callsheet.graphs.text import shown, split_name
+from callsheet.graphs.text import counted, shown, split_name
 
 ALIKE, TELLING, FEW = 0.75, 0.25, 3
 _COMPARED, _STEM = 300, 5
@@ -99,7 +99,7 @@ def description_hides_tools(subject: Subject) -> Iterator[Remark]:
         silent = [tool.name for tool in agent.tools if not about & _stems_of(tool)]
         if len(agent.tools) - len(silent) < TELLING * len(agent.tools):
             yield Remark(
-                f"its description shares no word with {len(silent)} of its {len(agent.tools)} tools "
+                f"its description shares no word with {len(silent)} of its {counted(len(agent.tools), 'tool')} "
                 f"({listed(silent, 3)}): say in it what they do",
                 agent.id,
             )

@@ -8,6 +8,7 @@ from importlib.resources import files
 from callsheet.graphs.catalog import Catalog
 from callsheet.graphs.pictures.drawing import KINDS, drawn, xml
 from callsheet.graphs.pictures.layout import CELL, GAP, lay_out
+from callsheet.graphs.text import counted
 
 _TOP, _STEP = 46.0, 34.0
 
@@ -44,9 +45,8 @@ def to_svg(catalog: Catalog) -> str:
 def summary(catalog: Catalog) -> str:
     """How much there is of what."""
     edges = sum(len(tool.depends_on) for tool in catalog.tools.values())
-    counts = ((len(catalog.agents), "agent"), (len(catalog.tools), "tool"))
-    said = [f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in counts]
-    return ", ".join([*said, f"{edges:,} dependenc{'y' if edges == 1 else 'ies'}"])
+    nodes = (counted(len(catalog.agents), "agent"), counted(len(catalog.tools), "tool"))
+    return ", ".join((*nodes, counted(edges, "dependency", "dependencies")))
 
 
 def asset(name: str) -> str:

@@ -15,6 +15,7 @@ from callsheet.graphs.catalog import Catalog
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.mcp import clean
 from callsheet.graphs.rdf.terms import CS, EDGES, HINTS
+from callsheet.graphs.text import counted
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
 _KINDS = {term: kind for kind, term in EDGES.items()}
@@ -64,7 +65,9 @@ class _Reading:
         graph = self._graph
         owners = {*graph.objects(node, CS.hostedOn), *graph.subjects(CS.hosts, node)}
         if len(owners) != 1:
-            raise CatalogError(f"tool {_shown(node)} is hosted on {len(owners)} agents: say one with cs:hostedOn")
+            raise CatalogError(
+                f"tool {_shown(node)} is hosted on {counted(len(owners), 'agent')}: say one with cs:hostedOn"
+            )
         owner = owners.pop()
         if owner not in self._agents:
             raise CatalogError(f"tool {_shown(node)} is hosted on {_shown(owner)}, which is not a cs:Agent here")

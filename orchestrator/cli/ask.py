@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from callsheet.graphs.text import counted
 from callsheet.orchestrator.cli.options import common, kept_options, open_catalog, open_retriever
 from callsheet.orchestrator.cli.persons import approve_all, ask_person, described, somebody_there
 from callsheet.orchestrator.cli.running import Ran, run
@@ -95,8 +96,8 @@ def ask(
     with threads.locked(thread):
         try:
             ran = _run(workflow, threads, thread, given, show, approve)
-        except (KeyboardInterrupt, click.Abort):
-            click.echo(f"go on with: {again}", err=True)
+        except (KeyboardInterrupt, click.Abort) as error:
+            error.add_note(f"go on with: {again}")
             raise
         finally:
             registry.close()
@@ -156,7 +157,7 @@ def _again(thread: str, catalogs: Sequence[str]) -> str:
 
 
 def _report(ran: Ran, thread: str, again: str, seconds: float) -> dict[str, Any]:
-    waits = f"Stopped to ask: {len(ran.waiting)} calls wait for a person. Go on with: {again}"
+    waits = f"Stopped to ask: waiting for a person with {counted(len(ran.waiting), 'question')}. Go on with: {again}"
     return {
         "answer": waits if ran.waiting else ran.answer,
         "steps": ran.steps(),

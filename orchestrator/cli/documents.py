@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from callsheet.graphs.text import shown
+from callsheet.graphs.text import counted, shown
 from callsheet.orchestrator.cli.options import index_options, json_option
 from callsheet.orchestrator.settings import Environment, Settings
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 INSTRUCTIONS = (
-    "{documents} documents in {folder}. Search by words or by meaning, then read the chunks that look right and answer "
+    "{documents} in {folder}. Search by words or by meaning, then read the chunks that look right and answer "
     "from those, with their ids."
 )
 
@@ -62,8 +62,9 @@ def index_command(folder: str, place: str | None, embeddings: str, *, as_json: b
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
         click.echo(
-            "{documents:,} documents, {chunks:,} chunks, {sentences:,} different sentences: {added:,} added, "
-            "{updated:,} updated, {removed:,} removed in {seconds} s\n{path}".format(**report)
+            f"{counted(found.documents, 'document')}, {counted(found.chunks, 'chunk')}, "
+            f"{counted(found.sentences, 'different sentence')}: {found.added:,} added, {found.updated:,} updated, "
+            f"{found.removed:,} removed in {report['seconds']} s\n{report['path']}"
         )
     return 0 if found.documents else 1
 
@@ -136,11 +137,11 @@ def serve_command(folder: str, place: str | None, embeddings: str, *, as_json: b
 
     index, found = _opened(folder, place, embeddings)
     tools = DocumentTools(index).as_tools()
-    said = INSTRUCTIONS.format(documents=f"{found.documents:,}", folder=index.folder.name)
+    said = INSTRUCTIONS.format(documents=counted(found.documents, "document"), folder=index.folder.name)
     if as_json:
         click.echo(json.dumps({"instructions": said, "tools": listing(tools)}, ensure_ascii=False))
         return 0
-    click.echo(f"serving {found.documents:,} documents over standard input and output", err=True)
+    click.echo(f"serving {counted(found.documents, 'document')} over standard input and output", err=True)
     asyncio.run(serve_stdio(mcp_server("callsheet-documents", tools, instructions=said)))
     return 0
 

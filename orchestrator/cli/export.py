@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from callsheet.graphs.text import counted
 from callsheet.orchestrator.cli.forms import FORMS, Form, Wanted
 from callsheet.orchestrator.cli.options import catalog_options, open_catalog, status
 
@@ -61,7 +62,8 @@ def export(
         }
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
-        click.echo(f"{len(loaded.catalog.agents)} agents and {len(loaded.catalog.tools)} tools in {file}", err=True)
+        agents, tools = counted(len(loaded.catalog.agents), "agent"), counted(len(loaded.catalog.tools), "tool")
+        click.echo(f"{agents} and {tools} in {file}", err=True)
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from callsheet.graphs.text import counted
 from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever
 
 
@@ -41,7 +42,8 @@ def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes:
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
         click.echo(
-            "{agents} agents, {tools} tools, {dependencies} dependencies: {added} added, {updated} updated, "
-            "{removed} removed in {seconds} s\n{path}".format(**report)
+            f"{counted(report['agents'], 'agent')}, {counted(report['tools'], 'tool')}, "
+            f"{counted(report['dependencies'], 'dependency', 'dependencies')}: {report['added']} added, "
+            f"{report['updated']} updated, {report['removed']} removed in {report['seconds']} s\n{report['path']}"
         )
     return 0 if loaded.catalog.agents else 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.graphs.text import shown
+from callsheet.graphs.text import counted, shown
 from callsheet.orchestrator.cli.options import catalog_options, open_catalog, progress_bar
 from callsheet.orchestrator.settings import Environment
 
@@ -115,5 +115,5 @@ def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence
     with progress_bar("Asking the model") as progress:
         judged = asyncio.run(judge_proposals(found, catalog, chat_model(model), progress=progress))
     if judged.failed:
-        click.echo(f"{judged.judged} of {len(found)} proposals were judged: {shown(judged.failed)}", err=True)
+        click.echo(f"{judged.judged} of {counted(len(found), 'proposal')} judged: {shown(judged.failed)}", err=True)
     return judged.proposals

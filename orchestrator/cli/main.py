@@ -61,16 +61,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and ends the process: 0 done, 1 negative, 2 the caller's mistake, 130 interrupted."""
     try:
         status = callsheet.main(arguments and list(arguments), prog_name="callsheet", standalone_mode=False)
-    except click.exceptions.Abort:
-        sys.exit(_said("interrupted", INTERRUPTED))
-    except KeyboardInterrupt:
-        sys.exit(_said("interrupted", INTERRUPTED))
+    except (click.exceptions.Abort, KeyboardInterrupt) as error:
+        sys.exit(_interrupted(error))
     except click.ClickException as error:
         error.show()
         sys.exit(CALLERS_MISTAKE)
     except (CallsheetError, ImportError) as error:
         sys.exit(_said(f"error: {error}", CALLERS_MISTAKE))
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _interrupted(error: BaseException) -> int:
+    """Ends the line in which the terminal has written ``^C``, and gives the notes of whoever was interrupted."""
+    cause = error.__cause__
+    if not isinstance(cause, KeyboardInterrupt | EOFError):  # click has ended the line of these
+        click.echo(err=True)
+    notes = [note for one in (cause, error) if one for note in getattr(one, "__notes__", ())]
+    return _said("\n".join(["interrupted", *notes]), INTERRUPTED)
 
 
 def _said(message: str, status: int) -> int:

@@ -7,10 +7,11 @@ import json
 
 import click
 
+from callsheet.graphs.text import counted
 from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever
 
 INSTRUCTIONS = (
-    "A catalog of {tools} tools of {agents} agents. Search by meaning or by exact words, then read the few that may "
+    "A catalog of {tools} of {agents}. Search by meaning or by exact words, then read the few that may "
     "serve: descriptions and schemas come only with read_tools. This server finds and describes tools, it does not "
     "call them: a tool is called on the MCP server of its agent."
 )
@@ -35,10 +36,10 @@ def mcp(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: b
     retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings)
     tools = CatalogTools(retriever).as_tools()
     catalog = retriever.catalog
-    said = INSTRUCTIONS.format(tools=f"{len(catalog.tools):,}", agents=f"{len(catalog.agents):,}")
+    said = INSTRUCTIONS.format(tools=counted(len(catalog.tools), "tool"), agents=counted(len(catalog.agents), "agent"))
     if as_json:
         click.echo(json.dumps({"instructions": said, "tools": listing(tools)}, ensure_ascii=False))
         return 0
-    click.echo(f"serving {len(catalog.tools):,} tools over standard input and output", err=True)
+    click.echo(f"serving {counted(len(catalog.tools), 'tool')} over standard input and output", err=True)
     asyncio.run(serve_stdio(mcp_server("callsheet", tools, instructions=said)))
     return 0

@@ -111,11 +111,13 @@ class Show:
         if event["selection"]["verdict"] == "nothing_fits":
             self._console.print("  nothing in the catalog fits")
             return
-        for agent in event["selection"]["agents"][:3]:
-            for tool in agent["tools"][:2]:
-                self._console.print(
-                    f"  [cyan]{escape(tool['id'])}[/]  [bright_black]{escape(event['why'][tool['id']])}[/]"
-                )
+        agents = event["selection"]["agents"]
+        best = [tool["id"] for agent in agents[:3] for tool in agent["tools"][:2]]
+        others = [tool["id"] for agent in agents for tool in agent["tools"] if tool["id"] not in best]
+        for tool in best:
+            self._console.print(f"  [cyan]{escape(tool)}[/]  [bright_black]{escape(event['why'][tool])}[/]")
+        if others:
+            self._indented(f"and {', '.join(others)}", "bright_black", 2)
 
     def _added(self, event: Mapping[str, Any]) -> None:
         brought = ", ".join(event["tools"]) or "nothing fits"
@@ -160,22 +162,11 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
     out = console()
     if selection.verdict == "nothing_fits":
         out.print("Nothing in the catalog fits well; the nearest are:" if selection.agents else "The catalog is empty.")
-    table = Table(box=None, pad_edge=False, show_header=bool(selection.agents))
-    table.add_column("agent", style="bold", overflow="fold")
-    table.add_column("score", justify="right")
-    table.add_column("tool", style="cyan", overflow="fold")
-    table.add_column("why" if explain else "", style="bright_black")
-    for agent in selection.agents:
-        first = True
-        for tool in agent.tools:
-            why = explain_tool(tool.id, selection) if explain or len(tool.via) > 1 else ""
-            table.add_row(
-                escape(agent.id) if first else "", f"{agent.score:.2f}" if first else "", escape(tool.id), escape(why)
-            )
-            first = False
-        if not agent.tools:
-            table.add_row(escape(agent.id), f"{agent.score:.2f}", "", "")
-    out.print(table)
+    if selection.tools:
+        out.print(_table(selection, explain=explain))
+    bare = [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]
+    if bare:
+        out.print(escape(f"without a tool among these: {', '.join(bare)}"), style="bright_black")
     if explain:
         if selection.trace.reranked:
             out.print(f"reranked: {escape(selection.trace.reranked)}", style="bright_black")
@@ -185,6 +176,22 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
             out.print(f"{unit.kind}: {escape(unit.text)}", style="bright_black")
         for cut in selection.trace.cut[:5]:
             out.print(f"cut: {escape(cut.id)} ({cut.score:.2f}): {escape(cut.reason)}", style="bright_black")
+
+
+def _table(selection: Selection, *, explain: bool) -> Table:
+    """One row a tool; an agent is named at its first."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("agent", style="bold", overflow="fold")
+    table.add_column("score", justify="right")
+    table.add_column("tool", style="cyan", overflow="fold")
+    table.add_column("why" if explain else "", style="bright_black")
+    for agent in selection.agents:
+        named = (escape(agent.id), f"{agent.score:.2f}")
+        for tool in agent.tools:
+            why = explain_tool(tool.id, selection) if explain or len(tool.via) > 1 else ""
+            table.add_row(*named, escape(tool.id), escape(why))
+            named = ("", "")
+    return table
 
 
 def _short(text: str) -> str:

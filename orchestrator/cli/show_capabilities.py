@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from callsheet.graphs.text import counted
 from callsheet.orchestrator.cli.console import console
 from callsheet.retrievers.capabilities import Assignments, Discovery
 
@@ -37,7 +38,7 @@ def _surest(name: str, tools: tuple[str, ...], found: Assignments) -> list[str]:
 def _say_what_is_missing(found: Assignments, out: Console) -> None:
     none = [tool for tool, entries in found.of.items() if not entries]
     count = len(found.of)
-    out.print(f"{count - len(none):,} of {count:,} tools have a capability ({found.coverage:.1%})")
+    out.print(f"{count - len(none):,} of {counted(count, 'tool')} have a capability ({found.coverage:.1%})")
     if none:
         more = f" and {len(none) - _CUT_TOLD:,} more" if len(none) > _CUT_TOLD else ""
         out.print(f"none: {escape(', '.join(none[:_CUT_TOLD]))}{more}", style="bright_black")

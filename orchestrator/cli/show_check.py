@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from callsheet.graphs.catalog import Catalog
 from callsheet.graphs.findings import Finding, Severity
+from callsheet.graphs.text import counted
 from callsheet.orchestrator.cli.console import console
 
 _MOST = {Severity.ERROR: 20, Severity.WARNING: 5, Severity.INFO: 3}
@@ -36,8 +37,8 @@ def show_findings(findings: Sequence[Finding], catalog: Catalog, *, everything: 
             out.print(f"  {_line(finding)}")
         if len(found) > most:
             out.print(f"  [bright_black]and {len(found) - most} more: --all shows them[/]")
-    said = ", ".join(_counted(sum(f.severity == severity for f in findings), severity) for severity in Severity)
-    out.print(f"{len(catalog.agents)} agents, {len(catalog.tools)} tools: {said}")
+    said = ", ".join(counted(sum(f.severity == severity for f in findings), severity) for severity in Severity)
+    out.print(f"{counted(len(catalog.agents), 'agent')}, {counted(len(catalog.tools), 'tool')}: {said}")
 
 
 def _line(finding: Finding) -> str:
@@ -45,7 +46,3 @@ def _line(finding: Finding) -> str:
     message = " ".join(finding.message.split())
     message = message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
     return f"[cyan]{escape(place)}[/]: {escape(message)}" if place else escape(message)
-
-
-def _counted(number: int, severity: Severity) -> str:
-    return f"{number} {severity}{'' if number == 1 else 's'}"

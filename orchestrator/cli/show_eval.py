@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from callsheet.graphs import Catalog
+from callsheet.graphs.text import counted
 from callsheet.orchestrator.cli.console import WIDEST, SafeConsole
 from callsheet.retrievers import Evaluation
 from callsheet.retrievers.misses import Lacking, Missed
@@ -27,7 +28,8 @@ def show_evaluation(evaluation: Evaluation, *, catalog: Catalog, misses: int) ->
     probe = SafeConsole()
     console = SafeConsole(highlight=False, width=min(probe.width, WIDEST) if probe.is_terminal else WIDEST)
     console.print(
-        f"{evaluation.n} queries, {len(catalog.agents)} agents, {len(catalog.tools)} tools: "
+        f"{_queries(evaluation.n)}, {counted(len(catalog.agents), 'agent')}, "
+        f"{counted(len(catalog.tools), 'tool')}: "
         f"{evaluation.seconds:.1f} s, {evaluation.seconds_per_query * 1000:.0f} ms a query (median)\n"
     )
     console.print(_figures(evaluation))
@@ -58,12 +60,16 @@ def _figures(evaluation: Evaluation) -> Table:
     return table
 
 
+def _queries(number: int) -> str:
+    return counted(number, "query", "queries")
+
+
 def _notes(evaluation: Evaluation) -> list[str]:
     notes = []
     if 0 < evaluation.n_tool < evaluation.n:
-        notes.append(f"The figures of tools are of the {evaluation.n_tool} queries that have tools labelled.")
+        notes.append(f"The figures of tools are of {_queries(evaluation.n_tool)} with labelled tools.")
     if evaluation.agents_from_tools:
-        notes.append(f"Wanted agents taken from the wanted tools: {evaluation.agents_from_tools} queries.")
+        notes.append(f"Wanted agents taken from the wanted tools: {_queries(evaluation.agents_from_tools)}.")
     if evaluation.nothing_fits:
         notes.append(f"Verdict that nothing fits: {evaluation.nothing_fits} of {evaluation.n}.")
     return notes
@@ -95,7 +101,7 @@ def _missed(console: Console, evaluation: Evaluation, most: int) -> None:
     shown = evaluation.missed[:most]
     rest = f", the first {len(shown)}" if len(shown) < len(evaluation.missed) else ""
     console.print(
-        f"\n[bold]{len(evaluation.missed)} of {evaluation.n} queries lack something{rest if shown else ''}[/]"
+        f"\n[bold]{len(evaluation.missed)} of {_queries(evaluation.n)} lack something{rest if shown else ''}[/]"
     )
     for miss in shown:
         _miss(console, miss)

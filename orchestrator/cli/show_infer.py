@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from callsheet.graphs.inference import Proposal
+from callsheet.graphs.text import counted
 from callsheet.orchestrator.cli.console import console
 
 _MOST = 30
@@ -48,7 +49,7 @@ def _row(edge: Proposal) -> tuple[str, ...]:
 def _say_what_next(edges: Sequence[Proposal], file: Path | None) -> None:
     accepted = sum(edge.accept is True for edge in edges)
     refused = sum(edge.accept is False for edge in edges)
-    counts = f"{len(edges):,} proposals, {accepted:,} accepted, {refused:,} refused"
+    counts = f"{counted(len(edges), 'proposal')}, {accepted:,} accepted, {refused:,} refused"
     if file is None:
         console().print(f"{counts}; -o FILE writes them to a file that can be reviewed")
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.graphs.text import counted
 from callsheet.orchestrator.cli.options import SERVER_TROUBLE, common, open_catalog, open_retriever
 from callsheet.orchestrator.settings import Environment
 
@@ -92,6 +93,6 @@ def _lines(report: Mapping[str, Any]) -> Iterable[str]:
         yield f"not used before you have looked: {shown(', '.join(report['quarantined'][:_MOST]))} (callsheet approve)"
     down = sum(server["status"] == "down" for server in report["servers"])
     yield (
-        f"{report['agents']} agents, {report['tools']} tools, {down} down: {report['added']} added, "
-        f"{report['updated']} updated, {report['removed']} removed in {report['seconds']} s"
+        f"{counted(report['agents'], 'agent')}, {counted(report['tools'], 'tool')}, {down} down: "
+        f"{report['added']} added, {report['updated']} updated, {report['removed']} removed in {report['seconds']} s"
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from callsheet.graphs import escaped
+from callsheet.graphs.text import counted
 
 NodeName = Literal["agent", "tool", "capability"]
 Side = Literal["above", "before", "after", "below"]
@@ -15,7 +16,7 @@ LONGEST, LONGEST_LINE = 4_096, 240
 def shown_text(text: str, *, most: int = LONGEST) -> str:
     """A text from outside for a person who has to judge it: hidden characters written out, and not endless."""
     if len(text) > most:
-        return f"{escaped(text[:most])} … ({len(text) - most:,} more characters)"
+        return f"{escaped(text[:most])} … ({counted(len(text) - most, 'more character')})"
     return escaped(text)
 
 

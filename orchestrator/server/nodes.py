@@ -10,6 +10,7 @@ from typing import Any
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import Agent, Change, Dependency, Parameter, Provenance, Tool, diff_of, told
 from callsheet.graphs.pictures.drawing import KINDS, UNREVIEWED
+from callsheet.graphs.text import counted
 from callsheet.orchestrator.server.answers import (
     Field,
     Group,
@@ -55,7 +56,7 @@ def capability(seen: Seen, capability_id: str, known: Assignments) -> Node:
     entry = known.taxonomy.capability(capability_id)
     broader = [_capability(known, entry.broader, "broader", "")] if entry.broader else []
     narrower = [
-        _capability(known, other.id, "broader", f"{len(known.tools_of[other.id]):,} tools")
+        _capability(known, other.id, "broader", counted(len(known.tools_of[other.id]), "tool"))
         for other in known.taxonomy.capabilities
         if other.broader == entry.id
     ]
@@ -238,4 +239,4 @@ def _tools(n: int) -> str:
 
 
 def _dependencies(n: int) -> str:
-    return f"{n:,} dependencies" if n > 1 else "one dependency"
+    return counted(n, "dependency", "dependencies")

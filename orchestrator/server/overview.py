@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from callsheet.graphs import Agent
+from callsheet.graphs.text import counted
 from callsheet.orchestrator.server.answers import Agents, Neighbour, Overview, shown_line, shown_text
 from callsheet.orchestrator.server.searching import link
 from callsheet.orchestrator.server.site import Seen
@@ -19,7 +20,9 @@ def overview(seen: Seen, *, runs: bool) -> Overview:
         runs: Whether past runs are shown.
     """
     catalog = seen.catalog
-    withheld = f"the policy shows {len(catalog.tools):,} of {len(seen.retriever.selector.catalog.tools):,} tools"
+    withheld = (
+        f"the policy shows {len(catalog.tools):,} of {counted(len(seen.retriever.selector.catalog.tools), 'tool')}"
+    )
     seen.knowledge.capabilities()
     return Overview(
         user=shown_line(seen.user.id),
@@ -51,4 +54,4 @@ def _text(agent: Agent) -> str:
 
 def _line(seen: Seen, agent: Agent) -> Neighbour:
     to, n = link(agent.id, seen.catalog), len(agent.tools)
-    return Neighbour(to.id, to.label, to.kind, to.about, words=f"{n:,} tools" if n != 1 else "1 tool")
+    return Neighbour(to.id, to.label, to.kind, to.about, words=counted(n, "tool"))

@@ -65,7 +65,7 @@ def test_how_grave_a_failure_is_can_be_said(check: Any, fail_on: str, status: in
     ended, out, _ = check(SOUND, arguments=("--fail-on", fail_on))
     assert ended == status
     assert "info undescribed-agent (1)" in out
-    assert out.endswith("1 agents, 1 tools: 0 errors, 0 warnings, 1 info\n")
+    assert out.endswith("1 agent, 1 tool: 0 errors, 0 warnings, 1 info\n")
 
 
 def test_people_see_findings_by_rule_the_gravest_first_and_nothing_hidden(check: Any) -> None:

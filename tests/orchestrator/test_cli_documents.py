@@ -36,7 +36,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 def test_index_reports_what_it_did(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, "documents", "index", docs)
     assert status == 0
-    assert out.startswith("1 documents, 1 chunks, 2 different sentences: 1 added, 0 updated, 0 removed in ")
+    assert out.startswith("1 document, 1 chunk, 2 different sentences: 1 added, 0 updated, 0 removed in ")
     assert err.startswith("left out: broken.pdf: not a readable PDF: ")
 
 

@@ -68,7 +68,7 @@ def test_people_see_the_tool_what_it_needs_and_why(infer: Any) -> None:
     assert "crm/delete_contact\n" in out
     assert "contact_id <-" in out
     assert "items.id" in out
-    assert "1 proposals, 0 accepted, 0 refused; -o FILE" in out
+    assert "1 proposal, 0 accepted, 0 refused; -o FILE" in out
 
 
 def test_a_review_is_kept_and_counts_beside_the_catalog(infer: Any, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_model_may_judge(infer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callsheet.agents.chat_model", lambda name: failing)
     status, out, err = infer("--json", "--model", "openai:x")
     assert (status, len(json.loads(out)["edges"])) == (0, 1)
-    assert "0 of 1 proposals were judged" in err
+    assert "0 of 1 proposal judged" in err
     assert "no credit" in err
 
 

@@ -1,0 +1,24 @@
+"""The answer from the results of the steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from callsheet.agents import StepResult, synthesize
+
+LEFT_ALONE = ("2**3**4", "f(**kwargs, **more)", "src/**/*.py and tests/**", "** a ** b", "**", "****")
+
+
+@pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        ("**Calculation:** 12 * 7 = 84.0", "Calculation: 12 * 7 = 84.0"),
+        ("**Median** of 6 numbers: 15.5", "Median of 6 numbers: 15.5"),
+        ("The **bag drop** closes at **08:15**.", "The bag drop closes at 08:15."),
+        *((text, text) for text in LEFT_ALONE),
+    ],
+)
+async def test_bold_words_of_a_tool_are_plain_words_in_the_answer(said: str, plain: str) -> None:
+    result = StepResult(id="1", text="Work it out", status="done", result=said)
+    assert (await synthesize("Work it out", [result])).text == f"Work it out: {plain}"
+    assert result.result == said
