@@ -38,9 +38,9 @@ TOOL = f"{AGENT} <t> a cs:Tool ; cs:name 'x' ; dcterms:identifier 'a/x' ; cs:hos
             '{"@context": "https://127.0.0.1:1/c"}',
             "@context is at 'https://127.0.0.1:1/c', which is not fetched",
         ),
-        ("jsonld", '[{"x": {"@context": ["file:///etc/hosts"]}}]', "which is not fetched"),
+        ("jsonld", '[{"@context": ["file:///etc/hosts"]}]', "which is not fetched"),
         ("jsonld", '{"@context": {"@import": "context.json"}}', "which is not fetched"),
-        ("jsonld", '{"@context": {"x": {"@id": "a:x", "@context": "b"}}}', "which is not fetched"),
+        ("jsonld", '{"@context": {"x": {"@id": "a:x", "@context": "b"}}, "x": {"@id": "a:y"}}', "which is not fetched"),
     ],
 )
 def test_what_is_not_rdf_is_said_in_one_line(form: str, text: str, said: str) -> None:
