@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TypeVar
 
 from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
 
 from callsheet.graphs.errors import CallsheetError, SettingsError
 
@@ -32,11 +33,25 @@ def chat_model(name: str) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
     try:
-        return init_chat_model(name)
+        model = init_chat_model(name)
     except ImportError:
         raise
     except Exception as error:
-        raise SettingsError(f"the model {name!r} cannot be used: {error}{_missing(name)}") from error
+        said = " ".join(str(error).split())
+        cure = _missing(name) or "; a model is named provider:model, such as openai:gpt-5-mini"
+        raise SettingsError(f"the model {name!r} cannot be used: {said}{cure}") from error
+    if key := _missing_key(name, model):
+        raise SettingsError(f"the model {name!r} cannot be used: it needs a key: set {key}")
+    return model
+
+
+def _missing_key(name: str, model: BaseChatModel) -> str:
+    """The variable of the provider's key, where the model was made without one; some are not missed before a call."""
+    field = f"{name.partition(':')[0]}_api_key"
+    if not (variable := model.lc_secrets.get(field)):
+        return ""
+    key = getattr(model, field, None)
+    return "" if (key.get_secret_value() if isinstance(key, SecretStr) else key) else variable
 
 
 def _missing(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from callsheet.graphs.text import counted
-from callsheet.orchestrator.cli.options import common, kept_options, open_catalog, open_retriever
+from callsheet.orchestrator.cli.options import check_model, common, kept_options, open_catalog, open_retriever
 from callsheet.orchestrator.cli.persons import approve_all, ask_person, described, somebody_there
 from callsheet.orchestrator.cli.running import Ran, run
 from callsheet.orchestrator.settings import Environment, Settings
@@ -75,15 +75,14 @@ def ask(
     threads = Threads()
     thread = _thread(threads, query, thread, resume=resume)
     began = time.monotonic()
+    check_model(model)
     loaded = open_catalog(catalogs, yes=yes)
     retriever = open_retriever(loaded, place, embeddings)
 
-    from callsheet.agents import ToolRegistry, chat_model
+    from callsheet.agents import ToolRegistry
     from callsheet.graphs.inference import ObservationLog
     from callsheet.orchestrator.supervisor import create_supervisor
 
-    if model:
-        chat_model(model)
     settings = Settings(model=model, agents=agents, tools=tools, approval=cast("ApprovalPolicy", approve))
     registry = ToolRegistry.from_catalog(loaded)
     workflow = create_supervisor(

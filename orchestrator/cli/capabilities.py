@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever, progress_bar, taxonomy_option
+from callsheet.orchestrator.cli.options import (
+    check_model,
+    common,
+    open_catalog,
+    open_retriever,
+    progress_bar,
+    taxonomy_option,
+)
 
 if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever
@@ -46,6 +53,7 @@ def capabilities(
     """
     from callsheet.graphs import read_taxonomy
 
+    check_model(model)
     taxonomy = read_taxonomy(taxonomy_file) if taxonomy_file else None
     retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings, taxonomy=taxonomy)
     found = retriever.capabilities()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from callsheet.graphs.text import counted, shown
-from callsheet.orchestrator.cli.options import index_options, json_option
+from callsheet.orchestrator.cli.options import check_model, index_options, json_option
 from callsheet.orchestrator.settings import Environment, Settings
 
 if TYPE_CHECKING:
@@ -98,13 +98,11 @@ def ask_command(
     if not question.strip():
         raise click.UsageError("the question is empty: say what you want to know")
     began = time.monotonic()
+    check_model(model)
     _opened(folder, place, embeddings)
 
-    from callsheet.agents import chat_model
     from callsheet.orchestrator.arag import create_arag
 
-    if model:
-        chat_model(model)
     settings = Settings(model=model, naive=naive)
     app = create_arag(folder, settings=settings, embeddings=embeddings, index=place).compile(name="arag")
     given: Any = {"messages": [{"role": "user", "content": question}]}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.graphs.text import counted, shown
-from callsheet.orchestrator.cli.options import catalog_options, open_catalog, progress_bar
+from callsheet.orchestrator.cli.options import catalog_options, check_model, open_catalog, progress_bar
 from callsheet.orchestrator.settings import Environment
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def infer(
         raise click.UsageError("--server is about what was seen, which --no-observed leaves out: give one of them")
     if file and not file.parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent}: make it first", param_hint="--output")
+    check_model(model)
     before = read_dependencies(file) if file and file.exists() else DependencyFile()
     catalog = open_catalog(catalogs, yes=yes).catalog
     found = _found(catalog, least, embeddings, None if no_observed else _seen(server))

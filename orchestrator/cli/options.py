@@ -146,6 +146,19 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
     return loaded
 
 
+def check_model(name: str | None) -> None:
+    """Makes a chat model before anything is started, so that one that cannot work is refused at once.
+
+    Raises:
+        SettingsError: No provider of this name is known, or it refuses its settings (a missing key ...).
+        ImportError: The provider's package is not installed.
+    """
+    if name:
+        from callsheet.agents import chat_model
+
+        chat_model(name)
+
+
 def open_retriever(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> AgentGraphRetriever:
     """A retriever over the catalog; shows a progress bar while texts are embedded."""
     from callsheet.retrievers import AgentGraphRetriever

@@ -226,3 +226,44 @@ def test_an_interrupt_ends_with_130_and_leaves_no_process(tmp_path: Path) -> Non
     assert "Traceback" not in err
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), 0)
+
+
+MODEL_COMMANDS = (
+    ("ask", "x", "--model"),
+    ("infer", "--model"),
+    ("capabilities", "--model"),
+    ("retrieve", "x", "--rerank"),
+)
+
+
+@pytest.mark.parametrize("command", MODEL_COMMANDS, ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("bogus:x", "the model 'bogus:x' cannot be used: "),
+        ("bogus:x", "such as openai:gpt-5-mini"),
+        ("mistralai:x", "pip install langchain-mistralai"),
+        ("anthropic:claude-x", "it needs a key: set ANTHROPIC_API_KEY"),
+    ],
+)
+def test_a_wrong_model_is_refused_before_any_server_starts(
+    command: tuple[str, ...], model: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    started = tmp_path / "started"
+    config = tmp_path / "mcp.json"
+    server = {"command": sys.executable, "args": ["-c", f"open({str(started)!r}, 'w')"]}
+    config.write_text(json.dumps({"mcpServers": {"own": server}}))
+    status, out, err = run(capsys, *command, model, "--yes", "--catalog", str(config))
+    assert (status, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+    assert not started.exists()
+
+
+def test_a_wrong_model_is_refused_before_documents_are_indexed(manifests: Path, capsys: Any) -> None:
+    status, _, err = run(capsys, "documents", "ask", str(manifests), "x?", "--model", "bogus:x")
+    assert status == 2
+    assert "the model 'bogus:x' cannot be used" in err
+    assert not list((manifests.parent / "home").rglob("*.sqlite*"))
