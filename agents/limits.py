@@ -34,7 +34,8 @@ class Limits(BaseSettings):
         failures: Failures in a row after which a server is not called for a while.
         pause: Seconds that it is not called then.
         fresh: Seconds for which a server's last answer to ``tools/list`` is good enough to read a catalog by, so that
-            it is not started for that; 0 asks it every time. It is asked again when a session with it opens.
+            it is not started for that, one day by default; 0 asks it every time. It is asked again when a session with
+            it opens, before anything is called.
 
     Raises:
         SettingsError: A value is not a number, or cannot work; the message names it.
@@ -54,7 +55,7 @@ class Limits(BaseSettings):
     idle: float = Field(default=300.0, gt=0)
     failures: int = Field(default=3, ge=1)
     pause: float = Field(default=60.0, ge=0)
-    fresh: float = Field(default=0.0, ge=0)
+    fresh: float = Field(default=86_400.0, ge=0)
 
     def __init__(self, **values: Any) -> None:
         try:

@@ -61,10 +61,12 @@ class LastKnown:
     Attributes:
         listing: That.
         when: When it was, in UTC, ISO 8601 to the second.
+        reached: SHA-256 of the entry that it was reached by then.
     """
 
     listing: Listing
     when: str
+    reached: str = ""
 
 
 class LastListings:
@@ -82,12 +84,8 @@ class LastListings:
         file = self._file(agent_id, server)
         said = {name: value for name, value in asdict(listing).items() if name in _KEPT}
         with suppress(OSError):
-            known = self.last(agent_id, server)
-            if known is not None and {**asdict(known.listing), **said} == asdict(known.listing):
-                file.touch()
-                return
             private_folder(file.parent)
-            replace_text(file, json.dumps({"agent": agent_id, **said}))
+            replace_text(file, json.dumps({"agent": agent_id, "reached": _reached(server), **said}))
 
     def last(self, agent_id: str, server: ServerConfig) -> LastKnown | None:
         """The last answer of a server, if it is known and can be read."""
@@ -96,22 +94,28 @@ class LastListings:
             when = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
             kept = json.loads(file.read_text(encoding="utf-8"))
             found = clean({name: kept[name] for name in _KEPT})
-            return LastKnown(Listing(**{**found, "tools": tuple(found["tools"])}), when)
+            return LastKnown(Listing(**{**found, "tools": tuple(found["tools"])}), when, str(kept.get("reached", "")))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
-    def fresh(self, agent_id: str, server: ServerConfig, seconds: float) -> Listing | None:
-        """The last answer of a server, if it is no older than so many seconds."""
+    def fresh(self, agent_id: str, server: ServerConfig, seconds: float) -> LastKnown | None:
+        """The last answer of a server, if it is no older than so many seconds and its entry is the same as then."""
         with suppress(OSError):
-            if seconds and time.time() - self._file(agent_id, server).stat().st_mtime <= seconds:
+            if 0 <= time.time() - self._file(agent_id, server).stat().st_mtime <= seconds and seconds:
                 known = self.last(agent_id, server)
-                return known.listing if known else None
+                return known if known and known.reached == _reached(server) else None
         return None
 
     def _file(self, agent_id: str, server: ServerConfig) -> Path:
         """One for each server as it is reached, so that a new command does not inherit what another one said."""
         reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url]
         return self._folder / f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
+
+
+def _reached(server: ServerConfig) -> str:
+    """What tells this entry of a server from another one of the same command: its variables and headers too."""
+    entry = server.model_dump(mode="json", include={"transport", "command", "args", "env", "cwd", "url", "headers"})
+    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager

@@ -47,7 +47,8 @@ class LiveServer:
         Raises:
             TrustError: The pins cannot be relied on.
         """
-        if (said := _said(answer)) == self._said:
+        if (said := _said(answer)) == self._said and not answer.error:
+            self._listings.keep(self._agent_id, self._server, answer)
             return None
         part = read_listings(
             {self._agent_id: self._server}, {self._agent_id: answer}, pins=self._pins, agreed=self._agreed,
@@ -64,7 +65,7 @@ def read_listings(
     pins: PinBook | None = None,
     agreed: Collection[str] = (),
     listings: LastListings | None = None,
-    remembered: Collection[str] = (),
+    remembered: Mapping[str, str] | None = None,
 ) -> Part:
     """The agents of servers by their answers; of one that did not answer, by the last answer that is known.
 
@@ -74,12 +75,12 @@ def read_listings(
         pins: What was accepted of them; what differs from it is left out. Everything is taken where None.
         agreed: Servers whose present command a person has agreed to.
         listings: Where the last answers are kept.
-        remembered: Servers whose answer is a last one from there.
+        remembered: Servers whose answer is a last one from there, and when they gave it.
 
     Raises:
         TrustError: The pins cannot be relied on.
     """
-    listings = listings or LastListings()
+    listings, remembered = listings or LastListings(), remembered or {}
     down = {name: listings.last(name, config[name]) for name, answer in answers.items() if answer.error}
     for name, answer in answers.items():
         if not answer.error and name not in remembered:
@@ -95,7 +96,35 @@ def read_listings(
         )
         part = _of_server(name, config[name], said)
         parts.append(replace(part, live={name: live}, down={name: known.when} if known else {}))
-    return joined(parts)
+    return replace(joined(parts), remembered=remembered)
+
+
+def remembered_answers(
+    config: Mapping[str, ServerConfig],
+    last: Mapping[str, LastKnown],
+    *,
+    pins: PinBook | None = None,
+    agreed: Collection[str] = (),
+) -> dict[str, LastKnown]:
+    """Those of these last answers that a catalog may be read by, without their servers being asked again.
+
+    A server without a pin is asked, and so is one of which something was not as it was accepted: that may be over.
+
+    Args:
+        config: How each is reached, by agent id.
+        last: What some of them said last.
+        pins: What was accepted of them; every answer will do where None.
+        agreed: Servers whose present command a person has agreed to.
+
+    Raises:
+        TrustError: The pins cannot be relied on.
+    """
+    if pins is None:
+        return dict(last)
+    pinned = pins.servers()
+    listed = {name: _listed(config[name], known.listing) for name, known in last.items() if name in pinned}
+    admitted = pins.admit(listed, agreed=agreed)
+    return {name: last[name] for name, said in admitted.items() if not any(c.quarantines for c in said.changes)}
 
 
 def with_agent(loaded: Loaded, agent_id: str, part: Part) -> Loaded:
@@ -131,6 +160,7 @@ def with_agent(loaded: Loaded, agent_id: str, part: Part) -> Loaded:
         changes=(*(c for c in before.changes if c.agent != agent_id), *part.changes),
         live={**before.live, **part.live},
         down={**{k: v for k, v in before.down.items() if k != agent_id}, **part.down},
+        remembered={k: v for k, v in before.remembered.items() if k != agent_id},
     )
     return replace(load(joined, policy=loaded.policy), label=loaded.label)
 

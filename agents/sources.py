@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.agents.limits import Limits
-from callsheet.agents.listings import LastListings, Listing
-from callsheet.agents.live import read_listings
+from callsheet.agents.listings import LastKnown, LastListings
+from callsheet.agents.live import read_listings, remembered_answers
 from callsheet.agents.objects import read_objects
 from callsheet.agents.sessions import SessionPool
 from callsheet.graphs.errors import CatalogError
@@ -28,7 +28,10 @@ def load_servers(
     agreed: Collection[str] = (),
     anew: bool = False,
 ) -> Part:
-    """Starts and lists MCP servers side by side, but for those whose last answer is fresh (``Limits.fresh``).
+    """Starts and lists MCP servers side by side, but for those that answered lately (``Limits.fresh``).
+
+    A server is asked all the same if it has no pin, if its entry has changed since, or if something that it said then
+    is quarantined.
 
     Args:
         config: The servers by agent id.
@@ -46,18 +49,18 @@ def load_servers(
         SettingsError: A limit of a server cannot work.
     """
     pool, listings = SessionPool(limits=limits), LastListings()
-    known: dict[str, Listing] = {}
+    last: dict[str, LastKnown] = {}
     for name, server in config.items():
         for own in server.callsheet.tools.values():
             pool.limits.own(own)
         seconds = pool.limits.own(server.callsheet.limits).fresh
-        if not anew and (last := listings.fresh(name, server, seconds)):
-            known[name] = last
-    if pins is not None:
-        pins.servers()
+        if not anew and (answer := listings.fresh(name, server, seconds)):
+            last[name] = answer
+    known = remembered_answers(config, last, pins=pins, agreed=agreed)
     answers = pool.list_all({name: server for name, server in config.items() if name not in known})
-    answers = {name: known.get(name) or answers[name] for name in config}
-    return read_listings(config, answers, pins=pins, agreed=agreed, listings=listings, remembered=known)
+    answers = {name: known[name].listing if name in known else answers[name] for name in config}
+    remembered = {name: answer.when for name, answer in known.items()}
+    return read_listings(config, answers, pins=pins, agreed=agreed, listings=listings, remembered=remembered)
 
 
 def load_reference(reference: str) -> Part:

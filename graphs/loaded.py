@@ -34,6 +34,7 @@ class Part:
         dependencies: Files of dependencies that belong beside the agents, each with its name.
         live: Agent id -> how its tools follow what its server says.
         down: Agents whose servers did not answer, with the tools that they were last known to have: id -> since when.
+        remembered: Agents whose servers were not asked, because they answered lately: id -> when, in UTC, ISO 8601.
     """
 
     agents: tuple[Agent, ...] = ()
@@ -44,6 +45,7 @@ class Part:
     dependencies: tuple[tuple[str, DependencyFile], ...] = ()
     live: Mapping[str, Live] = field(default_factory=dict)
     down: Mapping[str, str] = field(default_factory=dict)
+    remembered: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Loaded:
         policy: Who may see and call what; everybody everything where there is none.
         live: As in ``Part``.
         down: As in ``Part``.
+        remembered: As in ``Part``.
     """
 
     catalog: Catalog
@@ -71,6 +74,7 @@ class Loaded:
     policy: Policy | None = None
     live: Mapping[str, Live] = field(default_factory=dict)
     down: Mapping[str, str] = field(default_factory=dict)
+    remembered: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def part(self) -> Part:
@@ -83,6 +87,7 @@ class Loaded:
             self.changes,
             live=self.live,
             down=self.down,
+            remembered=self.remembered,
         )
 
 
@@ -97,4 +102,5 @@ def joined(parts: list[Part]) -> Part:
         dependencies=tuple(file for part in parts for file in part.dependencies),
         live={name: live for part in parts for name, live in part.live.items()},
         down={name: since for part in parts for name, since in part.down.items()},
+        remembered={name: when for part in parts for name, when in part.remembered.items()},
     )

@@ -65,7 +65,7 @@ def load(
         pins: The file that the tools of servers are pinned in; ``CALLSHEET_PINS`` by default, else one for each
             ``mcp.json`` in the user's data folder.
         policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
-        anew: Asks every server for its tools, also one whose last answer counts as fresh (``CALLSHEET_LIMIT_FRESH``).
+        anew: Asks every server for its tools, also one that answered lately (``CALLSHEET_LIMIT_FRESH``).
 
     Returns:
         The joined catalog. Servers that do not answer, entries that are malformed and tools that are not as they were
@@ -99,6 +99,7 @@ def load(
         policy=rules,
         live=whole.live,
         down=whole.down,
+        remembered=whole.remembered,
     )
 
 

@@ -93,11 +93,16 @@ def private_file(file: Path) -> Path:
 
 
 def replace_text(file: Path, text: str, *, mode: int = _OWNER_FILE) -> None:
-    """Writes a file anew; whoever reads it meets the old text or the new, never a part.
+    """``replace_bytes`` of a text, in UTF-8."""
+    replace_bytes(file, text.encode(), mode=mode)
+
+
+def replace_bytes(file: Path, content: bytes, *, mode: int = _OWNER_FILE) -> None:
+    """Writes a file anew; whoever reads it meets the old content or the new, never a part.
 
     Args:
         file: In a folder that is there.
-        text: What it shall hold.
+        content: What it shall hold.
         mode: Who may read it, less what the umask takes away; its owner alone by default.
 
     Raises:
@@ -106,8 +111,8 @@ def replace_text(file: Path, text: str, *, mode: int = _OWNER_FILE) -> None:
     new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as sink:
-            sink.write(text)
+        with os.fdopen(handle, "wb") as sink:
+            sink.write(content)
             sink.flush()
             os.fsync(sink.fileno())
         new.replace(file)

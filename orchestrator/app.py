@@ -14,7 +14,7 @@ from callsheet.orchestrator.asking import create_ask_app
 from callsheet.orchestrator.served import served
 from callsheet.orchestrator.settings import Environment, Settings
 from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
-from callsheet.retrievers.embeddings import EMBEDDED
+from callsheet.retrievers.minilm import EMBEDDED
 
 _environment = Environment()
 _settings = Settings.model_validate(_environment.model_dump(include={"model", "approval"}))

@@ -34,7 +34,7 @@ from callsheet.retrievers.documents import (
     quotes_of,
     semantic_search,
 )
-from callsheet.retrievers.embeddings import EMBEDDED
+from callsheet.retrievers.minilm import EMBEDDED
 
 _RULES_SNIPPETS = 1
 _FIRST = 3  # chunks that are read for a model that does not look by itself

@@ -59,25 +59,33 @@ class Following:
                 _LOG.exception("the index could not follow the catalog")
 
 
-def follow_every(seconds: float, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:
+def follow_every(
+    seconds: float, registry: ToolRegistry, read: Callable[[], Loaded], *, at_once: bool = False
+) -> threading.Event:
     """Reads a catalog anew again and again, in a thread, for servers that say nothing of their changes.
 
     Args:
-        seconds: Between two readings.
+        seconds: Between two readings; 0 for no second one.
         registry: Takes over what was read; a ``Following`` of it has the index follow.
         read: Gives the catalog as it is now.
+        at_once: Reads it a first time now, for one that was read by what servers said before.
 
     Returns:
         What ends it when it is set.
     """
     stop = threading.Event()
 
+    def once() -> None:
+        try:
+            registry.follow(read())
+        except CallsheetError as error:
+            _LOG.warning("the catalog was not read anew: %s", error)
+
     def again() -> None:
-        while not stop.wait(seconds):
-            try:
-                registry.follow(read())
-            except CallsheetError as error:
-                _LOG.warning("the catalog was not read anew: %s", error)
+        if at_once:
+            once()
+        while seconds and not stop.wait(seconds):
+            once()
 
     threading.Thread(target=again, name="callsheet-reading", daemon=True).start()
     return stop

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from callsheet.graphs import CatalogError, SettingsError
 from callsheet.retrievers.documents import DocumentIndex
 from callsheet.retrievers.documents.index import Indexed, Stage
-from callsheet.retrievers.embeddings import EMBEDDED
+from callsheet.retrievers.minilm import EMBEDDED
 
 FRESH = 30.0
 """Seconds for which a folder is not looked at again."""

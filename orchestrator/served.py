@@ -48,6 +48,11 @@ def _opened() -> Served:
     loaded = load(*environment.catalogs())
     retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=environment.embeddings, index=environment.index)
     registry = ToolRegistry.from_catalog(loaded)
-    if environment.sync_seconds:
-        follow_every(environment.sync_seconds, registry, lambda: load(*environment.catalogs(), anew=True))
+    if environment.sync_seconds or loaded.remembered:
+        follow_every(
+            environment.sync_seconds,
+            registry,
+            lambda: load(*environment.catalogs(), anew=True),
+            at_once=bool(loaded.remembered),
+        )
     return Served(loaded, retriever, registry)

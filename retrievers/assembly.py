@@ -6,18 +6,20 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from langchain_core.embeddings import Embeddings
-
-from callsheet.graphs import Catalog, Taxonomy
+from callsheet.graphs import Catalog, Loaded, Taxonomy, default_taxonomy
 from callsheet.retrievers.capabilities import CapabilityIndex
+from callsheet.retrievers.chroma import ChromaIndex
+from callsheet.retrievers.embeddings import Embedder
 from callsheet.retrievers.index import Changes, Progress, VectorIndex
 from callsheet.retrievers.lexical import LexicalIndex
 from callsheet.retrievers.rerank import Reranker
+from callsheet.retrievers.rows import IN_MEMORY, default_place
 from callsheet.retrievers.select import Selector
 from callsheet.retrievers.settings import SelectSettings
-from callsheet.retrievers.texts import nodes_of
+from callsheet.retrievers.texts import RECIPE, nodes_of
 
 
 @runtime_checkable
@@ -42,7 +44,7 @@ class Assembly:
     """
 
     index: VectorIndex
-    embeddings: Embeddings
+    embeddings: Embedder
     settings: SelectSettings | None
     reranker: Reranker | None
     taxonomy: Taxonomy
@@ -52,6 +54,11 @@ class Assembly:
     def first(self, catalog: Catalog, progress: Progress | None = None) -> tuple[Selector, Changes]:
         """A selector over a catalog, whose texts are embedded as far as they are not yet."""
         return self._made(self.index, catalog, progress)
+
+    @property
+    def place(self) -> str | Path | None:
+        """Where the vectors are kept; None where that is not known, or memory."""
+        return getattr(self.index, "where", None)
 
     @contextmanager
     def next(self, catalog: Catalog, progress: Progress | None = None) -> Iterator[tuple[Selector, Changes]]:
@@ -87,3 +94,24 @@ class Assembly:
             catalog, index, lexical, self.settings, nodes=nodes, reranker=self.reranker, capabilities=capabilities
         )
         return selector, changes
+
+
+def assembly_of(
+    loaded: Loaded,
+    embedder: Embedder,
+    *,
+    index: str | Path | VectorIndex | None = None,
+    settings: SelectSettings | None = None,
+    reranker: Reranker | None = None,
+    taxonomy: Taxonomy | None = None,
+) -> Assembly:
+    """What makes selectors over a catalog as it was loaded; the arguments are those of ``from_catalog``.
+
+    Raises:
+        SettingsError: The index cannot be opened.
+    """
+    if not isinstance(index, VectorIndex):
+        place = (default_place() if loaded.label else None) if index is None else index
+        where = None if place == IN_MEMORY else place
+        index = ChromaIndex(embedder, catalog=loaded.label, recipe=RECIPE, where=where)
+    return Assembly(index, embedder, settings, reranker, taxonomy or default_taxonomy())

@@ -9,17 +9,20 @@ from copy import copy
 from pathlib import Path
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from callsheet.retrievers.embeddings import embedder_name, encode, encode_spans
+from callsheet.retrievers.embeddings import Embedder, embedder_name, encode, encode_spans
 from callsheet.retrievers.index import Changes, Node, Progress, Span
 from callsheet.retrievers.matrix import Matrix
 from callsheet.retrievers.rows import PAGE, ChromaRows
+from callsheet.retrievers.snapshot import Snapshot
 
 
 class ChromaIndex:
     """The vectors of one catalog, kept in a Chroma collection and multiplied in memory.
+
+    Beside a collection in a folder lies a snapshot of the vectors; Chroma is opened only where that is not of just
+    the rows that are wanted.
 
     A collection belongs to one embedder and one recipe of texts. A row's id is a hash of catalog, node and
     text, so a row never changes: an indexing adds the rows that are missing and, when all are there, removes
@@ -34,22 +37,29 @@ class ChromaIndex:
     Attributes:
         embeddings: As given.
         where: As given.
-
-    Raises:
-        SettingsError: The place cannot be opened.
     """
 
-    def __init__(self, embeddings: Embeddings, *, catalog: str, recipe: str, where: str | Path | None = None) -> None:
+    def __init__(self, embeddings: Embedder, *, catalog: str, recipe: str, where: str | Path | None = None) -> None:
         self.embeddings = embeddings
         self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
         name = re.sub(r"[^a-zA-Z0-9.-]+", "-", f"nodes-{embedder_name(embeddings)}-{recipe}").strip("-.")
         self.where = where
         self._rows = ChromaRows(name, where)
+        folder = self._rows.folder
+        self._snapshot = None if folder is None else Snapshot(folder / f"{name}-{self._catalog}.vectors")
         self._matrix = Matrix(np.zeros((0, 1), np.float32))
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
-        """As in ``VectorIndex``. Other processes that write to the same folder wait for each other."""
+        """As in ``VectorIndex``. Other processes that write to the same folder wait for each other.
+
+        Raises:
+            SettingsError: The place cannot be opened.
+        """
         rows = {self._row(node): node for node in nodes}
+        known = self._snapshot.read(list(rows)) if self._snapshot else None
+        if known is not None:
+            self._matrix = Matrix(known)
+            return Changes()
         with self._rows.writing():
             held = self._held()
             missing = [(row, node) for row, node in rows.items() if row not in held]
@@ -60,6 +70,8 @@ class ChromaIndex:
                     progress(min(start + PAGE, len(missing)), len(missing))
             self._rows.delete([row for row in held if row not in rows])
             self._matrix = Matrix(self._rows.vectors(list(rows), self._mine))
+            if self._snapshot:
+                self._snapshot.write(list(rows), self._matrix.rows)
         before = set(held.values())
         wanted = {node.id for node in nodes}
         updated = sum(node.id in before for _, node in missing)

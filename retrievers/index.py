@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
     from langchain_core.vectorstores import VectorStore
+
+    from callsheet.retrievers.embeddings import Embedder
 
 Span = tuple[int, int]
 """Start and end of a part of a query, in characters."""
@@ -84,7 +85,7 @@ class VectorProducts(Protocol):
         embeddings: What made its vectors.
     """
 
-    embeddings: Embeddings
+    embeddings: Embedder
 
     def products(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Cosines of vectors of the same embedder, ``(m, d)``, with those of every node: ``(m, n)``."""

@@ -5,12 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.graphs import Catalog, DependencyKind, NodeKind, Reached, SettingsError, ownership_graph, strongest
+from callsheet.graphs import (
+    Catalog,
+    DependencyKind,
+    NodeKind,
+    OwnershipGraph,
+    Reached,
+    SettingsError,
+    ownership_graph,
+    strongest,
+)
 from callsheet.retrievers.agent_graph import agent_as_a_graph
 from callsheet.retrievers.capabilities import CapabilityIndex
 from callsheet.retrievers.index import Node, VectorIndex
@@ -78,7 +88,6 @@ class Ranker:
         self.nodes = nodes
         self.row = {node.id: i for i, node in enumerate(nodes)}
         self._catalog, self._vectors, self._lexical = catalog, vectors, lexical
-        self._graph = ownership_graph(catalog)
         self._is_agent = np.array([node.kind == "agent" for node in nodes], bool)
         self._agent_rows: Rows = np.flatnonzero(self._is_agent)
         position = {nodes[row].id: i for i, row in enumerate(self._agent_rows.tolist())}
@@ -143,6 +152,10 @@ class Ranker:
     def link(self, row: int, ranked: Ranked) -> float:
         """How closely a tool is linked to the likely capabilities, .1 to 1; 1 where capabilities have no part."""
         return 1.0 if ranked.likely is None else self.capabilities.link(row, ranked.likely)
+
+    @cached_property
+    def _graph(self) -> OwnershipGraph:
+        return ownership_graph(self._catalog)
 
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
         """What a tool depends on, with the weight of the strongest path; remembered."""

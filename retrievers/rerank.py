@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from langchain_core.documents import Document
 from pydantic import BaseModel, Field
 
 from callsheet.graphs import CallsheetError, Catalog, shown
@@ -16,6 +15,7 @@ from callsheet.retrievers.selection import PickedTool
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import Callbacks
+    from langchain_core.documents import Document
     from langchain_core.language_models import BaseChatModel
 
 RERANK = 20
@@ -151,6 +151,8 @@ def in_places(items: Sequence[Item], order: Sequence[Item]) -> list[Item]:
 
 
 def _document(picked: PickedTool, catalog: Catalog) -> Document:
+    from langchain_core.documents import Document
+
     tool = catalog.tool(picked.id)
     agent = catalog.agent(tool.agent)
     parameters = ", ".join(parameter.name for parameter in tool.parameters[:_MAX_PARAMETERS])

@@ -21,23 +21,18 @@ from callsheet.graphs import (
     SettingsError,
     Taxonomy,
     User,
-    default_taxonomy,
     load,
     shown,
 )
-from callsheet.graphs.storage import cache_folder
-from callsheet.retrievers.assembly import Assembly
+from callsheet.retrievers.assembly import Assembly, assembly_of
 from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover
-from callsheet.retrievers.chroma import ChromaIndex
-from callsheet.retrievers.embeddings import EMBEDDED, embeddings_of
+from callsheet.retrievers.embeddings import embeddings_of
 from callsheet.retrievers.index import Changes, Progress, VectorIndex
+from callsheet.retrievers.minilm import EMBEDDED
 from callsheet.retrievers.rerank import Reranker
 from callsheet.retrievers.select import Selector
-from callsheet.retrievers.selection import PickedAgent, Selection
+from callsheet.retrievers.selection import PickedAgent, Selection, explain_tool
 from callsheet.retrievers.settings import SelectSettings
-from callsheet.retrievers.texts import RECIPE
-
-IN_MEMORY = ":memory:"
 
 
 class AgentGraphRetriever(BaseRetriever):
@@ -112,11 +107,11 @@ class AgentGraphRetriever(BaseRetriever):
         if not isinstance(settings, SelectSettings | None):
             raise SettingsError(f"settings must be SelectSettings, not {type(settings).__name__}")
         loaded = load(source, yes=yes, policy=policy)
-        vectors = index if isinstance(index, VectorIndex) else _open_index(index, embeddings, loaded.label)
-        assembly = Assembly(vectors, _embedder(embeddings), settings, reranker, taxonomy or default_taxonomy())
+        # Not the embedder without LangChain: users find theirs in the index, and hand it on.
+        embedder = _embedder(embeddings)
+        assembly = assembly_of(loaded, embedder, index=index, settings=settings, reranker=reranker, taxonomy=taxonomy)
         selector, changes = assembly.first(loaded.catalog, progress)
-        place = getattr(vectors, "where", None)
-        retriever = cls(selector=selector, k=k, changes=changes, place=place, policy=loaded.policy)
+        retriever = cls(selector=selector, k=k, changes=changes, place=assembly.place, policy=loaded.policy)
         retriever._assembly = assembly
         return retriever
 
@@ -215,31 +210,6 @@ class AgentGraphRetriever(BaseRetriever):
                 "verdict": selection.verdict,
             },
         )
-
-
-def explain_tool(tool_id: str, selection: Selection) -> str:
-    """One line that says why a tool is in a selection."""
-    picked = next(tool for tool in selection.tools if tool.id == tool_id)
-    if len(picked.via) > 1:
-        word = "required" if picked.required else "used"
-        return f"{word} by {' > '.join(picked.via[:-1])}"
-    evidence = next(node for node in selection.trace.nodes if node.id == tool_id)
-    said = [f"score {evidence.score:.2f}"]
-    if evidence.cosine is not None:
-        said.append(f"meaning {evidence.cosine:.2f} (#{evidence.cosine_rank})")
-    if evidence.words is not None:
-        said.append(f"words {evidence.words:.1f} (#{evidence.words_rank})")
-    return ", ".join(said)
-
-
-def default_place() -> Path:
-    """The folder for indexes: in ``CALLSHEET_HOME``, else in the user's cache."""
-    return cache_folder() / "index"
-
-
-def _open_index(where: str | Path | None, embeddings: str | Embeddings, label: str) -> ChromaIndex:
-    place = (default_place() if label else None) if where is None else where
-    return ChromaIndex(_embedder(embeddings), catalog=label, recipe=RECIPE, where=None if place == IN_MEMORY else place)
 
 
 def _embedder(embeddings: str | Embeddings) -> Embeddings:

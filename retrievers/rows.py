@@ -13,14 +13,15 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.graphs import SettingsError
-from callsheet.graphs.storage import private_file
+from callsheet.graphs.errors import SettingsError
+from callsheet.graphs.storage import cache_folder, private_file
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
     from chromadb.api.types import GetResult
 
+IN_MEMORY = ":memory:"
 PAGE = 256
 _LOCK_SECONDS = 600.0
 _OPENINGS = itertools.count(1)
@@ -29,23 +30,23 @@ _OPENINGS = itertools.count(1)
 class ChromaRows:
     """The rows of one collection. An id stands for its content for ever, so a row is added or deleted, never changed.
 
+    The place is opened when it is first used: Chroma costs more than a second.
+
     Args:
         name: Name of the collection; in memory it is made unique.
         where: A folder, an ``http(s)://`` address of ``chroma run``, or none for memory only.
 
     Attributes:
         where: As given.
-
-    Raises:
-        SettingsError: The place cannot be opened.
+        folder: The same, where it is a folder.
     """
 
     def __init__(self, name: str, where: str | Path | None = None) -> None:
         self._name = name
         self.where = where
-        self._folder = None if where is None or is_url(where) else Path(where)
+        self.folder = None if where is None or is_url(where) else Path(where)
         self._spelling = ""
-        self._collection = self._open()
+        self._opened: Collection | None = None
 
     def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
         """The rows with these values among their metadata: id -> all of their metadata."""
@@ -108,11 +109,23 @@ class ChromaRows:
         Raises:
             SettingsError: Another one has been at it for ten minutes.
         """
-        if self._folder is None:
+        if self.folder is None:
             yield
             return
-        with exclusive(self._folder / f"{self._name}.lock"):
+        self._collection  # noqa: B018 (makes the folder, or says why it cannot)
+        with exclusive(self.folder / f"{self._name}.lock"):
             yield
+
+    @property
+    def _collection(self) -> Collection:
+        """The collection.
+
+        Raises:
+            SettingsError: The place cannot be opened.
+        """
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
 
     def _embedded(self, **which: Any) -> GetResult:
         from chromadb.api.client import Client
@@ -121,15 +134,15 @@ class ChromaRows:
         try:
             return self._collection.get(**which, include=["embeddings"])
         except ChromaError:
-            if self._folder is None:
+            if self.folder is None:
                 raise
         # Another process has written here since Chroma read the vectors of this folder, and it keeps what it read for
         # each spelling of a path: under a new one it reads again.
         if isinstance(self._client, Client):
             self._client.close()
         self._spelling = "/." * next(_OPENINGS)
-        self._collection = self._open()
-        return self._collection.get(**which, include=["embeddings"])
+        self._opened = self._open()
+        return self._opened.get(**which, include=["embeddings"])
 
     def _open(self) -> Collection:
         from chromadb.errors import ChromaError
@@ -150,13 +163,13 @@ class ChromaRows:
         if self.where is None:
             self._name = f"{self._name}-{uuid.uuid4().hex[:8]}"
             return chromadb.EphemeralClient(settings)
-        if self._folder is None:
+        if self.folder is None:
             address = urlsplit(str(self.where))
             secure = address.scheme == "https"
             port = address.port or (443 if secure else 80)
             return chromadb.HttpClient(address.hostname or "localhost", port, ssl=secure, settings=settings)
-        private_file(self._folder / "chroma.sqlite3")
-        return chromadb.PersistentClient(f"{self._folder}{self._spelling}", settings)
+        private_file(self.folder / "chroma.sqlite3")
+        return chromadb.PersistentClient(f"{self.folder}{self._spelling}", settings)
 
 
 @contextmanager
@@ -185,6 +198,11 @@ def exclusive(lock_file: Path) -> Iterator[None]:
 def _ordered(found: GetResult, ids: Sequence[str]) -> NDArray[np.float32]:
     position = {row: i for i, row in enumerate(found["ids"])}
     return np.asarray(found["embeddings"], np.float32)[[position[row] for row in ids]]
+
+
+def default_place() -> Path:
+    """The folder for indexes: in ``CALLSHEET_HOME``, else in the user's cache."""
+    return cache_folder() / "index"
 
 
 def is_url(where: str | Path) -> bool:

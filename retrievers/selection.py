@@ -140,3 +140,18 @@ class Selection:
         if not trace:
             del plain["trace"]
         return plain
+
+
+def explain_tool(tool_id: str, selection: Selection) -> str:
+    """One line that says why a tool is in a selection."""
+    picked = next(tool for tool in selection.tools if tool.id == tool_id)
+    if len(picked.via) > 1:
+        word = "required" if picked.required else "used"
+        return f"{word} by {' > '.join(picked.via[:-1])}"
+    evidence = next(node for node in selection.trace.nodes if node.id == tool_id)
+    said = [f"score {evidence.score:.2f}"]
+    if evidence.cosine is not None:
+        said.append(f"meaning {evidence.cosine:.2f} (#{evidence.cosine_rank})")
+    if evidence.words is not None:
+        said.append(f"words {evidence.words:.1f} (#{evidence.words_rank})")
+    return ", ".join(said)

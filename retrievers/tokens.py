@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from callsheet.graphs import Catalog, Tool, shown, shown_schema
-from callsheet.retrievers.embeddings import shared_tokenizer
+from callsheet.retrievers.minilm import shared_tokenizer
 
 
 class SchemaTokens:

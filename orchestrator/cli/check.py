@@ -12,7 +12,7 @@ import click
 
 from callsheet.graphs.changes import findings_of
 from callsheet.graphs.findings import Finding, Severity
-from callsheet.orchestrator.cli.options import catalog_options, open_catalog, status
+from callsheet.orchestrator.cli.options import catalog_options, open_catalog, say_age, status
 
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded, Taxonomy
@@ -65,6 +65,7 @@ def check(
         raise click.BadParameter(f"there is no rule {unknown[0]!r}; there are {names}", param_hint="--ignore")
     taxonomy = read_taxonomy(taxonomy_file) if taxonomy_file else None
     loaded = open_catalog(catalogs, yes=yes, tell=False)
+    say_age(loaded)
     with status("Checking"):
         known = replace(loaded, problems=tuple(p for p in loaded.problems if p.kind != "quarantined"))
         findings = list(lint(known, rules=[rule for rule in RULES if rule.name not in ignored], taxonomy=taxonomy))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from callsheet.graphs.text import counted
-from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever
+from callsheet.orchestrator.cli.options import common, open_catalog, open_selector
 
 
 @click.command(short_help="Embed what is new or changed in a catalog.")
@@ -23,16 +23,16 @@ def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes:
     """
     began = time.monotonic()
     loaded = open_catalog(catalogs, yes=yes)
-    retriever = open_retriever(loaded, place, embeddings)
+    opened = open_selector(loaded, place, embeddings)
     report: dict[str, Any] = {
         "agents": len(loaded.catalog.agents),
         "tools": len(loaded.catalog.tools),
         "dependencies": sum(len(tool.depends_on) for tool in loaded.catalog.tools.values()),
-        "added": retriever.changes.added,
-        "updated": retriever.changes.updated,
-        "removed": retriever.changes.removed,
+        "added": opened.changes.added,
+        "updated": opened.changes.updated,
+        "removed": opened.changes.removed,
         "seconds": round(time.monotonic() - began, 3),
-        "path": str(retriever.place or ""),
+        "path": str(opened.place or ""),
         "down": dict(loaded.down),
         "problems": [
             {"agent": problem.agent, "kind": problem.kind, "message": problem.message} for problem in loaded.problems

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,12 +17,27 @@ from callsheet.orchestrator.settings import Environment
 
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded
-    from callsheet.retrievers import AgentGraphRetriever
+    from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
 
 _META = "callsheet"
 SERVER_TROUBLE = ("start", "timeout", "crash", "protocol", "too_large")
 """Kinds of problems of a server as a whole."""
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A catalog that can be searched.
+
+    Attributes:
+        selector: What finds in it.
+        changes: What the indexing did.
+        place: Where the vectors are kept; None for memory.
+    """
+
+    selector: Selector
+    changes: Changes
+    place: str | Path | None
 
 
 def _kept(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -120,7 +138,7 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
     Args:
         catalogs: What ``--catalog`` named.
         yes: Whether the commands that they name are agreed to.
-        tell: Say on standard error what was left out.
+        tell: Say on standard error what was left out, and what is older than an hour.
         anew: As in ``load``.
 
     Raises:
@@ -143,6 +161,8 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
     for problem in loaded.problems if tell else ():
         word = "down" if problem.agent in loaded.down and problem.kind in SERVER_TROUBLE else "left out"
         click.echo(f"{word}: {shown(str(problem))}", err=True)
+    if tell:
+        say_age(loaded, since=3600)
     return loaded
 
 
@@ -159,6 +179,21 @@ def check_model(name: str | None) -> None:
         chat_model(name)
 
 
+def say_age(loaded: Loaded, *, since: float = 0) -> None:
+    """Says how old the listings are that servers were not asked for, where one is older than so many seconds."""
+    if not loaded.remembered:
+        return
+    oldest = datetime.fromisoformat(min(loaded.remembered.values()))
+    age = (datetime.now(UTC) - oldest).total_seconds()
+    if age >= since:
+        told = f"{age / 3600:.0f} h" if age >= 3600 else f"{age / 60:.0f} min"
+        click.echo(
+            f"{len(loaded.remembered)} of the servers were not asked again: their listings are up to {told} old "
+            "(`callsheet sync` asks them)",
+            err=True,
+        )
+
+
 def open_retriever(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> AgentGraphRetriever:
     """A retriever over the catalog; shows a progress bar while texts are embedded."""
     from callsheet.retrievers import AgentGraphRetriever
@@ -167,14 +202,30 @@ def open_retriever(loaded: Loaded, place: str | None, embeddings: str, **more: A
         return AgentGraphRetriever.from_catalog(loaded, index=place, embeddings=embeddings, progress=progress, **more)
 
 
+def open_selector(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> Opened:
+    """What ``open_retriever`` finds with, without LangChain, which costs a second; for everybody who asks."""
+    from callsheet.graphs.rules import User
+    from callsheet.retrievers.assembly import assembly_of
+    from callsheet.retrievers.embeddings import embedder_of
+
+    assembly = assembly_of(loaded, embedder_of(embeddings), index=place, **more)
+    with progress_bar("Indexing") as progress:
+        selector, changes = assembly.first(loaded.catalog, progress)
+    if loaded.policy:
+        selector = selector.within(loaded.policy.view(loaded.catalog, User()))
+    return Opened(selector, changes, assembly.place)
+
+
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error, told how much is done and how much there is; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
     from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -182,11 +233,10 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def status(what: str) -> Iterator[None]:
     """A spinner on standard error while something lasts; nothing where that is no terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield
         return
-    with console.status(what):
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
         yield

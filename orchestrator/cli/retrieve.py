@@ -6,7 +6,7 @@ import json
 
 import click
 
-from callsheet.orchestrator.cli.options import common, open_catalog, open_retriever
+from callsheet.orchestrator.cli.options import common, open_catalog, open_selector
 
 
 @click.command(short_help="Find the agents and tools for a request.")
@@ -56,8 +56,8 @@ def retrieve(
         from callsheet.retrievers import ChatModelReranker
 
         more["reranker"] = ChatModelReranker(chat_model(reranker))
-    retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings, **more)
-    selection = retriever.select(query, agents=agents, tools=tools, proposed=proposed)
+    selector = open_selector(open_catalog(catalogs, yes=yes), place, embeddings, **more).selector
+    selection = selector.select(query, agents=agents, tools=tools, proposed=proposed)
     if as_json:
         click.echo(json.dumps(selection.to_dict(trace=explain), ensure_ascii=False))
     else:

@@ -7,12 +7,11 @@ from copy import copy
 from functools import cached_property
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from callsheet.graphs import Catalog, Taxonomy, Tool
 from callsheet.retrievers.capabilities.signs import Signs
-from callsheet.retrievers.embeddings import encode, encode_spans
+from callsheet.retrievers.embeddings import Embedder, encode, encode_spans
 from callsheet.retrievers.index import Span, VectorIndex, VectorProducts
 
 Confidences = NDArray[np.float32]
@@ -48,7 +47,7 @@ class CapabilityIndex:
         nodes: Sequence[str],
         taxonomy: Taxonomy,
         *,
-        embeddings: Embeddings,
+        embeddings: Embedder,
     ) -> None:
         self.taxonomy = taxonomy
         self.leaves = taxonomy.leaves

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from langchain_core.embeddings import Embeddings
-
 from callsheet.graphs import Problem
 from callsheet.retrievers.documents.folder import Found, documents_in, existing_folder
 from callsheet.retrievers.documents.lexicon import Lexicon
@@ -20,9 +18,9 @@ from callsheet.retrievers.documents.reader import Reader
 from callsheet.retrievers.documents.reading import put_document
 from callsheet.retrievers.documents.store import Change, Chunk, TextStore
 from callsheet.retrievers.documents.vectors import SentenceVectors, Similar
-from callsheet.retrievers.embeddings import EMBEDDED, embeddings_of
-from callsheet.retrievers.retriever import IN_MEMORY, default_place
-from callsheet.retrievers.rows import exclusive, is_url
+from callsheet.retrievers.embeddings import Embedder, embedder_of
+from callsheet.retrievers.minilm import EMBEDDED
+from callsheet.retrievers.rows import IN_MEMORY, default_place, exclusive, is_url
 
 RECIPE = "d1"
 
@@ -83,7 +81,7 @@ class DocumentIndex:
         self,
         folder: str | Path,
         *,
-        embeddings: str | Embeddings = EMBEDDED,
+        embeddings: str | Embedder = EMBEDDED,
         index: str | Path | None = None,
         loaders: Mapping[str, Loader] | None = None,
         chunk_tokens: int = CHUNK_TOKENS,
@@ -100,7 +98,7 @@ class DocumentIndex:
         self._seen: dict[str, str] | None = None
         self._sentences = 0
         self._vectors = SentenceVectors(
-            embeddings_of(embeddings) if isinstance(embeddings, str) else embeddings,
+            embedder_of(embeddings),
             self._store,
             name=name,
             where=None if where == IN_MEMORY else where,

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from callsheet.retrievers.documents.store import Chunk, TextStore
-from callsheet.retrievers.embeddings import embedder_name, encode, encode_spans
+from callsheet.retrievers.embeddings import Embedder, embedder_name, encode, encode_spans
 from callsheet.retrievers.index import Progress
 from callsheet.retrievers.matrix import Matrix
 from callsheet.retrievers.rows import ChromaRows
@@ -69,7 +68,7 @@ class SentenceVectors:
     Source: A-RAG (arXiv 2602.03442), section 3.1: each sentence is embedded and mapped to its chunk.
     """
 
-    def __init__(self, embeddings: Embeddings, store: TextStore, *, name: str, where: str | Path | None) -> None:
+    def __init__(self, embeddings: Embedder, store: TextStore, *, name: str, where: str | Path | None) -> None:
         self._embeddings = embeddings
         self._store = store
         collection = re.sub(r"[^a-zA-Z0-9.-]+", "-", f"{name}-{embedder_name(embeddings)}").strip("-.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import Catalog, DependencyKind, SettingsError, Tool
 from callsheet.graphs.inference import Proposal, Seen, combine, observed_proposals, without_circles
+from callsheet.retrievers.embeddings import Embedder
 from callsheet.retrievers.inference.hints import Hint
 from callsheet.retrievers.inference.matching import Embed, Ends, matches
 from callsheet.retrievers.inference.rules import hints_by_rules
@@ -21,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 def infer_dependencies(
     catalog: Catalog,
-    embeddings: Embeddings,
+    embeddings: Embedder,
     *,
     least: float = LEAST,
     seen: Mapping[Seen, int] | None = None,
@@ -57,7 +57,7 @@ def infer_dependencies(
     return without_circles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
 
 
-def embedding(embeddings: Embeddings, progress: Progress | None = None) -> Embed:
+def embedding(embeddings: Embedder, progress: Progress | None = None) -> Embed:
     """An embedder as a function from texts to ``(n, d) float32`` with rows of unit length, so many texts at a time."""
 
     def embed(texts: Sequence[str]) -> Floats:

@@ -116,7 +116,7 @@ async def test_a_card_that_says_something_else_is_not_used_before_it_was_looked_
         assert (answer.artifact["kind"], answer.artifact["effect"]) == ("refused", "none")
         assert "its card has changed since the catalog was read" in answer.text
         assert requests(sent) == []
-        again = load(file)
+        again = load(file, anew=True)
         assert list(again.catalog.tools) == []
         assert [change.kind for change in again.changes if change.quarantines] == ["changed"]
 

@@ -82,6 +82,8 @@ def test_check_finds_what_servers_changed_once(catalog: Path, tmp_path: Path, ca
     assert run(capsys, "index", *words)[0] == 0
     assert pins.exists()
     script.write_text(json.dumps({"tools": [{"name": "work", "description": "Works more."}]}))
+    assert "1 of the servers were not asked again" in run(capsys, "check", *words)[2]
+    assert run(capsys, "sync", *words)[0] == 0
     status, out, _ = run(capsys, "check", *words, "--json")
     assert status == 1
     rules = [finding["rule"] for finding in json.loads(out)["findings"] if finding["severity"] == "error"]

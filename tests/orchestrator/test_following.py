@@ -17,6 +17,7 @@ from callsheet.agents import ToolRegistry
 from callsheet.agents.listings import LastListings, Listing, difference
 from callsheet.agents.sources import load_servers
 from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, load
+from callsheet.graphs.pin_book import PinBook
 from callsheet.graphs.storage import cache_folder
 from callsheet.orchestrator.following import Following, follow_every
 from callsheet.retrievers.index import VectorStoreIndex
@@ -120,7 +121,7 @@ def test_a_server_that_is_down_keeps_its_last_tools_and_says_so(servers: Servers
     mode.write_text("ok")
     assert not load_servers(config).down
     mode.write_text("exit")
-    loaded = load(load_servers(config))
+    loaded = load(load_servers(config, anew=True))
     assert set(loaded.catalog.tools) == {"a/work"}
     assert set(loaded.down) == {"a"}
     assert [problem.agent for problem in loaded.problems] == ["a", "never"]
@@ -130,13 +131,74 @@ def test_a_server_that_is_down_keeps_its_last_tools_and_says_so(servers: Servers
 
 def test_a_server_whose_last_answer_is_fresh_is_not_started(servers: Servers, tmp_path: Path) -> None:
     log = tmp_path / "a.log"
-    config = {"a": servers.stdio("ok", log="a.log", limits={"fresh": 600}), "b": servers.stdio("ok", log="b.log")}
+    config = {"a": servers.stdio("ok", log="a.log"), "b": servers.stdio("ok", log="b.log", limits={"fresh": 0})}
     asked = load(load_servers(config))
+    assert not asked.remembered
     written = log.read_text()
-    assert load(load_servers(config)).catalog == asked.catalog
+    again = load(load_servers(config))
+    assert again.catalog == asked.catalog
+    assert set(again.remembered) == {"a"}
     assert log.read_text() == written
     load_servers(config, anew=True)
     assert len(log.read_text()) > len(written)
+
+
+def test_a_server_whose_entry_has_changed_is_asked(servers: Servers) -> None:
+    first = servers.stdio("ok", log="a.log")
+    load_servers({"a": first})
+    assert load_servers({"a": first}).remembered
+    other = first.model_copy(update={"env": {**first.env, "TOKEN": "of somebody else"}})
+    assert not load_servers({"a": other}).remembered
+    assert load_servers({"a": other}).remembered
+
+
+def test_a_server_without_a_pin_is_asked(servers: Servers, tmp_path: Path) -> None:
+    config, book = {"a": servers.stdio("ok", log="a.log")}, PinBook(tmp_path / "pins.json")
+    load_servers(config, pins=book)
+    assert load_servers(config, pins=book).remembered
+    book.file.unlink()
+    assert not load_servers(config, pins=book).remembered
+
+
+def test_a_server_of_which_something_is_quarantined_is_asked(servers: Servers, tmp_path: Path) -> None:
+    mode, book = tmp_path / "mode", PinBook(tmp_path / "pins.json")
+    config = {"a": servers.stdio(f"@{mode}", log="a.log")}
+    mode.write_text("ok")
+    load_servers(config, pins=book)
+    mode.write_text("hints")
+    assert load_servers(config, pins=book, anew=True).changes
+    mode.write_text("ok")
+    again = load_servers(config, pins=book)
+    assert not again.changes
+    assert not again.remembered
+
+
+async def test_a_session_makes_a_listing_new(servers: Servers, followed: Any) -> None:
+    config = {"a": servers.stdio("ok", log="a.log")}
+    load_servers(config)
+    kept = max((cache_folder() / "listings").iterdir(), key=lambda file: file.stat().st_mtime)
+    os.utime(kept, (0, time.time() - 5_000))
+    loaded, registry, _, _ = followed(config)
+    assert loaded.remembered
+    await answered(registry, "a/work")
+    assert kept.stat().st_mtime > time.time() - 4_000
+
+
+async def test_a_tool_that_is_gone_since_its_listing_is_not_called(servers: Servers, tmp_path: Path) -> None:
+    mode = tmp_path / "mode"
+    config = {"a": servers.stdio(f"@{mode}", log="a.log")}
+    book = PinBook(tmp_path / "pins.json")
+    mode.write_text("hints")
+    load_servers(config, pins=book)
+    mode.write_text("ok")
+    registry = ToolRegistry.from_catalog(load(load_servers(config, pins=book)))
+    try:
+        said = await answered(registry, "a/write")
+    finally:
+        registry.close()
+    assert said.status == "error"
+    assert "does not offer it any more" in said.text
+    assert servers.count("a", "call") == 0
 
 
 def test_an_answer_does_not_stay_fresh_by_being_used(servers: Servers, tmp_path: Path) -> None:
@@ -170,7 +232,7 @@ async def test_a_tool_that_is_not_as_it_was_remembered_is_seen_before_it_is_call
 
 async def test_the_mark_goes_when_the_server_is_back(servers: Servers, tmp_path: Path, followed: Any) -> None:
     mode = tmp_path / "mode"
-    config = {"a": servers.stdio(f"@{mode}", log="a.log")}
+    config = {"a": servers.stdio(f"@{mode}", log="a.log", limits={"fresh": 0})}
     mode.write_text("ok")
     load_servers(config)
     mode.write_text("exit")
@@ -189,6 +251,15 @@ def test_a_catalog_is_read_anew_in_an_interval(minilm: Any) -> None:
     stop = follow_every(0.05, registry, lambda: load(state(1)))
     assert until(lambda: set(retriever.catalog.tools) == set(state(1).tools))
     stop.set()
+
+
+def test_a_catalog_that_was_remembered_is_read_anew_at_once() -> None:
+    registry = ToolRegistry.from_catalog(load(state(0)))
+    read = threading.Event()
+    registry.watch(lambda loaded: read.set())
+    follow_every(0, registry, lambda: load(state(1)), at_once=True)
+    assert read.wait(30)
+    assert set(registry.catalog.tools) == set(state(1).tools)
 
 
 def test_a_retriever_over_another_catalog_is_left_as_it_is(minilm: Any) -> None:

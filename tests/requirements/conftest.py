@@ -14,10 +14,11 @@ from fleet import Fleet, definition
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
-    """An empty fleet, with a home of its own for agreements, pins and indexes."""
+    """An empty fleet, with a home of its own for agreements, pins and indexes; every reading asks its servers."""
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     for name in ("CALLSHEET_YES", "CALLSHEET_PINS", "CALLSHEET_POLICY", "CALLSHEET_CATALOG"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CALLSHEET_LIMIT_FRESH", "0")
     folder = tmp_path / "fleet"
     folder.mkdir()
     return Fleet(folder)

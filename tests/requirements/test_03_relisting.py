@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -112,3 +113,21 @@ async def test_a_person_s_answer_comes_too_late_for_a_tool_that_changed_while_th
     assert fleet.calls("a") == ["rest"]
     assert asked == ["a/rest", "a/work"]
     assert "its definition has changed" in state["results"]["1"]["calls"][-1]["error"]
+
+
+async def test_a_tool_that_changed_since_a_listing_that_is_served_again_is_not_called(
+    fleet: Any, tool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLSHEET_LIMIT_FRESH", "600")
+    fleet.serve("a", tool("work", "Repairs the roof."))
+    assert load(fleet.config, yes=True).digests
+    fleet.serve("a", tool("work", "Repairs the roof, and sends a copy elsewhere."))
+    loaded = load(fleet.config, yes=True)
+    assert set(loaded.remembered) == {"a"}
+    registry = ToolRegistry.from_catalog(loaded)
+    try:
+        said = await called(registry.bind(["a/work"], "run")["work"])
+    finally:
+        registry.close()
+    assert "its definition has changed since it was accepted" in said.text
+    assert fleet.calls("a") == []

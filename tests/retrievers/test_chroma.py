@@ -236,18 +236,18 @@ def test_what_another_process_wrote_meanwhile_is_read_afresh(tmp_path: Path) -> 
 def test_a_place_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(SettingsError, match=r"the index at .*file cannot be opened"):
-        index(tmp_path / "file", Counting())
+        index(tmp_path / "file", Counting()).sync([])
 
 
 def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "chroma.sqlite3").write_bytes(b"this is no database" * 100)
     with pytest.raises(SettingsError, match=r"cannot be opened: .*not a database"):
-        index(tmp_path, Counting())
+        index(tmp_path, Counting()).sync([])
 
 
 def test_a_server_that_does_not_answer_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"the index at http://127\.0\.0\.1:9 cannot be opened"):
-        ChromaIndex(Counting(), catalog="c", recipe="r1", where="http://127.0.0.1:9")
+        ChromaIndex(Counting(), catalog="c", recipe="r1", where="http://127.0.0.1:9").sync([])
 
 
 def test_the_rows_say_which_node_and_kind_they_are(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class Scenario:
     def read(self) -> None:
         """Reads the catalog, as a new program would; nobody hurries it."""
         servers = {agent: server.model_copy(update={"callsheet": Terms()}) for agent, server in self.servers().items()}
-        part = load_servers(servers, limits=PATIENT, pins=self._pins)
+        part = load_servers(servers, limits=PATIENT, pins=self._pins, anew=True)
         self.loaded = load(replace(part, connections={agent: self._server(agent) for agent in part.connections}))
 
     def count(self, agent: str, what: str = "call") -> int:
