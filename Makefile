@@ -48,10 +48,9 @@ endif
 test: .venv/.demo .venv/.dev
 	@echo '== ruff check';   ruff check
 	@echo '== ruff format';  ruff format --check
-	@echo '== mypy';         mypy
-	@echo '== pyright';      pyright
 	@echo '== lint-imports'; lint-imports
-	@echo '== pytest';       pytest
+	@echo '== mypy and pyright'; mypy & mypy=$$!; pyright; pyright=$$?; wait $$mypy && exit $$pyright
+	@echo '== pytest';       pytest --numprocesses 2 --dist worksteal
 
 # A catalog of one's own is looked at first: what it starts, and what changed, is a person's to agree to.
 dev: .venv/.demo .venv/.dev

@@ -11,13 +11,13 @@ from benchmarks.baselines import TOOL_BASELINES, WEIGHT_GRID, agent_as_a_graph_a
 from benchmarks.cases import Benchmark
 from benchmarks.loaders import load_benchmarks
 from benchmarks.search import Rank, World
-from benchmarks.vectors import SharedVectors
+from benchmarks.vectors import SharedVectors, vectors_of_this_run
 from callsheet.retrievers.metrics import average_precision, recall
 
 
 @pytest.fixture(scope="module")
 def vectors() -> SharedVectors:
-    return SharedVectors()
+    return vectors_of_this_run()
 
 
 def one(shared: Path, name: str) -> Benchmark:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from callsheet.orchestrator.resume import resume
 from scenario import FAULTY, REQUEST
 from servers import HttpServer, alive, until
 
-CANCELS, AT_ONCE = 200, 10
+AT_ONCE = 10
 
 
 @pytest.fixture
@@ -42,31 +41,45 @@ async def test_a_call_that_hangs_ends_at_our_limit(scenario: Any, http: Any) -> 
     await made.survives("timeout", mode="hang", status="outcome_unknown")
 
 
-async def test_two_hundred_cancels_leave_no_process_no_lock_and_usable_checkpoints(scenario: Any) -> None:
+async def test_cancels_at_every_moment_leave_no_process_no_lock_and_usable_checkpoints(scenario: Any) -> None:
+    """Each run is cancelled at one of its events, and some turns of the loop after that."""
     made, chance = scenario(), random.Random(0)
     made.be(FAULTY, "slow")
     ends: Counter[str] = Counter()
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def one(app: Any, thread: int, seconds: float | None = None) -> None:
+    async def events(app: Any, thread: int, reached: asyncio.Event, last: int | None = None) -> int:
         config = {"configurable": {"thread_id": str(thread)}}
+        given, number = {"messages": [HumanMessage(REQUEST)]}, 0
+        async for _ in app.astream(given, config, stream_mode=["tasks", "custom"], subgraphs=True):
+            number += 1
+            if number == last:
+                reached.set()
+        return number
+
+    async def one(app: Any, thread: int, last: int) -> None:
         async with gate:
-            run = asyncio.create_task(app.ainvoke({"messages": [HumanMessage(REQUEST)]}, config))
-            await asyncio.wait([run], timeout=None if seconds is None else chance.uniform(0, seconds))
+            reached = asyncio.Event()
+            run = asyncio.create_task(events(app, thread, reached, last))
+            waiting = asyncio.create_task(reached.wait())
+            if last:
+                await asyncio.wait([run, waiting], return_when=asyncio.FIRST_COMPLETED)
+            for _ in range(chance.randrange(100)):
+                await asyncio.sleep(0)
+            waiting.cancel()
             run.cancel()
             ended = await asyncio.gather(run, return_exceptions=True)
             ends[type(ended[0]).__name__] += 1
 
     async with made.app() as app:
-        began = time.monotonic()
-        await asyncio.gather(*(one(app, CANCELS + i) for i in range(AT_ONCE)))
-        whole = time.monotonic() - began
-        await asyncio.gather(*(one(app, i, whole) for i in range(CANCELS)))
+        whole = await events(app, 1_000_000, asyncio.Event())
+        assert whole > 20
+        await asyncio.gather(*(one(app, last, last) for last in range(whole)))
         assert await asyncio.to_thread(until, lambda: not alive(made.tag)), alive(made.tag)
-        assert set(ends) <= {"CancelledError", "dict", "AddableValuesDict"}
-        assert ends["CancelledError"] > CANCELS / 4
+        assert set(ends) <= {"CancelledError", "int"}
+        assert ends["CancelledError"] > whole / 2
         calls = made.count(FAULTY)
-        states = [await app.aget_state({"configurable": {"thread_id": str(i)}}) for i in range(CANCELS)]
+        states = [await app.aget_state({"configurable": {"thread_id": str(i)}}) for i in range(whole)]
         cut = [i for i, state in enumerate(states) if state.next]
         for thread in cut[:: max(1, len(cut) // 8)]:
             state = await resume(app, {"configurable": {"thread_id": str(thread)}})

@@ -215,12 +215,12 @@ async def test_what_runs_show_of_dependencies_is_in_the_store(client: Any, serve
     assert found["count"] == 3
 
 
-async def test_ten_runs_at_once_leave_the_server_responsive(client: Any, server: DevServer, folder: Path) -> None:
+async def test_ten_runs_at_once_leave_the_server_responsive(client: Any, server: DevServer) -> None:
     given: Any = {"messages": f"{CONVERT}. Count the words of 'one two three'. Compile the long report with seconds 1."}
-    async with pinged(server.url, folder) as pings:
+    async with pinged(server.url) as pings:
         threads = [await thread_of(client) for _ in range(10)]
         states: Any = await asyncio.gather(*(client.runs.wait(t, "supervisor", input=given) for t in threads))
     assert [[state["results"][i]["status"] for i in "123"] for state in states] == [["done"] * 3] * 10
     assert len(pings.seconds) > 20
-    assert pings.slowest(0.5) < 0.2
-    assert pings.slowest() < 2  # a machine shared with others gives no better promise
+    assert pings.slowest(0.5) < 0.1
+    assert pings.slowest() < 0.5
