@@ -9,7 +9,7 @@ from benchmarks import discovery
 from benchmarks.cases import Benchmark, Case, wanted
 from benchmarks.discovery import BUDGETS, COLUMNS, METHODS, measure, shown, worth
 from benchmarks.search import World
-from benchmarks.vectors import SharedVectors
+from benchmarks.vectors import vectors_of_this_run
 from callsheet.graphs import Catalog
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -46,7 +46,7 @@ def test_a_row_a_budget_and_method(catalog: Catalog, monkeypatch: pytest.MonkeyP
     )
     monkeypatch.setattr(discovery, "GRID", {"capability_weight": (0.1,), "capability_sure": (0.9,), "cut": (0.1, 0.2)})
     bench = Benchmark("livemcpbench-steps", "Two", catalog, cases, ("tool",), ((5,),))
-    body = measure(bench, World(catalog, SharedVectors()))
+    body = measure(bench, World(catalog, vectors_of_this_run()))
     rows: list[list[str]] = body["rows"]  # type: ignore[assignment]
     assert len(rows) == len(BUDGETS) * (len(METHODS) + 1)
     assert {len(row) for row in rows} == {len(COLUMNS)}

@@ -23,7 +23,7 @@ from benchmarks.inferred import (
 from benchmarks.loaders import toollinkos
 from benchmarks.search import World
 from benchmarks.statistics import Bootstrap
-from benchmarks.vectors import SharedVectors
+from benchmarks.vectors import vectors_of_this_run
 from callsheet.graphs import Catalog
 from callsheet.retrievers.inference import infer_dependencies
 
@@ -62,18 +62,18 @@ def test_a_bare_catalog_has_no_edges_but_those_that_are_kept(catalog: Catalog) -
 def test_tables_of_a_small_catalog(catalog: Catalog) -> None:
     cases = (Case("1", "plan a trip", "t", tools=wanted([["travel/plan_trip"]])),)
     small = Benchmark("toolsandbox", "Six", catalog, cases, ("tool",), ((10,),), dependencies=True)
-    edges = measure_edges([(small, World(catalog, SharedVectors()))])
+    edges = measure_edges([(small, World(catalog, vectors_of_this_run()))])
     (row,) = edges["rows"]  # type: ignore[misc]
     assert len(row) == len(EDGE_COLUMNS)  # type: ignore[has-type]
     assert row[:2] == ["toolsandbox", "3"]  # type: ignore[has-type]
-    assert measure_ranks([(small, World(catalog, SharedVectors()))])["rows"] == []
+    assert measure_ranks([(small, World(catalog, vectors_of_this_run()))])["rows"] == []
     assert len(RANK_COLUMNS) == 3
 
 
 def test_toollinkos_from_schemas_alone(shared: Path) -> None:
     """The promise of the documentation, on the half of the tools that no rule was chosen with."""
     bench = toollinkos(shared / "benchmarks" / "toollinkos")[1]
-    proposed = kinds_of(infer_dependencies(bare(bench.catalog), SharedVectors()))
+    proposed = kinds_of(infer_dependencies(bare(bench.catalog), vectors_of_this_run()))
     halves = parts(bench)
     assert [len(tools) for _, tools, _ in halves[:3]] == [573, 286, 287]
     assert set(halves[1][1]) | set(halves[2][1]) == set(halves[0][1])

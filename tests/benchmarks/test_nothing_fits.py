@@ -8,7 +8,7 @@ from benchmarks.cases import Benchmark, Case, wanted
 from benchmarks.nothing_fits import COLUMNS, Asked, asked, figures, gold_agents, measure
 from benchmarks.search import World
 from benchmarks.tables import grid
-from benchmarks.vectors import SharedVectors
+from benchmarks.vectors import vectors_of_this_run
 from callsheet.graphs import Catalog
 
 
@@ -29,7 +29,7 @@ def test_the_agents_that_serve_are_those_named_and_the_owners_of_tools(bench: Be
 
 
 def test_a_query_is_weaker_without_what_serves_it(bench: Benchmark) -> None:
-    found = asked(bench, World(bench.catalog, SharedVectors()))
+    found = asked(bench, World(bench.catalog, vectors_of_this_run()))
     assert [one.group for one in found] == ["u", "t"]
     assert all(one.there > one.away for one in found)
 
@@ -43,7 +43,7 @@ def test_figures_from_pairs() -> None:
 
 
 def test_a_row_a_set(bench: Benchmark) -> None:
-    body = measure([(bench, World(bench.catalog, SharedVectors()))])
+    body = measure([(bench, World(bench.catalog, vectors_of_this_run()))])
     (row,) = body["rows"]  # type: ignore[misc]
     assert row[:2] == ["metatool", "2"]  # type: ignore[has-type]
     assert len(list(grid(COLUMNS, [row]))) == 3  # type: ignore[has-type]

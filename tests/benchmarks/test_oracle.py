@@ -11,7 +11,7 @@ from benchmarks.cases import Benchmark, Case, Level, wanted
 from benchmarks.oracle import HEADROOM, ORACLE, Oracle
 from benchmarks.run import OURS, outcomes
 from benchmarks.search import World
-from benchmarks.vectors import SharedVectors
+from benchmarks.vectors import vectors_of_this_run
 from callsheet.graphs import Catalog
 from callsheet.retrievers import Reranker
 
@@ -38,7 +38,7 @@ def test_what_is_wanted_comes_first_and_of_alternatives_one(
 def test_it_is_measured_beside_ours_only_where_it_is_named_and_labelled(catalog: Catalog) -> None:
     case = Case("1", "convert miles to kilometres", "t", tools=wanted([["travel/book_hotel"]]))
     bench = Benchmark("toolsandbox", "One", catalog, (case,), ("tool",), ((1, 10),))
-    world = World(catalog, SharedVectors())
+    world = World(catalog, vectors_of_this_run())
     found = dict(outcomes(bench, "tool", world))
     assert list(found)[:2] == [OURS, ORACLE]
     assert found[ORACLE].tuning == HEADROOM

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.cases import Benchmark, Case, wanted
 from benchmarks.recovery import SCRIPTS, SET, in_other_words, measure, misses
 from benchmarks.search import World
-from benchmarks.vectors import SharedVectors
+from benchmarks.vectors import vectors_of_this_run
 from callsheet.graphs import Catalog
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
 
@@ -33,5 +33,5 @@ def test_a_description_in_other_words(catalog: Catalog) -> None:
 
 
 def test_a_row_a_script(bench: Benchmark) -> None:
-    body = measure([(bench, World(bench.catalog, SharedVectors()))])
+    body = measure([(bench, World(bench.catalog, vectors_of_this_run()))])
     assert [row[0] for row in body["rows"]] == list(SCRIPTS)  # type: ignore[attr-defined]

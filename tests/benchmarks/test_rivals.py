@@ -10,7 +10,7 @@ import pytest
 from benchmarks import rivals
 from benchmarks.cases import Case
 from benchmarks.search import World
-from benchmarks.vectors import SharedVectors
+from benchmarks.vectors import vectors_of_this_run
 from callsheet.graphs import Catalog
 
 ECHO = """
@@ -28,7 +28,7 @@ def run(catalog: Catalog, script: str, tmp_path: Path, monkeypatch: pytest.Monke
     worker = tmp_path / "worker.py"
     worker.write_text(script, encoding="utf-8")
     monkeypatch.setattr(rivals, "WORKER", worker)
-    world = World(catalog, SharedVectors())
+    world = World(catalog, vectors_of_this_run())
     return rivals.run_rival(Path(sys.executable), "gtc", world, [Case("1", "rain", "g")], "agent", 5)
 
 
@@ -47,7 +47,7 @@ def test_a_rival_that_dies_is_named_and_left_out(
 
 def test_a_rival_that_is_not_installed_is_named(catalog: Catalog) -> None:
     answer = rivals.run_rival(
-        Path(sys.executable), "gtc", World(catalog, SharedVectors()), [Case("1", "q", "g")], "tool", 5
+        Path(sys.executable), "gtc", World(catalog, vectors_of_this_run()), [Case("1", "q", "g")], "tool", 5
     )
     assert isinstance(answer, rivals.RivalRun) or "ModuleNotFoundError" in answer
 

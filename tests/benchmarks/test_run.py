@@ -14,7 +14,7 @@ from benchmarks.generated import generated_catalog, generated_queries
 from benchmarks.latency import interleaved, ratio_of_medians
 from benchmarks.run import FOLDED, OURS, Outcome, chosen_by_folds, evaluate, outcomes, summary
 from benchmarks.search import World
-from benchmarks.vectors import SharedVectors
+from benchmarks.vectors import vectors_of_this_run
 from callsheet.graphs import Catalog
 
 
@@ -37,7 +37,7 @@ def test_all_metrics_at_all_cutoffs(bench: Benchmark) -> None:
 
 
 def test_from_queries_to_a_file_to_a_table(bench: Benchmark, tmp_path: Path) -> None:
-    found = dict(outcomes(bench, "tool", World(bench.catalog, SharedVectors())))
+    found = dict(outcomes(bench, "tool", World(bench.catalog, vectors_of_this_run())))
     assert next(iter(found)) == OURS
     assert found["Graph RAG-Tool Fusion, k"].tuning == FOLDED
     body = {"about": bench.about, "levels": {"tool": summary(bench, "tool", found)}, **results.circumstances()}
