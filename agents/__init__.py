@@ -20,6 +20,7 @@ from callsheet.agents.prompts import Prompts
 from callsheet.agents.registry import Guard, ToolRegistry
 from callsheet.agents.requests import ToolRequests
 from callsheet.agents.sessions import SessionPool
+from callsheet.agents.sole_run import ConcurrentRunError
 from callsheet.agents.watched_call import Supervision
 from callsheet.agents.worker import Equipment, carry_out, worker
 
@@ -32,6 +33,7 @@ __all__ = [
     "BoundTool",
     "Brief",
     "Call",
+    "ConcurrentRunError",
     "Decision",
     "Equipment",
     "Guard",

@@ -17,6 +17,7 @@ from callsheet.agents.assurance import ApprovalPolicy
 from callsheet.agents.bound import BoundTool
 from callsheet.agents.checkpoints import checkpointer
 from callsheet.agents.registry import ToolRegistry
+from callsheet.agents.sole_run import sole_run
 from callsheet.agents.watched_call import CALL, Answer, CallState, Case, Send, Supervision
 from callsheet.graphs.errors import SettingsError
 
@@ -59,20 +60,28 @@ async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Su
 
     Raises:
         GraphInterrupt: A person is asked.
+        ConcurrentRunError: Another run of the thread is at the same step.
     """
     assured = supervision.registry.assurance(bound.id)
     case = Case(request, bound, supervision, send)
     why = case.why(request.tool_call["args"])
-    if checkpointer() is None:
+    saver = checkpointer()
+    if saver is None:
         return case.said(f"{NO_CHECKPOINTER}", kind="refused", effect="none") if why else await send(request)
+    if not why and assured.repeatable and not (await CALL.aget_state(get_config())).values:
+        return await send(request)
+    async with sole_run(saver):
+        return await _watched(case, why)
+
+
+async def _watched(case: Case, why: str) -> Answer:
     before = await CALL.aget_state(get_config())
     if not before.next and "answer" in before.values:
         return cast("Answer", before.values["answer"])
-    if not before.next and not why and assured.repeatable:
-        return await send(request)
     case.asked, asked = _asked(before)
+    assured = case.supervision.registry.assurance(case.bound.id)
     case.cut_off = before.next == ("send",) and not asked and not assured.repeatable
-    args = dict(request.tool_call["args"])
+    args = dict(case.request.tool_call["args"])
     given = CallState(args=args, why=why, approved="", when=0.0, problem="", unknown="")
     done = await CALL.ainvoke(given, context=case, durability="sync")
     return cast("Answer", done["answer"])

@@ -27,6 +27,7 @@ from callsheet.agents.answer import report
 from callsheet.agents.approval import supervised
 from callsheet.agents.bound import BoundTool
 from callsheet.agents.brief import Brief
+from callsheet.agents.checkpoints import checkpointer
 from callsheet.agents.doubt import in_doubt
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.model_output import normalize, unstreamed
@@ -37,6 +38,7 @@ from callsheet.agents.progress import NameStep, TellCalls
 from callsheet.agents.prompts import REMINDER, WORKER
 from callsheet.agents.requests import DEFINITION, ToolRequests, answer_request, equipped
 from callsheet.agents.secrets import RunSecrets
+from callsheet.agents.sole_run import sole_run
 from callsheet.agents.watched_call import Supervision
 from callsheet.graphs.text import counted
 
@@ -161,11 +163,13 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
 
     Raises:
         ModelError: The model did not answer.
+        ConcurrentRunError: Another run of the thread is at the same step.
     """
     about = {"step_id": equipment.step_id}
     opening = HumanMessage(_told(brief), additional_kwargs={"brief": brief.model_dump(mode="json"), **about})
     named: RunnableConfig = {"run_name": f"worker, step {equipment.step_id}", "metadata": about}
-    state = await app.ainvoke({"messages": [opening]}, named, context=equipment)
+    async with sole_run(checkpointer()):
+        state = await app.ainvoke({"messages": [opening]}, named, context=equipment)
     messages: Sequence[AnyMessage] = state["messages"]
     held = equipment.held(messages)
     calls = calls_of(messages, held)

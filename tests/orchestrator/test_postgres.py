@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
+from callsheet.agents import ConcurrentRunError, sole_run
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 GIVEN: Any = {"messages": [HumanMessage(f"Please {RATE}, and {NOTE}")]}
@@ -88,3 +92,29 @@ def test_blocking_callers(address: str, workflow: Any, shop: Any) -> None:
         while answers := approvals(state):
             state = app.invoke(Command(resume=answers), thread)
     assert shop.called == ["exchange_rate", "write_note"]
+
+
+async def test_of_two_processes_one_takes_a_step(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from langgraph.checkpoint.base import empty_checkpoint
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+
+    process: ContextVar[int] = ContextVar("process")
+
+    async def whoami() -> dict[str, Any]:
+        born = sole_run._born(process.get())
+        return {"host": sole_run.socket.gethostname(), "process": process.get(), "born": born, "at": time.time()}
+
+    async def take(saver: Any, number: int, place: tuple[str, str]) -> None:
+        process.set(number)
+        await sole_run._take(saver, place, sole_run._Owner(object()))
+
+    monkeypatch.setattr(sole_run, "_whoami", whoami)
+    async with AsyncPostgresSaver.from_conn_string(address) as one, AsyncPostgresSaver.from_conn_string(address) as two:
+        await one.setup()
+        for _ in range(20):
+            config: Any = {"configurable": {"thread_id": "3", "checkpoint_ns": ""}}
+            kept: Any = await one.aput(config, empty_checkpoint(), {}, {})
+            place = ("3", kept["configurable"]["checkpoint_id"])
+            both = take(one, os.getpid(), place), take(two, os.getppid(), place)
+            found = await asyncio.gather(*both, return_exceptions=True)
+            assert [type(one) for one in found if one is not None] == [ConcurrentRunError]

@@ -1,0 +1,216 @@
+"""Two runs answer one question of a thread at the same time: the call is sent at most once, and the second is told."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Command
+
+from callsheet import CallsheetTools, create_supervisor
+from callsheet.agents import ConcurrentRunError
+from callsheet.orchestrator.nodes import Nodes
+from notebook import Notebook
+from scripted_model import ScriptedModel, calls
+
+ORDER: Any = {"messages": [HumanMessage("Add a note with the text 'hello there'")]}
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+@asynccontextmanager
+async def saver_of(kind: str, folder: Path) -> AsyncIterator[Any]:
+    if kind == "memory":
+        yield InMemorySaver()
+    else:
+        async with AsyncSqliteSaver.from_conn_string(str(folder / "runs.sqlite")) as saver:
+            yield saver
+
+
+async def asked(app: Any) -> list[str]:
+    """Ids of the questions that the thread waits with."""
+    state = await app.ainvoke(ORDER, THREAD)
+    return [found.id for found in state["__interrupt__"]]
+
+
+async def both(*runs: Awaitable[Any]) -> tuple[list[Any], list[ConcurrentRunError]]:
+    """What the runs that got through gave, and what the others were told."""
+    found = await asyncio.gather(*runs, return_exceptions=True)
+    told = [one for one in found if isinstance(one, ConcurrentRunError)]
+    assert not [one for one in found if isinstance(one, BaseException) and one not in told]
+    return [one for one in found if one not in told], told
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize("answers", [("approve", "approve"), ("approve", "reject"), ("reject", "approve")])
+async def test_two_answers_at_once(notebook: Notebook, tmp_path: Path, kind: str, answers: tuple[str, str]) -> None:
+    async with saver_of(kind, tmp_path) as saver:
+        app: Any = create_supervisor(notebook.agents).compile(checkpointer=saver)
+        (question,) = await asked(app)
+        (done,), (told,) = await both(*(app.ainvoke(Command(resume={question: one}), THREAD) for one in answers))
+        assert "another run" in str(told)
+        assert "sent nothing" in str(told)
+        status = done["results"]["1"]["status"]
+        assert notebook.notes == (["hello there"] if status == "done" else [])
+        assert (await app.aget_state(THREAD)).values["results"]["1"]["status"] == status
+
+
+async def test_ten_answers_at_once(notebook: Notebook) -> None:
+    app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
+    (question,) = await asked(app)
+    done, told = await both(*(app.ainvoke(Command(resume={question: "approve"}), THREAD) for _ in range(10)))
+    assert (len(done), len(told), notebook.notes) == (1, 9, ["hello there"])
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_two_threads_that_block(notebook: Notebook, tmp_path: Path, kind: str) -> None:
+    with SqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as database:
+        saver = InMemorySaver() if kind == "memory" else database
+        app: Any = create_supervisor(notebook.agents).compile(checkpointer=saver)
+        (question,) = app.invoke(ORDER, THREAD)["__interrupt__"]
+        together = threading.Barrier(2)
+
+        def answer() -> str:
+            together.wait()
+            try:
+                return str(app.invoke(Command(resume={question.id: "approve"}), THREAD)["results"]["1"]["status"])
+            except ConcurrentRunError as error:
+                return str(error)
+
+        with ThreadPoolExecutor(2) as pool:
+            said = sorted(future.result() for future in [pool.submit(answer) for _ in range(2)])
+    assert said[1] == "done"
+    assert "another run" in said[0]
+    assert notebook.notes == ["hello there"]
+
+
+async def test_an_answer_while_the_call_is_under_way(notebook: Notebook) -> None:
+    """It is not taken for a call of a program that died, which a person would be asked about."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def add_note(text: str) -> str:
+        """Adds a note with a text to the notebook."""
+        begun.set()
+        go_on.wait(60)
+        notebook.notes.append(text)
+        return "noted"
+
+    app: Any = create_supervisor({"notebook": [add_note]}).compile(checkpointer=InMemorySaver())
+    (question,) = await asked(app)
+    first = asyncio.create_task(app.ainvoke(Command(resume={question: "approve"}), THREAD))
+    await asyncio.to_thread(begun.wait, 60)
+    for given in (Command(resume={question: "approve"}), Command(resume={question: "reject"}), None):
+        with pytest.raises(ConcurrentRunError):
+            await app.ainvoke(given, THREAD)
+    go_on.set()
+    assert (await first)["results"]["1"]["status"] == "done"
+    assert notebook.notes == ["hello there"]
+
+
+async def test_a_run_that_comes_late(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It read the thread before the first one answered, and goes on when that one is done."""
+    app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
+    (question,) = await asked(app)
+    real, held, go_on = Nodes.work, asyncio.Event(), asyncio.Event()
+
+    async def slow(self: Nodes, state: Any, worker: Any) -> Any:
+        if not held.is_set():
+            held.set()
+            await go_on.wait()
+        return await real(self, state, worker)
+
+    monkeypatch.setattr(Nodes, "work", slow)
+    app = create_supervisor(notebook.agents).compile(checkpointer=app.checkpointer)
+    late = asyncio.create_task(app.ainvoke(Command(resume={question: "approve"}), THREAD))
+    await held.wait()
+    done = await app.ainvoke(Command(resume={question: "approve"}), THREAD)
+    go_on.set()
+    with pytest.raises(ConcurrentRunError, match="another run"):
+        await late
+    assert (done["results"]["1"]["status"], notebook.notes) == ("done", ["hello there"])
+
+
+async def test_an_agent_of_ones_own(notebook: Notebook) -> None:
+    model = ScriptedModel(replies=[calls("add_note", text="hello there"), AIMessage("Done."), AIMessage("Done.")])
+    app: Any = create_agent(model, middleware=[CallsheetTools(notebook.agents)], checkpointer=InMemorySaver())
+    (question,) = await asked(app)
+    done, told = await both(*(app.ainvoke(Command(resume={question: "approve"}), THREAD) for _ in range(2)))
+    assert (len(done), len(told), notebook.notes) == (1, 1, ["hello there"])
+
+
+async def test_what_is_not_at_the_same_time_is_not_refused(notebook: Notebook) -> None:
+    """A wrong answer, a further question at the same checkpoint, a thread beside, another request."""
+    app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
+    given: Any = {"messages": [HumanMessage("Add a note with the text 'one'. Add a note with the text 'two'.")]}
+    for thread in ({"configurable": {"thread_id": name}} for name in ("1", "2", "1")):
+        state = await app.ainvoke(given, thread)
+        while waiting := state.get("__interrupt__"):
+            state = await app.ainvoke(Command(resume={waiting[0].id: "what?"}), thread)
+            (again,) = [one for one in state["__interrupt__"] if "problem" in one.value]
+            state = await app.ainvoke(Command(resume={again.id: "approve"}), thread)
+    assert sorted(notebook.notes) == ["one"] * 3 + ["two"] * 3
+
+
+PROGRAM = '''
+import asyncio, sys, time
+from pathlib import Path
+
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Command
+
+from callsheet import create_supervisor
+
+FOLDER, QUESTION = Path(sys.argv[1]), sys.argv[2]
+
+
+def add_note(text: str) -> str:
+    """Adds a note with a text to the notebook."""
+    (FOLDER / "begun").touch()
+    time.sleep(3600)
+
+
+async def main() -> None:
+    async with AsyncSqliteSaver.from_conn_string(str(FOLDER / "runs.sqlite")) as saver:
+        app = create_supervisor({"notebook": [add_note]}).compile(checkpointer=saver)
+        thread = {"configurable": {"thread_id": "1"}}
+        await app.ainvoke(Command(resume={QUESTION: "approve"}), thread, durability="sync")
+
+
+asyncio.run(main())
+'''
+
+
+@pytest.mark.server
+@pytest.mark.timeout(300)
+async def test_another_process(notebook: Notebook, tmp_path: Path) -> None:
+    """While it is alive this one is refused; once it was killed, a person is asked whether its call took effect."""
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
+        app: Any = create_supervisor(notebook.agents).compile(checkpointer=saver)
+        (question,) = await asked(app)
+        words = [sys.executable, "-c", PROGRAM, str(tmp_path), question]
+        other = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        try:
+            while not (tmp_path / "begun").exists():
+                assert other.poll() is None, other.communicate()
+                await asyncio.sleep(0.05)
+            with pytest.raises(ConcurrentRunError, match=f"process {other.pid} on "):
+                await app.ainvoke(Command(resume={question: "approve"}), THREAD)
+        finally:
+            other.kill()
+            other.communicate()
+        (unknown,) = (await app.ainvoke(None, THREAD))["__interrupt__"]
+        assert (unknown.value["type"], notebook.notes) == ("unknown_outcome", [])
+        done = await app.ainvoke(Command(resume={unknown.id: "not_done"}), THREAD)
+        assert (done["results"]["1"]["status"], notebook.notes) == ("done", ["hello there"])
