@@ -8,6 +8,7 @@ from typing import Any
 
 from callsheet.agents.listings import Listing
 from callsheet.graphs.catalog import Tool
+from callsheet.graphs.loaded import Loaded
 from callsheet.graphs.mcp import ServerConfig
 from callsheet.graphs.pins import Change, digest, digests
 from callsheet.graphs.policy import Policy
@@ -15,6 +16,8 @@ from callsheet.graphs.rules import User
 
 AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
 """Whether a person has agreed to the call that is under way."""
+
+NOT_OFFERED = "its server does not offer it any more, or more than once, or the catalog leaves it out by now"
 
 
 class Unchanged:
@@ -47,9 +50,7 @@ class Unchanged:
         accepted, said = self._accepted.get(tool.id), self._said.get(tool.agent)
         if accepted is None or said is None or said.get(tool.name) == accepted:
             return ""
-        gone = "its server does not offer it any more, or more than once"
-        what = "its definition has changed" if tool.name in said else gone
-        return f"{what} since the catalog was read: look at it with `callsheet approve {tool.id}`"
+        return changed(tool.id) if tool.name in said else NOT_OFFERED
 
 
 def forbidden(policy: Policy | None, tool: Tool, user: User | None) -> str:
@@ -59,10 +60,20 @@ def forbidden(policy: Policy | None, tool: Tool, user: User | None) -> str:
     return f"the policy does not allow {f'{user.id!r} to call it' if user and user.id else 'that it is called'}"
 
 
-def gone(tool: Tool, changes: Sequence[Change]) -> str:
+def gone(tool_id: str, agent_id: str, changes: Sequence[Change]) -> str:
     """Why the catalog does not hold a tool that it once held."""
-    change = next((c for c in changes if c.quarantines and c.id in (tool.id, tool.agent)), None)
+    change = next((c for c in changes if c.quarantines and c.id in (tool_id, agent_id)), None)
     if change is None:
-        return "its server does not offer it any more, or the catalog leaves it out by now"
-    what = "its definition has changed" if change.tool else "its server is reached by another command"
-    return f"{what} since it was accepted: look at it with `callsheet approve {change.id}`"
+        return NOT_OFFERED
+    return changed(change.id, "its definition" if change.tool else "the command of its server")
+
+
+def changed(change_id: str, what: str = "its definition") -> str:
+    """That it has, and what to do about it."""
+    return f"{what} has changed since it was accepted: look at it with `callsheet approve {change_id}`"
+
+
+def why_not(tool_id: str, loaded: Loaded, user: User | None) -> str:
+    """Why a tool may not be called, with whatever arguments; empty if it may."""
+    tool = loaded.catalog.tools.get(tool_id)
+    return forbidden(loaded.policy, tool, user) if tool else gone(tool_id, tool_id.split("/", 1)[0], loaded.changes)

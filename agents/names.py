@@ -32,6 +32,13 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
     return [name if seen[name] == 1 else _digested(name, tool.id) for name, tool in zip(names, tools, strict=True)]
 
 
+def names_of(agent: str, name: str) -> tuple[str, ...]:
+    """The names that ``model_names`` may give to a tool, in whatever company."""
+    tool_id = f"{agent}/{name}"
+    bare, owned = _fit(name, tool_id), _fit(f"{agent}__{name}", tool_id)
+    return bare, owned, _digested(owned, tool_id)
+
+
 def _fit(name: str, tool_id: str) -> str:
     fit = _UNFIT.sub("_", name)
     return fit if len(fit) <= _LONGEST_NAME else _digested(fit, tool_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from callsheet.agents.limits import Limits
 from callsheet.agents.listings import Listing
@@ -59,6 +59,14 @@ class OpenSessions:
         for (run, agent_id), session in self._sessions.items():
             if run == run_id and not session.retired and self._tellings[session].done():
                 self._tell(agent_id, session)
+
+    async def settled(self, run_id: str, agents: Collection[str]) -> None:
+        """Waits for the listings of a run's sessions that are under way; whoever calls meets their faults."""
+        found = [
+            self._tellings.get(self._sessions[run_id, agent]) for agent in agents if (run_id, agent) in self._sessions
+        ]
+        if pending := [telling for telling in found if telling and not telling.done()]:
+            await asyncio.wait(pending)
 
     def alone(self, server: ServerConfig) -> Session:
         """A session that belongs to no run."""

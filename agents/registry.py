@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -13,13 +13,13 @@ from callsheet.agents.arguments import fit_of, outside
 from callsheet.agents.assurance import Assurance, assurance_of
 from callsheet.agents.bound import BoundTool, bound_tool
 from callsheet.agents.calls import Outcome, failed
-from callsheet.agents.guard import AGREED, Unchanged, forbidden, gone
+from callsheet.agents.guard import AGREED, Unchanged, why_not
 from callsheet.agents.limits import Limits
 from callsheet.agents.listings import Listing
 from callsheet.agents.live import with_agent
 from callsheet.agents.local import InProcess
 from callsheet.agents.names import model_names
-from callsheet.agents.secrets import LostSecretError, Secrets
+from callsheet.agents.secrets import Secrets, with_secrets
 from callsheet.agents.sessions import Permit, SessionPool
 from callsheet.graphs.catalog import Catalog, Tool
 from callsheet.graphs.errors import CallsheetError
@@ -31,8 +31,6 @@ from callsheet.graphs.rules import User
 _LOG = logging.getLogger("callsheet")
 Guard = Callable[[Tool, Mapping[str, Any]], str]
 """Asked right before a call is sent, when its server has just been listed: why it must not be; empty if it may."""
-Call = Callable[[dict[str, Any]], Outcome]
-AsyncCall = Callable[[dict[str, Any]], Awaitable[Outcome]]
 _UNASKED = (
     "{}. Nothing was sent: a person has to agree to such a call, which needs a run that asks one "
     '(approval "risky" or "always")'
@@ -59,7 +57,6 @@ class ToolRegistry:
 
     Attributes:
         pool: The MCP sessions.
-        policy: As given.
         down: Agents that did not answer when the catalog was read, with tools that they were last known to have.
     """
 
@@ -74,7 +71,6 @@ class ToolRegistry:
         policy: Policy | None = None,
         digests: Mapping[str, str] | None = None,
     ) -> None:
-        self._catalog, self._connections, self.policy = catalog, connections, policy
         self._limits = limits or (pool.limits if pool else Limits())
         self.pool = pool or SessionPool(limits=self._limits)
         self.down: Mapping[str, str] = {}
@@ -99,11 +95,19 @@ class ToolRegistry:
     @property
     def catalog(self) -> Catalog:
         """What tools are bound from."""
-        return self._catalog
+        return self._loaded.catalog
+
+    @property
+    def policy(self) -> Policy | None:
+        """Who may call what."""
+        return self._loaded.policy
+
+    @property
+    def _connections(self) -> Mapping[str, object]:
+        return self._loaded.connections
 
     def follow(self, loaded: Loaded) -> None:
         """Binds from another catalog from now on; a tool bound before that it does not hold is refused."""
-        self._catalog, self._connections, self.policy = loaded.catalog, loaded.connections, loaded.policy
         with self._following:
             self._loaded, self.down = loaded, loaded.down
             self._unchanged.follow(loaded.digests)
@@ -126,13 +130,29 @@ class ToolRegistry:
             except CallsheetError as error:
                 _LOG.warning("agent %r: what its server says now was not taken over: %s", agent_id, error)
 
-    def permitted(self, tool_ids: Iterable[str], user: User | None = None) -> list[str]:
+    def permitted(self, tool_ids: Sequence[str], user: User | None = None) -> list[str]:
         """Those of these tools that the catalog holds and the user may call, as things are now."""
-        known = [tool for tool_id in tool_ids if (tool := self._catalog.tools.get(tool_id)) is not None]
-        return [tool.id for tool in known if not forbidden(self.policy, tool, user)]
+        refused = self.refused(tool_ids, user)
+        return [tool_id for tool_id in tool_ids if tool_id not in refused]
+
+    def refused(self, tool_ids: Iterable[str], user: User | None = None) -> dict[str, str]:
+        """The others, and why, in the words in which a call of them is refused."""
+        loaded = self._loaded
+        whys = {tool_id: why_not(tool_id, loaded, user) for tool_id in tool_ids}
+        return {tool_id: why for tool_id, why in whys.items() if why}
+
+    async def settled(self, run_id: str, agents: Collection[str]) -> None:
+        """Waits until what these agents say of their tools now is known, where they are being asked for it."""
+        await self.pool.settled(run_id, agents)
 
     def bind(
-        self, tool_ids: Sequence[str], run_id: str, *, beside: Collection[str] = (), user: User | None = None
+        self,
+        tool_ids: Sequence[str],
+        run_id: str,
+        *,
+        beside: Collection[str] = (),
+        user: User | None = None,
+        held_only: bool = False,
     ) -> dict[str, BoundTool]:
         """Tool objects for these tools and no others, by the unique name that a model sees.
 
@@ -141,11 +161,14 @@ class ToolRegistry:
             run_id: The run whose MCP sessions they share.
             beside: Names that other tools of the same worker have already.
             user: Who calls; what that one may not call is refused.
+            held_only: Leave out what the catalog does not hold (any more).
 
         Raises:
             UnknownNameError: The catalog does not hold one of them.
         """
-        tools = [self._catalog.tool(tool_id) for tool_id in dict.fromkeys(tool_ids)]
+        catalog = self.catalog
+        ids = [tool_id for tool_id in dict.fromkeys(tool_ids) if not held_only or tool_id in catalog.tools]
+        tools = [catalog.tool(tool_id) for tool_id in ids]
         names = model_names(tools, beside=beside)
         return {name: self._bound(name, tool, run_id, user) for name, tool in zip(names, tools, strict=True)}
 
@@ -156,17 +179,23 @@ class ToolRegistry:
         return told or (self.policy is not None and self.policy.trusts(agent_id))
 
     def assurance(self, tool_id: str) -> Assurance:
-        """Whether calls of a tool need a person, by the words that are believed.
+        """Whether calls of a tool need a person, by the words that are believed; one that is gone needs none.
 
         Raises:
-            UnknownNameError: The catalog does not hold it.
             CatalogError: Its author's ``callsheet/approval`` cannot be read.
         """
-        return self._assured(self._catalog.tool(tool_id))
+        tool = self.catalog.tools.get(tool_id)
+        return self._assured(tool) if tool else Assurance(callable=False)
 
     def pin(self, tool_id: str) -> str:
-        """SHA-256 of a tool's definition."""
-        return self._unchanged.pin(self._catalog.tool(tool_id))
+        """SHA-256 of a tool's definition; empty if the catalog does not hold it."""
+        tool = self.catalog.tools.get(tool_id)
+        return self._unchanged.pin(tool) if tool else ""
+
+    def schema(self, tool_id: str) -> Mapping[str, Any]:
+        """JSON Schema of a tool's arguments; empty if the catalog does not hold it."""
+        tool = self.catalog.tools.get(tool_id)
+        return tool.input_schema if tool else {}
 
     def unavailable(self) -> Mapping[str, str]:
         """Agents that are not called for the time being because they failed again and again, and why."""
@@ -204,7 +233,10 @@ class ToolRegistry:
             return await local.call(tool.agent, _local(connection, tool), args, self._limits, keep)
 
         return bound_tool(
-            name, tool, *self._guarded(tool, run_id, call, acall), repeatable=self._assured(tool).repeatable
+            name,
+            tool,
+            *with_secrets(self.secrets.of(run_id), tool, call, acall),
+            repeatable=self._assured(tool).repeatable,
         )
 
     def _of_server(self, name: str, tool: Tool, run_id: str, server: ServerConfig, user: User | None) -> BoundTool:
@@ -227,40 +259,16 @@ class ToolRegistry:
                 run_id, tool.agent, server, tool.name, args, repeatable=repeatable, permit=permit
             )
 
-        return bound_tool(name, tool, *self._guarded(tool, run_id, call, acall), repeatable=repeatable)
-
-    def _guarded(self, tool: Tool, run_id: str, call: Call, acall: AsyncCall) -> tuple[Call, AsyncCall]:
-        """The same, with secret arguments put in at the last moment, and taken out of what comes back."""
-        secrets = self.secrets.of(run_id)
-
-        def guarded(args: dict[str, Any]) -> Outcome:
-            try:
-                opened = secrets.opened(tool.input_schema, args)
-            except LostSecretError as lost:
-                return failed(tool.agent, tool.name, "refused", str(lost))
-            return secrets.outcome(call(opened))
-
-        async def aguarded(args: dict[str, Any]) -> Outcome:
-            try:
-                opened = secrets.opened(tool.input_schema, args)
-            except LostSecretError as lost:
-                return failed(tool.agent, tool.name, "refused", str(lost))
-            return secrets.outcome(await acall(opened))
-
-        return guarded, aguarded
+        calls = with_secrets(self.secrets.of(run_id), tool, call, acall)
+        return bound_tool(name, tool, *calls, repeatable=repeatable)
 
     def _assured(self, tool: Tool) -> Assurance:
         return assurance_of(tool, self._connections.get(tool.agent), trusted=self.trusts(tool.agent))
 
     def unchecked(self, tool_id: str, arguments: Mapping[str, Any]) -> str:
-        """Why nobody knows whether arguments fit their tool's schema; empty if that was checked, as LangChain does.
-
-        Raises:
-            UnknownNameError: The catalog does not hold the tool.
-        """
-        tool = self._catalog.tool(tool_id)
-        of_server = isinstance(self._connections.get(tool.agent), ServerConfig)
-        return fit_of(tool.input_schema, arguments).unchecked if of_server else ""
+        """Why nobody knows whether arguments fit their tool's schema; empty if that was checked, as LangChain does."""
+        of_server = isinstance(self._connections.get(tool_id.split("/", 1)[0]), ServerConfig)
+        return fit_of(self.schema(tool_id), arguments).unchecked if of_server else ""
 
     def _permit(self, tool: Tool, arguments: Mapping[str, Any], user: User | None) -> Permit:
         agreed = AGREED.get()
@@ -268,12 +276,10 @@ class ToolRegistry:
 
     def _objection(self, tool: Tool, arguments: Mapping[str, Any], user: User | None, *, agreed: bool) -> str:
         """Why a call must not be sent; empty if it may."""
-        now = self._catalog.tools.get(tool.id)
-        if now is None:
-            return gone(tool, self._loaded.changes)
-        if why := forbidden(self.policy, now, user):
+        loaded = self._loaded
+        if why := why_not(tool.id, loaded, user):
             return why
-        connection = self._connections.get(tool.agent)
+        now, connection = loaded.catalog.tool(tool.id), loaded.connections.get(tool.agent)
         match connection:
             case ServerConfig():
                 fit = fit_of(now.input_schema, arguments)

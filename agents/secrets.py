@@ -8,14 +8,15 @@ import re
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from callsheet.agents.calls import Outcome
+from callsheet.agents.calls import Outcome, failed
 from callsheet.agents.log_secrets import hide_in_logs
+from callsheet.graphs.catalog import Tool
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.mcp import ServerConfig
 from callsheet.graphs.secret_words import MASK, is_secret_name, secrets_in
@@ -27,6 +28,9 @@ _PLAIN = re.compile(
     r"[\w.-]{0,15}|[-+\d.,:TZ ]+|(?:[~.]{0,2}|[A-Za-z]:)[/\\].*|[^@\s]+@[\w.-]+|[a-z]+://[^@\s?]*", re.ASCII | re.DOTALL
 )
 _PLACEHOLDER = re.compile(r"secret:[0-9a-f]{16}")
+
+Call = Callable[[dict[str, Any]], Outcome]
+AsyncCall = Callable[[dict[str, Any]], Awaitable[Outcome]]
 
 
 class LostSecretError(CallsheetError):
@@ -247,3 +251,23 @@ def _looks_secret(value: str) -> bool:
     letters = sum(character.isalpha() for character in value)
     digits = sum(character.isdigit() for character in value)
     return len(value) >= 12 and letters >= 3 and digits >= 2 and "/" not in value and "." not in value
+
+
+def with_secrets(secrets: RunSecrets, tool: Tool, call: Call, acall: AsyncCall) -> tuple[Call, AsyncCall]:
+    """The same calls, with secret arguments put in at the last moment, and taken out of what comes back."""
+
+    def guarded(args: dict[str, Any]) -> Outcome:
+        try:
+            opened = secrets.opened(tool.input_schema, args)
+        except LostSecretError as lost:
+            return failed(tool.agent, tool.name, "refused", str(lost))
+        return secrets.outcome(call(opened))
+
+    async def aguarded(args: dict[str, Any]) -> Outcome:
+        try:
+            opened = secrets.opened(tool.input_schema, args)
+        except LostSecretError as lost:
+            return failed(tool.agent, tool.name, "refused", str(lost))
+        return secrets.outcome(await acall(opened))
+
+    return guarded, aguarded

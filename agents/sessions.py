@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -160,6 +160,11 @@ class SessionPool:
             raise
         finally:
             self._let_go(run_id, wait)
+
+    async def settled(self, run_id: str, agents: Collection[str]) -> None:
+        """Waits until the listings of these servers that are under way in a run have been told to whoever watches."""
+        if self._open.any:
+            await _LOOP.awaited(self._open.settled(run_id, agents))
 
     async def close_run(self, run_id: str) -> None:
         """Ends the sessions of one run and waits until their processes are gone."""

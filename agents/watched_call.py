@@ -121,7 +121,7 @@ class Case:
         """Why nobody knows whether these arguments fit; empty if that was checked."""
         registry, secrets = self.supervision.registry, self.supervision.secrets
         try:
-            opened = secrets.opened(registry.catalog.tool(self.bound.id).input_schema, args)
+            opened = secrets.opened(registry.schema(self.bound.id), args)
         except LostSecretError:
             return ""  # it is refused when it is sent
         return str(secrets.hidden(registry.unchecked(self.bound.id, opened)))
@@ -151,12 +151,16 @@ class Case:
         if answer.hash not in (None, mark):
             raise AnswerError("the answer's hash is that of another call: look at this one again")
         if isinstance(answer, Decision) and answer.args is not None:
-            schema, secrets = (
-                self.supervision.registry.catalog.tool(self.bound.id).input_schema,
-                self.supervision.secrets,
-            )
+            schema, secrets = self.supervision.registry.schema(self.bound.id), self.supervision.secrets
             if trouble := fit_of(schema, secrets.opened(schema, answer.args)).misfit:
                 raise AnswerError(secrets.hidden(trouble))
+
+    def refused(self) -> ToolMessage | None:
+        """That the catalog does not hold the tool any more, in the words in which its call is refused."""
+        registry = self.supervision.registry
+        if self.bound.id in registry.catalog.tools or not (why := registry.refused([self.bound.id]).get(self.bound.id)):
+            return None
+        return self.said(f"{self.named}: {why}", kind="refused", effect="none")
 
     def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
         """An answer to the model that is not the tool's own."""
@@ -171,6 +175,8 @@ class Case:
 
 async def _ask(state: CallState) -> _Update:
     case = get_runtime(Case).context
+    if refused := case.refused():
+        return {"answer": refused}
     if not state["why"]:
         return {"approved": case.mark(state["args"]), "when": time.time()}
     try:
@@ -189,7 +195,7 @@ def _decided(decision: Decision, mark: str, case: Case) -> _Update:
         case "approve":
             return {"approved": mark, "when": time.time(), "problem": ""}
         case "edit":
-            schema = case.supervision.registry.catalog.tool(case.bound.id).input_schema
+            schema = case.supervision.registry.schema(case.bound.id)
             args = case.supervision.secrets.masked(schema, decision.args or {})
             # Asked about again in any case: where nothing speaks against the new arguments, as the old ones were.
             return {"args": args, "problem": "", **({"why": why} if (why := case.why(args)) else {})}

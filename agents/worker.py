@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain.agents import create_agent
@@ -32,7 +32,7 @@ from callsheet.agents.doubt import in_doubt
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.model_output import normalize, unstreamed
 from callsheet.agents.models import ModelError, answered
-from callsheet.agents.names import NEED_TOOL
+from callsheet.agents.names import NEED_TOOL, names_of
 from callsheet.agents.plan import Call, Status, StepResult
 from callsheet.agents.progress import NameStep, TellCalls
 from callsheet.agents.prompts import REMINDER, WORKER
@@ -55,6 +55,7 @@ class Equipment:
         max_calls: How many calls it may make, requests for tools included.
         requests: How it gets tools that it lacks; it cannot ask for any where None.
         supervision: How its calls are looked after; they are sent as they are where None.
+        refused: Ids of tools that were picked and may not be called any more, and why.
     """
 
     model: BaseChatModel
@@ -64,6 +65,7 @@ class Equipment:
     max_calls: int = 64
     requests: ToolRequests | None = None
     supervision: Supervision | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def secrets(self) -> RunSecrets | None:
@@ -130,13 +132,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         if call["name"] == NEED_TOOL and equipment.requests:
             return await answer_request(call, tools, equipment.requests, messages)
         if call["name"] not in tools:
-            offered = ", ".join(tools) or "none"
-            return ToolMessage(
-                f"{call['name']} is not among the tools of this step; there are: {offered}",
-                tool_call_id=call["id"] or "",
-                name=call["name"],
-                status="error",
-            )
+            return _not_held(call, tools, equipment.refused)
         bound = tools[call["name"]]
         request = request.override(tool=bound)
         if equipment.supervision is None:
@@ -200,8 +196,8 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
             artifact: dict[str, Any] = kept if isinstance(kept, dict) else {"effect": "none"}
             calls.append(
                 Call(
-                    agent=bound.agent if bound else "",
-                    tool=bound.id if bound else call["name"],
+                    agent=bound.agent if bound else artifact.get("agent", ""),
+                    tool=bound.id if bound else artifact.get("tool", call["name"]),
                     args=artifact.get("args", call["args"]),
                     output="" if failed else text,
                     error=text if failed else "",
@@ -231,6 +227,18 @@ def _outcome(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
     if not last.text.strip() and not calls:
         return "failed", "the model gave neither a tool call nor an answer"
     return "done", ""
+
+
+def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[str, str]) -> ToolMessage:
+    """What is said of a call to a tool that the worker does not have, or does not have any more."""
+    artifact: dict[str, Any] = {"effect": "none"}
+    text = f"{call['name']} is not among the tools of this step; there are: {', '.join(tools) or 'none'}"
+    for tool_id, why in refused.items():
+        agent, _, name = tool_id.partition("/")
+        if call["name"] in names_of(agent, name):
+            artifact |= {"agent": agent, "tool": tool_id, "kind": "refused"}
+            text = f"agent {agent!r}, tool {name!r}: {why}"
+    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error", artifact=artifact)
 
 
 def _stopped(why: str, status: Status = "failed") -> AIMessage:

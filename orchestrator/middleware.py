@@ -185,7 +185,7 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         held: dict[str, BoundTool] = {}
         run, user = state.get("callsheet_run", ""), caller()
         for tool in self._registry.permitted(state.get("callsheet_tools", []), user):
-            held |= self._registry.bind([tool], run, beside=[*self._own, *held], user=user)
+            held |= self._registry.bind([tool], run, beside=[*self._own, *held], user=user, held_only=True)
         return held
 
 

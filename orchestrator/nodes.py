@@ -173,11 +173,13 @@ class Nodes:
             return {**before, "exhausted": True}
         agents = tuple(agent["id"] for agent in picked["agents"])
         tools = tuple(dict.fromkeys(tool["id"] for agent in picked["agents"] for tool in agent["tools"]))
-        permitted = self.registry.permitted(tools, caller())
-        if tools and not permitted:
-            why = f"none of the tools that were picked for it may be called any more: {', '.join(tools)}"
+        await self.registry.settled(state["run_id"], agents)
+        refused = self.registry.refused(tools, caller())
+        if tools and len(refused) == len(tools):
+            told = "; ".join(f"{tool}: {why}" for tool, why in refused.items())
+            why = f"none of the tools that were picked for it may be called any more: {told}"
             return _result(step, status="failed", error=why, agents=agents, attempts=state["attempts"])
-        done = await self._carried_out(step, state, permitted, worker)
+        done = await self._carried_out(step, state, refused, worker)
         known = {"agents": agents, "attempts": state["attempts"]}
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
 
@@ -186,10 +188,12 @@ class Nodes:
         choices = self._choices(state)
         return len(self.seen().catalog.tools) <= choices.settings.tools and choices.model("worker") is not None
 
-    async def _carried_out(self, step: Step, state: StepState, tools: Sequence[str], worker: Worker) -> StepResult:
+    async def _carried_out(
+        self, step: Step, state: StepState, refused: Mapping[str, str], worker: Worker
+    ) -> StepResult:
         scores = {tool["id"]: tool["score"] for agent in state["selection"]["agents"] for tool in agent["tools"]}
-        ranked = sorted(tools, key=lambda tool: -scores[tool])
-        bound = self.registry.bind(ranked, state["run_id"], user=caller())
+        ranked = sorted((tool for tool in scores if tool not in refused), key=lambda tool: -scores[tool])
+        bound = self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True)
         names = {bound_tool.id: name for name, bound_tool in bound.items()}
         offers = tuple(
             Offer(name=name, tool=tool.id, score=scores[tool.id], sources=self._sources(tool.id, names))
@@ -198,6 +202,7 @@ class Nodes:
         inputs = tuple(StepResult(**result) for result in state["inputs"])
         choices = self._choices(state)
         settings, model = choices.settings, choices.model("worker")
+        secrets = self.registry.secrets.of(state["run_id"])
         equipment = Equipment(
             model=model or KeylessModel(),
             tools=bound,
@@ -205,13 +210,8 @@ class Nodes:
             max_turns=settings.max_turns,
             max_calls=settings.max_calls,
             requests=self._requests(step, state) if model and settings.tool_requests else None,
-            supervision=Supervision(
-                step.id,
-                settings.approval,
-                self.registry,
-                self.registry.secrets.of(state["run_id"]),
-                notice=model is not None,
-            ),
+            refused=refused,
+            supervision=Supervision(step.id, settings.approval, self.registry, secrets, notice=model is not None),
         )
         seconds = settings.step_seconds
         with unsettled() as calls:
@@ -223,7 +223,7 @@ class Nodes:
                 if not calls:
                     raise StepTimeoutError(late) from None
         why = f"{late} during a call of {', '.join(calls)}; whether that took effect is unknown"
-        return StepResult(id=step.id, text=step.text, status="outcome_unknown", tools=tuple(tools), error=why)
+        return StepResult(id=step.id, text=step.text, status="outcome_unknown", tools=tuple(ranked), error=why)
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """How the worker of a step gets tools that it lacks: by another selection, with what it has left out."""
@@ -238,14 +238,14 @@ class Nodes:
             return added
 
         def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
-            return self.registry.bind(ids, state["run_id"], beside=taken, user=user)
+            return self.registry.bind(ids, state["run_id"], beside=taken, user=user, held_only=True)
 
         return ToolRequests(find=find, bind=bind, most=settings.tool_requests)
 
     def _sources(self, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         """Which offered tools give a value for which parameter, by the catalog's dependencies."""
         sources: dict[str, tuple[str, ...]] = {}
-        for edge in self.registry.catalog.tool(tool).depends_on:
+        for edge in getattr(self.registry.catalog.tools.get(tool), "depends_on", ()):
             if edge.holds and edge.tool in names:
                 key = edge.parameter or ""
                 sources[key] = (*sources.get(key, ()), names[edge.tool])

@@ -11,11 +11,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
-from callsheet.agents import BoundTool, ToolRegistry
+from callsheet.agents import BoundTool, SessionPool, ToolRegistry, watched_call
 from callsheet.graphs import load
 from scripted_model import ScriptedModel, calls
 
 UNASKED = Settings(replans=0, approval="never")
+CHANGED = "its definition has changed since it was accepted: look at it with `callsheet approve a/work`"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
@@ -74,7 +75,7 @@ async def test_a_resumed_run_leaves_out_what_changed_in_between(fleet: Any, tool
     app = create_supervisor(fleet.config, worker_model=model, settings=UNASKED, yes=True).compile(checkpointer=memory)
     state = await app.ainvoke(None, config)
     assert fleet.calls("a") == []
-    assert "work is not among the tools of this step" in state["results"]["1"]["calls"][0]["error"]
+    assert state["results"]["1"]["calls"][0]["error"] == f"agent 'a', tool 'work': {CHANGED}"
     assert "work" not in model.shown[0]["tools"]
     assert "rest" in model.shown[0]["tools"]
 
@@ -87,12 +88,15 @@ async def test_a_resumed_run_of_which_nothing_is_left_says_so(fleet: Any, tool: 
     app = create_supervisor(fleet.config, yes=True, settings=UNASKED).compile(checkpointer=memory)
     state = await app.ainvoke(None, config)
     assert fleet.calls("a") == []
-    assert state["results"]["1"]["error"] == "none of the tools that were picked for it may be called any more: a/work"
+    told = "none of the tools that were picked for it may be called any more"
+    assert state["results"]["1"]["error"] == f"{told}: a/work: {CHANGED}"
 
 
+@pytest.mark.parametrize("when", ["before the answer", "with the listing", "after binding", "when it is sent"])
 async def test_a_person_s_answer_comes_too_late_for_a_tool_that_changed_while_they_thought(
-    fleet: Any, tool: Any
+    fleet: Any, tool: Any, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
+    """Whenever the new listing is taken over, there is one outcome, in one wording."""
     config = fleet.serve("a", tool("rest", "Paints the roof."), tool("work", "Repairs the roof."))
 
     def reply(told: Any) -> AIMessage:
@@ -101,7 +105,9 @@ async def test_a_person_s_answer_comes_too_late_for_a_tool_that_changed_while_th
 
     model = ScriptedModel(replies=[reply])
     settings = Settings(replans=0, approval="always")
-    workflow = create_supervisor(config, worker_model=model, settings=settings, yes=True)
+    loaded = load(config, yes=True)
+    registry = ToolRegistry.from_catalog(loaded)
+    workflow = create_supervisor(loaded, worker_model=model, settings=settings, registry=registry)
     app = workflow.compile(checkpointer=InMemorySaver())
     state = await app.ainvoke({"messages": [HumanMessage("repair the roof")]}, THREAD)
     asked = []
@@ -109,10 +115,44 @@ async def test_a_person_s_answer_comes_too_late_for_a_tool_that_changed_while_th
         asked.append(waiting[0].value["tool"])
         if asked[-1] == "a/work":
             fleet.serve("a", tool("rest", "Paints the roof."), tool("work", "Repairs the roof, and more."))
+            take_over(when, registry, config, monkeypatch)
         state = await app.ainvoke(Command(resume={waiting[0].id: {"type": "approve"}}), THREAD)
     assert fleet.calls("a") == ["rest"]
     assert asked == ["a/rest", "a/work"]
-    assert "its definition has changed" in state["results"]["1"]["calls"][-1]["error"]
+    last = state["results"]["1"]["calls"][-1]
+    assert last["error"] == f"agent 'a', tool 'work': {CHANGED}"
+    assert (last["agent"], last["tool"], last["kind"], last["effect"]) == ("a", "a/work", "refused", "none")
+    assert state["results"]["1"]["status"] == "done"
+
+
+def take_over(when: str, registry: ToolRegistry, config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the registry take the new catalog over at this moment, and never by a listing of the session before it."""
+
+    def once(owner: Any, name: str) -> None:
+        """Right before the next call of this function."""
+        real = getattr(owner, name)
+
+        def first(*args: Any, **kwargs: Any) -> Any:
+            monkeypatch.setattr(owner, name, real)
+            registry.follow(new)
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, first)
+
+    new = load(config, yes=True, anew=True)
+    if when != "with the listing":
+        monkeypatch.setattr(SessionPool, "settled", settled)
+    match when:
+        case "before the answer":
+            registry.follow(new)
+        case "after binding":
+            once(watched_call, "question")
+        case "when it is sent":
+            once(watched_call, "read_decision")
+
+
+async def settled(*_: Any) -> None:
+    """Does not wait."""
 
 
 async def test_a_tool_that_changed_since_a_listing_that_is_served_again_is_not_called(
