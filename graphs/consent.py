@@ -15,7 +15,7 @@ from callsheet.graphs.errors import TrustError
 from callsheet.graphs.folders import FolderConfig
 from callsheet.graphs.mcp import ServerConfig
 from callsheet.graphs.storage import locked, replace_text, said_yes, state_folder
-from callsheet.graphs.text import escaped
+from callsheet.graphs.text import one_line
 
 # Their values decide which program, or which code inside it, is run; they are shown, and agreed to with the command.
 _DECISIVE = frozenset(
@@ -54,7 +54,7 @@ class Start:
         where = f"  (in {self.folder})" if self.folder else ""
         given = f"  with {', '.join(self.names)}" if self.names else ""
         granted = "".join(f"; {words}" for words in self.grants)
-        return escaped(f"{self.agent}: {self.line}{where}{given}{granted}")
+        return one_line(f"{self.agent}: {self.line}{where}{given}{granted}")
 
 
 def starts_of(

@@ -23,7 +23,7 @@ from callsheet.graphs.pin_book import PinBook
 from callsheet.graphs.policy import Policy, policy_of
 from callsheet.graphs.published import agent_of_toollinkos, agents_of_livemcpbench
 from callsheet.graphs.resolve import resolve
-from callsheet.graphs.text import counted
+from callsheet.graphs.text import counted, written_out
 
 __all__ = ["Loaded", "Part", "Problem", "dump", "load", "servers_in", "starts_in"]
 
@@ -127,7 +127,7 @@ def dump(catalog: Catalog) -> str:
         "callsheet": FORMAT,
         "agents": catalog.model_dump(mode="json", exclude_defaults=True).get("agents", []),
     }
-    return json.dumps(body, ensure_ascii=False, indent=1)
+    return written_out(json.dumps(body, ensure_ascii=False, indent=1))
 
 
 def _part(source: CatalogSource, opening: _Opening) -> Part:

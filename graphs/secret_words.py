@@ -21,12 +21,8 @@ _NO_SECRET = re.compile(
 _USER = r"(?P<user>[^\s:@/?#=]{1,256})(?::(?P<password>(?!\d*(?:[/?#]|$))\S{0,256}))?@(?=[\w.(\[:/%-])"
 _ADDRESS = re.compile(rf"(?<![\w+.-])(?P<scheme>[A-Za-z][\w+.-]*)://(?:{_USER})?(?P<rest>[^\s\"'<>]*)")
 _BARE = re.compile(r"(?<![^\s=\"'])" + _USER)
-# A look-ahead for the value, which may hold pairs itself: an address with its query.
-_PAIR = re.compile(
-    r"(?<![\w.-])(?P<name>[\w.-]+)[\"']?\s*[:=]\s*(?:(?:bearer|basic|token)\s+)?"
-    r"(?=(?P<value>\"[^\"]+|'[^']+|[^\s;&,\"'}#]{1,4096}))",
-    re.IGNORECASE,
-)
+_NAME = re.compile(r"(?<![\w.-])([\w.-]+)[\"']?\s*[:=]\s*(?:(?:bearer|basic|token)\s+)?", re.IGNORECASE)
+_VALUE = re.compile(r"\"[^\"]+|'[^']+|[^\s;&,\"'}#]+")
 _WEB = ("http", "https", "ws", "wss", "sse")
 _SEGMENT, _RUN, _SEPARATOR = re.compile(r"[^/]+"), re.compile(r"[a-z]+|[A-Z]+|[0-9]+"), re.compile(r"[-_]")
 _SHORTEST_MADE, _FEWEST_RUNS = 10, 5
@@ -74,10 +70,7 @@ def _places(before: str, word: str) -> Iterator[tuple[int, int]]:
     """Where the secrets of a word are."""
     if before.startswith("-") and "=" not in before and not word.startswith("-") and _is_secret_option(before):
         yield 0, len(word)
-    for pair in _PAIR.finditer(word):
-        if _is_secret_pair(pair):
-            start, end = pair.span("value")
-            yield start + (pair["value"][0] in "\"'"), end
+    yield from _values(word)
     for user in _users_in(word):
         if user["password"]:
             yield user.span("password")
@@ -92,11 +85,16 @@ def _is_secret_option(name: str) -> bool:
     return is_secret_name(name) or split_name(name) in ("key", "auth")
 
 
-def _is_secret_pair(pair: re.Match[str]) -> bool:
-    name, asked = pair["name"], pair.string[max(0, pair.start() - 1)] in "?&"
-    if name.startswith("-") or asked:
-        return _is_secret_option(name) or (asked and _made(pair["value"]))
-    return is_secret_name(name)
+def _values(word: str) -> Iterator[tuple[int, int]]:
+    """The values of pairs whose name is secret; the value of another one may hold pairs: an address with its query."""
+    at = 0
+    while name := _NAME.search(word, at):
+        at = name.end()
+        asked = word[name.start() - 1 : name.start()] in ("?", "&")
+        secret = (_is_secret_option if asked or name[1].startswith("-") else is_secret_name)(name[1])
+        if (secret or asked) and (value := _VALUE.match(word, at)) and (secret or _made(value[0])):
+            yield at + (value[0][0] in "\"'"), value.end()
+            at = value.end()
 
 
 def _users_in(word: str) -> Iterator[re.Match[str]]:

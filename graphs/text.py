@@ -107,6 +107,33 @@ def escaped(text: str) -> str:
     return _HIDDEN.sub(lambda match: _kept(match) or match.group().encode("unicode_escape").decode(), text)
 
 
+def one_line(text: str) -> str:
+    """``escaped``, with the ends of lines written out too: nothing in it can pass for a line of ours."""
+    return escaped(text).replace("\n", "\\n")
+
+
+def written_out(document: str, *, longest: int = 4) -> str:
+    """A document with what is hidden in it as ``\\u202e``, which JSON, Cypher, Turtle and N-Triples read as the same.
+
+    Args:
+        document: One in which such characters stand within quotation marks only.
+        longest: Digits of a character beyond the first 65,536: 8 for ``\\U0001f600``, 4 for two surrogates.
+    """
+    return _HIDDEN.sub(lambda match: "".join(_codes(match, longest)), document)
+
+
+def _codes(match: re.Match[str], longest: int) -> Iterator[str]:
+    for character in match.group():
+        # A sequence for a terminal may go on beyond the quotation mark.
+        if match.lastgroup == "lawful" or not _SUSPECT.match(character):
+            yield character
+        elif ord(character) > 0xFFFF and longest == 8:
+            yield f"\\U{ord(character):08x}"
+        else:
+            units = character.encode("utf-16-be", "surrogatepass")
+            yield from (f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
 def shown_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A JSON Schema as a model is given it.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from callsheet.graphs.capabilities import Capability
 from callsheet.graphs.catalog import Catalog, DependencyKind
 from callsheet.graphs.knowledge_graph import Property, knowledge_graph
+from callsheet.graphs.text import written_out
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
 _LARGEST = 2**63 - 1  # of Cypher's integers
@@ -40,7 +41,7 @@ def to_cypher(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) ->
         catalog: What is written.
         taxonomy: What the ids of capabilities mean; the default taxonomy if None.
     """
-    return "".join(f"{statement};\n" for statement in _statements(catalog, taxonomy))
+    return written_out("".join(f"{statement};\n" for statement in _statements(catalog, taxonomy)), longest=8)
 
 
 def cypher_schema() -> str:

@@ -19,6 +19,7 @@ from callsheet.graphs.rdf.n_triples import read_n_triples
 from callsheet.graphs.rdf.reading import from_graph
 from callsheet.graphs.rdf.terms import BASE, prefixes
 from callsheet.graphs.rdf.writing import to_graph
+from callsheet.graphs.text import written_out
 
 
 class RdfFormat(StrEnum):
@@ -49,10 +50,10 @@ def to_rdf(
     """The catalog as RDF text, which ``from_rdf`` reads back unchanged. Arguments and errors as for ``to_graph``."""
     graph = to_graph(catalog, taxonomy, base=base)
     if form is RdfFormat.JSON_LD:
-        return json_ld(graph, prefixes(base))
+        return written_out(json_ld(graph, prefixes(base)))
     if form is RdfFormat.N_TRIPLES:
-        return "\n".join(sorted(graph.serialize(format="nt").strip().split("\n"))) + "\n"
-    return graph.serialize(format="turtle")
+        return written_out("\n".join(sorted(graph.serialize(format="nt").strip().split("\n"))) + "\n", longest=8)
+    return written_out(graph.serialize(format="turtle"), longest=8)
 
 
 def from_rdf(text: str, *, form: RdfFormat = RdfFormat.TURTLE) -> Catalog:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from callsheet.graphs.text import counted
+from callsheet.graphs.text import counted, shown
 from callsheet.orchestrator.cli.forms import FORMS, Form, Wanted
-from callsheet.orchestrator.cli.options import catalog_options, open_catalog, status
+from callsheet.orchestrator.cli.options import catalog_options, open_catalog, status, visible
 
 
 @click.command()
@@ -46,25 +47,30 @@ def export(
 
     form = _form(name or ("json" if as_json else ""), options, as_json=as_json and file is None)
     taxonomy = read_taxonomy(taxonomy_file).capabilities if taxonomy_file else None
-    loaded = open_catalog(catalogs, yes=yes)
+    catalog = visible(open_catalog(catalogs, yes=yes))
     with status("Writing"):
-        document = form.write(Wanted(loaded.catalog, taxonomy, **options))
+        document = form.write(Wanted(catalog, taxonomy, **options))
     if file is None:
-        click.echo(document.encode("utf-8", "replace"), nl=False)
+        text = shown(document, most=None) if _at_a_terminal() else document
+        click.echo(text.encode("utf-8", "replace"), nl=False)
         return 0
     _save(file, document)
     if as_json:
         report = {
             "path": str(file),
             "format": name or "json",
-            "agents": len(loaded.catalog.agents),
-            "tools": len(loaded.catalog.tools),
+            "agents": len(catalog.agents),
+            "tools": len(catalog.tools),
         }
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
-        agents, tools = counted(len(loaded.catalog.agents), "agent"), counted(len(loaded.catalog.tools), "tool")
+        agents, tools = counted(len(catalog.agents), "agent"), counted(len(catalog.tools), "tool")
         click.echo(f"{agents} and {tools} in {file}", err=True)
     return 0
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _form(name: str, options: Mapping[str, object], *, as_json: bool) -> Form:

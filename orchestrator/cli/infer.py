@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.graphs.text import counted, shown
-from callsheet.orchestrator.cli.options import catalog_options, check_model, open_catalog, progress_bar
+from callsheet.orchestrator.cli.options import catalog_options, check_model, open_catalog, progress_bar, visible
 from callsheet.orchestrator.settings import Environment
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def infer(
         raise click.BadParameter(f"there is no folder {file.parent}: make it first", param_hint="--output")
     check_model(model)
     before = read_dependencies(file) if file and file.exists() else DependencyFile()
-    catalog = open_catalog(catalogs, yes=yes).catalog
+    catalog = visible(open_catalog(catalogs, yes=yes))
     found = _found(catalog, least, embeddings, None if no_observed else _seen(server))
     if model:
         found = _judged(found, catalog, model)

@@ -16,7 +16,7 @@ from callsheet.graphs.errors import SettingsError
 from callsheet.orchestrator.settings import Environment
 
 if TYPE_CHECKING:
-    from callsheet.graphs import Loaded
+    from callsheet.graphs import Catalog, Loaded
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
 
 _META = "callsheet"
@@ -192,6 +192,16 @@ def say_age(loaded: Loaded, *, since: float = 0) -> None:
             "(`callsheet sync` asks them)",
             err=True,
         )
+
+
+def visible(loaded: Loaded) -> Catalog:
+    """What the policy allows of a catalog, for a command that hands it on; says what is withheld."""
+    if loaded.policy is None:
+        return loaded.catalog
+    view = loaded.policy.view(loaded.catalog)
+    if len(view.tools) < len(loaded.catalog.tools):
+        click.echo(view.told(len(loaded.catalog.tools)), err=True)
+    return view.catalog
 
 
 def open_retriever(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> AgentGraphRetriever:

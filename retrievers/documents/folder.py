@@ -11,6 +11,7 @@ from pathlib import Path
 
 from callsheet.graphs import CatalogError, Problem
 from callsheet.graphs.mcp import clean
+from callsheet.graphs.text import hidden_in, one_line
 
 _READ = 1 << 20
 
@@ -65,10 +66,10 @@ def documents_in(folder: Path, kinds: Collection[str]) -> Listing:
     for path in _files(root):
         name = clean(path.relative_to(root).as_posix())
         if path.suffix.lower() not in kinds:
-            others[path.suffix.lower() or "no ending"] += 1
+            others[one_line(path.suffix.lower()) or "no ending"] += 1
             continue
         if (why := _unfit(path, root)) is not None:
-            problems.append(Problem(name, *why))
+            problems.append(Problem(one_line(name), *why))
             continue
         try:
             digest = digest_of(path)
@@ -121,6 +122,8 @@ def _unfit(path: Path, root: Path) -> tuple[str, str] | None:
     """Kind and reason for leaving a file out before it is read."""
     if not _is_text(path.name):
         return "unreadable", "its name is not UTF-8: rename it"
+    if "\n" in (name := path.relative_to(root).as_posix()) or hidden_in(name):
+        return "unreadable", "its name holds characters that are not seen, or the end of a line: rename it"
     try:
         if path.is_symlink() and not path.resolve().is_relative_to(root):
             return "link", "is a link that leads out of the folder: copy the file"

@@ -22,10 +22,8 @@ _REWRITTEN = (
     "callsheet.agents.keyless.",
     "agents/keyless/",
     "callsheet.retrievers.documents.loaders.",
-    "callsheet.graphs.secret_words._PAIR",
 )
-"""Rules that work without a model, whose texts are bounded before they come there; readers of documents; the words of a
-command."""
+"""Rules that work without a model, whose texts are bounded before they come there; readers of documents."""
 PATTERNS = [item for item in all_patterns() if not item.where.startswith(_REWRITTEN)]
 REWRITTEN = [item for item in all_patterns() if item.where.startswith(_REWRITTEN)]
 
