@@ -120,9 +120,9 @@ def methods(collected: Collected, rules: Rules) -> Mapping[str, Method]:
     return {
         f"naive RAG, top {TOP_K} chunks": _naive(collected),
         f"A-RAG (Naive), top {TOP_K} by best sentence": lambda question: _read_at_once(index, question),
-        FULL: lambda question: _by_rules(index, question, rules),
-        "without keyword search": lambda question: _by_rules(index, question, rules, ("semantic_search", "chunk_read")),
-        "without semantic search": lambda question: _by_rules(index, question, rules, ("keyword_search", "chunk_read")),
+        FULL: lambda question: by_rules(index, question, rules),
+        "without keyword search": lambda question: by_rules(index, question, rules, ("semantic_search", "chunk_read")),
+        "without semantic search": lambda question: by_rules(index, question, rules, ("keyword_search", "chunk_read")),
         "without chunk read": lambda question: _without_reading(index, question, rules),
     }
 
@@ -144,9 +144,10 @@ def _read_at_once(index: DocumentIndex, question: str) -> Played:
     return Played(tuple(reading.read), reading.tokens)
 
 
-def _by_rules(
+def by_rules(
     index: DocumentIndex, question: str, rules: Rules, interfaces: Sequence[Interface] | None = None
 ) -> Played:
+    """The loop by rules, each call carried out."""
     playing = moves(question, index, rules, **({"interfaces": interfaces} if interfaces else {}))
     read: list[str] = []
     tokens = snippets = calls = 0

@@ -55,15 +55,35 @@ def hotpotqa(data: Path) -> Iterator[Collected]:
 
     Source: Yang et al., HotpotQA (EMNLP 2018), distractor setting, CC BY-SA 4.0.
     """
-    asked: Sequence[Mapping[str, Any]] = json.loads(
-        (data / "hotpotqa" / "distractor_sample_100.json").read_text(encoding="utf-8")
-    )
-    paragraphs = {title: "".join(sentences) for question in asked for title, sentences in question["context"]}
+    asked, paragraphs = _pooled(data)
     file_of = {title: f"{number:04}.md" for number, title in enumerate(paragraphs)}
-    files = {file_of[title]: f"# {title}\n\n{text}\n" for title, text in paragraphs.items()}
-    with _indexed(files) as (index, vectors):
-        questions = [_supported(one, {file_of[title] for title, _ in one["supporting_facts"]}) for one in asked]
+    with _indexed(_as_files(paragraphs)) as (index, vectors):
+        questions = [_supported(one, {file_of[title] for title in _support(one)}) for one in asked]
         yield Collected(index, tuple(questions), vectors)
+
+
+@contextmanager
+def hotpotqa_without_support(data: Path) -> Iterator[Collected]:
+    """The same collection without any paragraph that supports one of the questions; it has no questions."""
+    asked, paragraphs = _pooled(data)
+    support = {title for one in asked for title in _support(one)}
+    with _indexed(_as_files({title: text for title, text in paragraphs.items() if title not in support})) as found:
+        index, vectors = found
+        yield Collected(index, (), vectors)
+
+
+def _pooled(data: Path) -> tuple[Sequence[Mapping[str, Any]], dict[str, str]]:
+    """The questions of HotpotQA as published, and their paragraphs by title."""
+    asked = json.loads((data / "hotpotqa" / "distractor_sample_100.json").read_text(encoding="utf-8"))
+    return asked, {title: "".join(sentences) for question in asked for title, sentences in question["context"]}
+
+
+def _support(one: Mapping[str, Any]) -> set[str]:
+    return {title for title, _ in one["supporting_facts"]}
+
+
+def _as_files(paragraphs: Mapping[str, str]) -> dict[str, str]:
+    return {f"{number:04}.md": f"# {title}\n\n{text}\n" for number, (title, text) in enumerate(paragraphs.items())}
 
 
 @contextmanager

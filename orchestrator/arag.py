@@ -29,9 +29,8 @@ from callsheet.retrievers.documents import (
     DocumentIndex,
     DocumentTools,
     Rules,
-    answer_of,
+    answer_from,
     next_call,
-    quotes_of,
     semantic_search,
 )
 from callsheet.retrievers.minilm import EMBEDDED
@@ -53,7 +52,8 @@ def create_arag(
     """A workflow that answers questions from a folder of documents, with citations.
 
     The model searches by words and by meaning and reads, one call at a time, until it answers or its budget of loops
-    or tokens is spent; then it must. Without a model, rules do that and answer with the sentences that fit best.
+    or tokens is spent; then it must. Without a model, rules do that and answer with the sentences that account for
+    the question, or say that the documents do not answer it.
 
     Args:
         documents: The folder, or a ``Library``; without one the workflow says what to configure.
@@ -168,7 +168,7 @@ class ReaderNodes:
             reply = await asked(model, messages, tools, prompt=prompt)
         except ModelError as error:
             quotes = await asyncio.to_thread(self._by_rules, messages, folder, naive=settings.naive, forced=True)
-            reply = AIMessage(f"{quotes.text}\n({error})")
+            reply = quotes.model_copy(update={"content": f"{quotes.text}\n({error})"})
         if tools and not reply.tool_calls and not state.get("read"):
             looked = await asyncio.to_thread(self._first_look, messages, folder, naive=settings.naive)
             reply = looked or reply
@@ -199,16 +199,23 @@ class ReaderNodes:
     def answer(self, state: ReaderState) -> dict[str, Any]:
         """The answer, citing only what exists and was read."""
         if state["trouble"]:
-            return {"messages": [AIMessage(state["trouble"], name="arag")]}
+            said = {"arag": {"answered": False}}
+            return {"messages": [AIMessage(state["trouble"], name="arag", additional_kwargs=said)]}
         last = state["messages"][-1]
         index = self.library.index(Path(state["folder"]))
         read = [chunk for chunk in state.get("read") or {} if index.chunk(chunk) is not None]
         found = checked(last.text, read)
         text, citations = found.text or "The model gave no answer.", list(found.citations)
-        if not citations and self.model() is not None:
+        nothing_found = last.additional_kwargs.get("arag", {}).get("answered") is False
+        if not nothing_found and not citations and self.model() is not None:
             citations = [chunk for chunk in _read_since(state["messages"]) if chunk in read]
             text += f"\n(It cites nothing. Read for it: [{'] ['.join(citations)}])" if citations else ""
-        about = {"citations": list(found.citations), "dropped": list(found.dropped), "forced": state["forced"]}
+        about = {
+            "answered": bool(found.text) and not nothing_found,
+            "citations": list(found.citations),
+            "dropped": list(found.dropped),
+            "forced": state["forced"],
+        }
         final = AIMessage(text, name="arag", id=last.id, additional_kwargs={"arag": about})
         return {"messages": [final], "citations": citations}
 
@@ -237,7 +244,8 @@ class ReaderNodes:
         )
         if call is not None:
             return _called(call, messages)
-        return AIMessage(answer_of(quotes_of(question, index, _read_since(messages))))
+        answer = answer_from(question, index, _read_since(messages))
+        return AIMessage(answer.text, additional_kwargs={"arag": {"answered": bool(answer.quotes)}})
 
     def _next(self, question: str, index: DocumentIndex, tokens: Sequence[int], *, naive: bool) -> Call | None:
         if naive:

@@ -48,7 +48,7 @@ def load_folders(config: Mapping[str, FolderConfig]) -> Part:
 
 
 def document_tool(name: str, about: Overview, library: Library, model: str | None = None) -> BaseTool:
-    """The tool ``search_documents(question)`` over one folder.
+    """The tool ``search_documents(question)`` over one folder. A question without an answer there is a failed call.
 
     Args:
         name: Name of the agent.
@@ -97,4 +97,8 @@ def _asked(question: str) -> dict[str, Any]:
 
 
 def _answer(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    return state["messages"][-1].text, {"citations": state["citations"], "retrieved_tokens": state["retrieved_tokens"]}
+    """The answer with its artifact; that there is none is a failed call, so that no step takes it for a result."""
+    message = state["messages"][-1]
+    if not message.additional_kwargs["arag"]["answered"]:
+        raise ToolException(message.text)
+    return message.text, {"citations": state["citations"], "retrieved_tokens": state["retrieved_tokens"]}

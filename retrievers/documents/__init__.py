@@ -1,6 +1,6 @@
 """A-RAG over documents: a folder as an index, three interfaces to it, and a loop by rules."""
 
-from callsheet.retrievers.documents.answering import Quote, answer_of, quotes_of
+from callsheet.retrievers.documents.answering import Answer, Quote, answer_from
 from callsheet.retrievers.documents.arag import chunk_read, keyword_search, search_and_read, semantic_search
 from callsheet.retrievers.documents.evidence import Words, words_of
 from callsheet.retrievers.documents.folder import Found, Listing, documents_in
@@ -18,6 +18,7 @@ from callsheet.retrievers.documents.vectors import SentenceVectors, Similar
 
 __all__ = [
     "LOADERS",
+    "Answer",
     "Block",
     "Call",
     "Chunk",
@@ -45,7 +46,7 @@ __all__ = [
     "Stage",
     "TextStore",
     "Words",
-    "answer_of",
+    "answer_from",
     "asked_for",
     "chunk_read",
     "content_words",
@@ -57,7 +58,6 @@ __all__ = [
     "next_call",
     "overview_of",
     "passages_of",
-    "quotes_of",
     "search_and_read",
     "semantic_search",
     "sentences_of",

@@ -1,81 +1,109 @@
-"""An answer without a language model: the sentences that fit best, each with its chunk."""
+"""An answer without a language model: the sentences that account for the question, each with its chunk, or none."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from callsheet.retrievers.documents.evidence import words_of
+from callsheet.retrievers.documents.coverage import Need, Sentence, grounded, holds, joined, needs_of, share
 from callsheet.retrievers.documents.index import DocumentIndex
-from callsheet.retrievers.documents.phrases import content_words, names, plain
+from callsheet.retrievers.documents.phrases import plain
 
-MOST_QUOTES = 3
 NO_MODEL = "(Found by rules, without a language model: the sentences that fit best.)"
-NOTHING = "The documents say nothing that fits this question. (Searched by rules, without a language model.)"
-_LEAST_SCORE, _NEAR_BEST = 0.35, 0.7
-_WORDS_WEIGHT, _KIND_WEIGHT = 0.6, 0.1
-_ASKS_NUMBER = re.compile(r"\b(?:how (?:many|much|long|far|old|often|high|large)|when|what (?:time|year|date))\b", re.I)
-_ASKS_NAME = re.compile(r"\b(?:who|whom|whose|where)\b", re.I)
-_HEADING = re.compile(r"^#{1,6}\s")
+NOT_FOUND = "The documents do not answer this"
+ENOUGH = 0.88
+"""The share of a question's needs from which on it counts as answered, chosen on the even questions of HotpotQA."""
+_SEARCHED = "(Searched by rules, without a language model.)"
+_HEADING = re.compile(r"^#{1,6}\s+")
+_MOST_NAMED = 8
+_LEAST_STEM, _ENDING = 3, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A sentence of a chunk that fits a question.
+    """A sentence of a chunk that belongs to an answer.
 
     Attributes:
         text: The sentence, white space as single spaces.
         chunk: Id of its chunk.
-        score: How well it fits: its cosine plus what its words add.
     """
 
     text: str
     chunk: str
-    score: float
 
 
-def quotes_of(question: str, index: DocumentIndex, chunk_ids: Sequence[str], *, most: int = MOST_QUOTES) -> list[Quote]:
-    """The sentences of these chunks that fit a question best, best first; none that is far behind the best.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the documents say to a question, by rules.
+
+    Attributes:
+        quotes: The sentences that answer it, the best first; none where nothing does.
+        coverage: The share of the question's needs that the best sentences account for, 0 to 1.
+        missing: The needs that they leave out, as the question says them.
+        complete: Whether none of these is one that is never left out.
+    """
+
+    quotes: tuple[Quote, ...] = ()
+    coverage: float = 0.0
+    missing: tuple[str, ...] = ()
+    complete: bool = False
+
+    @property
+    def text(self) -> str:
+        """The quotes with their citations, or that nothing answers the question; and that no model was used."""
+        if self.quotes:
+            return "\n".join((*(f"{quote.text} [{quote.chunk}]" for quote in self.quotes), NO_MODEL))
+        words = ", ".join(f'"{word}"' for word in self.missing[:_MOST_NAMED])
+        why = f"what fits best says nothing of {words}" if words else "only headings hold its words"
+        return f"{NOT_FOUND}: {why}. {_SEARCHED}"
+
+
+def answer_from(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> Answer:
+    """The sentences of these chunks that together account for a question; nothing where they leave out too much.
 
     Args:
         question: What is asked.
         index: The documents.
         chunk_ids: What was read.
-        most: How many at most.
     """
+    needs = needs_of(question)
+    chosen = joined(needs, list(_sentences(question, index, chunk_ids)), question)
+    missing = [need for need in needs if not holds(chosen, need)]
+    coverage = share(needs, chosen)
+    complete = grounded(needs, chosen) and not any(need.required or _unknown(index, need) for need in missing)
+    answered = complete and coverage >= ENOUGH
+    quotes = tuple(Quote(one.text, one.chunk) for one in chosen) if answered else ()
+    return Answer(quotes, coverage, tuple(need.text for need in missing), complete)
+
+
+def _unknown(index: DocumentIndex, need: Need) -> bool:
+    """Whether no document at all holds a word, in any of its forms: no answer leaves that out."""
+    stem = plain(need.text)
+    stem = stem[: max(_LEAST_STEM, len(stem) - _ENDING)]
+    return not len(index.lexicon.occurrences([stem])[stem].rows)
+
+
+def _sentences(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> Iterator[Sentence]:
+    """Every different sentence of these chunks, with its headings and its cosine with the question."""
     found = index.similar(question)
     place = {chunk: i for i, chunk in enumerate(found.chunks)}
-    asked = content_words(question)
-    weights = dict(zip(asked, words_of(index, asked).rarity.tolist(), strict=True))
-    quotes: dict[str, Quote] = {}
-    for chunk_id in chunk_ids:
+    for chunk_id in dict.fromkeys(chunk_ids):
         chunk = index.chunk(chunk_id)
         if chunk is None or chunk_id not in place:
             continue
+        title = heading = ""
         for at in range(found.starts[place[chunk_id]], found.starts[place[chunk_id] + 1]):
             sentence = " ".join(chunk.passage.sentences[found.places[at]].split())
-            if not _HEADING.match(sentence):
-                score = float(found.sentences[at]) + _added(question, sentence, weights)
-                quotes.setdefault(plain(sentence), Quote(sentence, chunk_id, score))
-    ranked = sorted(quotes.values(), key=lambda quote: -quote.score)[:most]
-    least = max(_LEAST_SCORE, _NEAR_BEST * ranked[0].score) if ranked else 0
-    return [quote for quote in ranked if quote.score >= least]
+            if mark := _HEADING.match(sentence):
+                heading = sentence[mark.end() :]
+                title = title or heading
+                continue
+            above = dict.fromkeys((_name_of(index, chunk_id), title, heading))
+            yield Sentence(sentence, chunk_id, "\n".join(filter(None, above)), float(found.sentences[at]))
 
 
-def answer_of(quotes: Sequence[Quote]) -> str:
-    """The quotes as an answer with its citations, saying that no model was used."""
-    if not quotes:
-        return NOTHING
-    return "\n".join((*(f"{quote.text} [{quote.chunk}]" for quote in quotes), NO_MODEL))
-
-
-def _added(question: str, sentence: str, weights: dict[str, float]) -> float:
-    """What the words of the question, and what it asks for, add to a sentence's score."""
-    text = plain(sentence)
-    total = sum(weights.values())
-    held = sum(weight for word, weight in weights.items() if word in text) / total if total else 0.0
-    kind = bool(_ASKS_NUMBER.search(question) and re.search(r"\d", sentence)) or bool(
-        _ASKS_NAME.search(question) and any(plain(name) not in plain(question) for name in names(sentence)[1:])
-    )
-    return _WORDS_WEIGHT * held + _KIND_WEIGHT * kind
+def _name_of(index: DocumentIndex, chunk_id: str) -> str:
+    """The names of a chunk's folders and file as words, without the ending."""
+    file = chunk_id.rpartition("#")[0].rpartition(".")[0]
+    return re.sub(r"[\W_]+", " ", f"{index.folder.name}/{file}").strip()

@@ -75,6 +75,28 @@ def test_the_supervisor_sends_it_a_step_without_a_model(config: Callable[..., Pa
     assert "25 days of paid leave a year. [leave.md#1]" in state["messages"][-1].text
 
 
+def test_a_question_that_no_sentence_answers_is_a_failed_step(config: Callable[..., Path]) -> None:
+    loaded = load(config())
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
+    registry = ToolRegistry(loaded.catalog, loaded.connections)
+    app = create_supervisor(loaded, retriever=retriever, registry=registry).compile()
+    given: Any = {"messages": [{"role": "user", "content": "How many days of paid leave does the director have?"}]}
+    state = app.invoke(given)
+    (result,) = state["results"].values()
+    assert (result["status"], result["agents"]) == ("failed", ["handbook"])
+    assert 'The documents do not answer this: what fits best says nothing of "director"' in result["error"]
+    assert "25 days" not in state["messages"][-1].text
+
+
+async def test_what_is_no_answer_is_a_failed_call(config: Callable[..., Path], tmp_path: Path) -> None:
+    config()
+    tool = document_tool("handbook", overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:"))
+    with pytest.raises(ToolException, match=r"do not answer this.*treasurer"):
+        tool.invoke({"question": "Who is the treasurer?"})
+    with pytest.raises(ToolException, match=r"do not answer this.*treasurer"):
+        await tool.ainvoke({"question": "Who is the treasurer?"})
+
+
 def test_a_folder_is_no_server_and_must_be_agreed_to(config: Callable[..., Path]) -> None:
     path = config()
     assert servers_in(str(path)) == {}

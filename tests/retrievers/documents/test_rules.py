@@ -11,13 +11,10 @@ from callsheet.retrievers.documents import (
     DocumentIndex,
     DocumentTools,
     Rules,
-    answer_of,
-    chunk_read,
     content_words,
     moves,
     names,
     next_call,
-    quotes_of,
     words_of,
 )
 from callsheet.retrievers.documents.rules import Interface
@@ -136,20 +133,3 @@ def test_no_question_is_too_odd(made: Made, question: str) -> None:
         played(made(), question, Rules())
     else:
         assert read(played(made(), "of the", Rules())) == read(played(made(), "of the", Rules()))
-
-
-def test_an_answer_quotes_the_best_sentences_and_says_that_no_model_was_used(made: Made) -> None:
-    index = made()
-    quotes = quotes_of("How many days of paid leave are there a year?", index, ["people.md#1", "leave.md#1"])
-    assert (quotes[0].text, quotes[0].chunk) == ("Every employee has 25 days of paid leave a year.", "leave.md#1")
-    answer = answer_of(quotes)
-    assert answer.startswith("Every employee has 25 days of paid leave a year. [leave.md#1]")
-    assert "without a language model" in answer
-    assert not any(quote.text.startswith("#") for quote in quotes)
-
-
-def test_where_nothing_fits_nothing_is_quoted(made: Made) -> None:
-    index = made()
-    assert quotes_of("zeppelin ballast", index, list(chunk_read(index, ["people.md#1"]).read)) == []
-    assert answer_of([]).startswith("The documents say nothing that fits this question.")
-    assert quotes_of("leave", index, []) == []
