@@ -49,6 +49,13 @@ def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
     return Fit(f"the arguments do not fit: {'; '.join(said)}{more}. Nothing was sent: correct them and call again")
 
 
+def misfits(schema: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+    """What does not fit a schema, in words; nothing where it fits, and where it could not be checked."""
+    from callsheet.agents.schemas import checked
+
+    return [_in_words(error) for error in checked(schema, dict(values)).errors[:_MOST_SAID]]
+
+
 def _in_words(error: Any) -> str:
     where = ".".join(map(str, error.absolute_path))
     text = error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]}…"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from callsheet.agents.plan import StepResult
@@ -33,6 +35,7 @@ class Brief(BaseModel):
         text: What to do.
         offers: The tools given, best first.
         inputs: Results of the steps that this one builds on, directly or through others.
+        given: Tool id -> parameter -> value, as a person gave them for this step.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,3 +43,4 @@ class Brief(BaseModel):
     text: str
     offers: tuple[Offer, ...] = ()
     inputs: tuple[StepResult, ...] = ()
+    given: dict[str, dict[str, Any]] = Field(default_factory=dict)

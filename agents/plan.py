@@ -121,6 +121,7 @@ class StepResult(BaseModel):
         error: Why it was not done; names what is missing.
         attempts: How many selections were tried, the re-plans included.
         exhausted: Whether no other agent is left that could do it.
+        missing: Tool id -> its parameters that nothing gives a value for; a person may.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -136,3 +137,4 @@ class StepResult(BaseModel):
     error: str = ""
     attempts: int = 1
     exhausted: bool = False
+    missing: dict[str, tuple[str, ...]] = Field(default_factory=dict)

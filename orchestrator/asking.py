@@ -17,6 +17,7 @@ from langgraph.types import Command, Interrupt
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from callsheet.agents.inputs import KIND
 from callsheet.orchestrator.loops import both_ways
 from callsheet.orchestrator.settings import Settings
 from callsheet.orchestrator.state import text_of
@@ -85,7 +86,11 @@ async def _answered(question: str, supervisor: Supervisor) -> Answer:
 def _refusals(asked: Sequence[Interrupt]) -> dict[str, dict[str, str]]:
     """What can be said of a question about a call where there is nobody to ask."""
     kinds = {one.id: one.value.get("type") if isinstance(one.value, dict) else None for one in asked}
-    said = {"tool_approval": {"type": "reject", "message": NOBODY}, "unknown_outcome": {"type": "give_up"}}
+    said = {
+        "tool_approval": {"type": "reject", "message": NOBODY},
+        "unknown_outcome": {"type": "give_up"},
+        KIND: {"type": "leave"},
+    }
     return {key: said[kind] for key, kind in kinds.items() if kind in said}
 
 

@@ -36,6 +36,7 @@ from callsheet.graphs import CallsheetError
 from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.caller import caller
 from callsheet.orchestrator.choices import Choices
+from callsheet.orchestrator.inputs import StepInputs, finished
 from callsheet.orchestrator.metrics import count_result
 from callsheet.orchestrator.observing import keep_observed
 from callsheet.orchestrator.selecting import picked_event, selected
@@ -95,7 +96,8 @@ class Nodes:
         skipped: dict[str, Any] = {}
         while True:
             known = {**results, **{i: StepResult(**r) for i, r in skipped.items()}}
-            lost = [step for step in plan.ready(self._finished(known, state)) if self._lost(step, known)]
+            ready = [step for step in plan.ready(self._finished(known, state)) if step.depends_on]
+            lost = [step for step in ready if all(known[i].status != "done" for i in step.depends_on)]
             if not lost:
                 return {"results": skipped}
             for step in lost:
@@ -117,10 +119,6 @@ class Nodes:
 
     def _choices(self, state: State | StepState) -> Choices:
         return self.choices.of(state.get("preferences", {}))
-
-    @staticmethod
-    def _lost(step: Step, results: Mapping[str, StepResult]) -> bool:
-        return bool(step.depends_on) and all(results[i].status != "done" for i in step.depends_on)
 
     def retrieve(self, state: StepState) -> dict[str, Any]:
         """Picks agents and tools for the step; those that failed at it, or again and again, are left out."""
@@ -158,10 +156,11 @@ class Nodes:
             raise
         except Exception as error:  # noqa: BLE001 one step must not take the others down with it
             result = _result(step, status="failed", error=_words(error), attempts=state["attempts"], exhausted=True)
+        whole = with_earlier(result, state["results"].get(step.id))
+        if asking := StepInputs(self.registry).wanted(whole, state, self._choices(state).settings.approval):
+            return {"asking": asking}
         count_result(result)
-        result = with_earlier(result, state["results"].get(step.id))
-        get_stream_writer()({"event": "step", "step_id": step.id, "result": result})
-        return {"results": {step.id: result}}
+        return finished(whole)
 
     async def _worked(self, step: Step, state: StepState, worker: Worker) -> dict[str, Any]:
         picked = state["selection"]
@@ -217,7 +216,8 @@ class Nodes:
         with unsettled() as calls:
             try:
                 async with asyncio.timeout(seconds):
-                    return await carry_out(Brief(text=step.text, offers=offers, inputs=inputs), equipment, worker)
+                    brief = Brief(text=step.text, offers=offers, inputs=inputs, given=state.get("given", {}))
+                    return await carry_out(brief, equipment, worker)
             except TimeoutError:
                 late = f"the worker was not done after {seconds:g} s and was stopped"
                 if not calls:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
@@ -92,6 +92,8 @@ class StepState(TypedDict):
         results: The result by step id, for the supervisor.
         selections: The selection by step id, for the supervisor.
         preferences: As in ``State``.
+        given: Tool id -> parameter -> value, as a person gave them.
+        asking: What a person is asked for, with the result that asks for it; empty where nobody is asked.
     """
 
     run_id: str
@@ -103,6 +105,8 @@ class StepState(TypedDict):
     selection: dict[str, Any]
     results: Annotated[dict[str, dict[str, Any]], by_step]
     selections: Annotated[dict[str, dict[str, Any]], by_step]
+    given: NotRequired[dict[str, dict[str, Any]]]
+    asking: NotRequired[dict[str, Any]]
 
 
 class StepOutput(TypedDict):

@@ -14,6 +14,7 @@ from callsheet.graphs.inference import ObservationLog
 from callsheet.orchestrator.caller import caller
 from callsheet.orchestrator.choices import Choices, context
 from callsheet.orchestrator.following import Following
+from callsheet.orchestrator.inputs import StepInputs, after_ask, after_work
 from callsheet.orchestrator.loops import both_ways
 from callsheet.orchestrator.nodes import Nodes
 from callsheet.orchestrator.selecting import selected
@@ -97,9 +98,11 @@ def create_supervisor(
     step = StateGraph(StepState, context_schema=Settings, output_schema=StepOutput)
     step.add_node("retrieve", nodes.retrieve)
     step.add_node("work", both_ways(nodes.work, "work", worker))
+    step.add_node("ask", StepInputs(nodes.registry).ask)
     step.add_edge(START, "retrieve")
     step.add_edge("retrieve", "work")
-    step.add_edge("work", END)
+    step.add_conditional_edges("work", after_work, ["ask", END])
+    step.add_conditional_edges("ask", after_ask, ["ask", "work", END])
 
     supervisor = StateGraph(State, context_schema=Settings, input_schema=ChatInput, output_schema=ChatOutput)
     supervisor.add_node("plan", both_ways(nodes.plan, "plan"))

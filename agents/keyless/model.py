@@ -91,7 +91,9 @@ def _proceed(
     answers = _answers(since)
     if main := answers.get(chosen.offer.name):
         return _outcome(chosen, main)
-    args, missing = dict(chosen.filled.args), list(chosen.filled.missing)
+    by_person = brief.given.get(chosen.offer.tool, {})
+    args = {**chosen.filled.args, **by_person}
+    missing = [parameter for parameter in chosen.filled.missing if parameter not in by_person]
     for parameter in list(missing):
         for source in chosen.offer.sources.get(parameter, ()):
             given = answers.get(source)

@@ -14,7 +14,7 @@ import click
 
 from callsheet.graphs.text import counted
 from callsheet.orchestrator.cli.options import check_model, common, kept_options, open_catalog, open_retriever
-from callsheet.orchestrator.cli.persons import approve_all, ask_person, described, somebody_there
+from callsheet.orchestrator.cli.persons import approve_all, ask_person, described, leave_inputs, somebody_there
 from callsheet.orchestrator.cli.running import Ran, run
 from callsheet.orchestrator.settings import Environment, Settings
 from callsheet.orchestrator.threads import Threads
@@ -140,6 +140,8 @@ def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | 
     while True:
         ran = once(given)
         answers = approve_all(ran.waiting) if approve == "never" else {}
+        if approve == "never" or show is None or not somebody_there():
+            answers |= leave_inputs(ran.waiting)
         left = [found for found in ran.waiting if found.id not in answers]
         asked = ask_person(left) if left and somebody_there() else {}
         if not (answers := {**answers, **asked}):

@@ -12,6 +12,7 @@ import click
 from callsheet.graphs.text import escaped
 
 _LONGEST = 4_000
+_LEAVE = {"type": "leave"}
 _APPROVAL = {"y": "yes", "n": "no", "e": "edit", "r": "respond", "q": "ask later"}
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", "q": "ask later"}
 
@@ -51,6 +52,11 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
     }
 
 
+def leave_inputs(waiting: Sequence[Any]) -> dict[str, Any]:
+    """The answers where nobody gives values: the steps that lack some stay as they are."""
+    return {found.id: dict(_LEAVE) for found in waiting if _kind(found) == "needs_input"}
+
+
 def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
     """What waits for a person, as plain values."""
     return [
@@ -61,7 +67,7 @@ def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
 def _kind(found: Any) -> str:
     value = found.value
     kind = value.get("type") if isinstance(value, Mapping) else None
-    return kind if kind in ("tool_approval", "unknown_outcome") else ""
+    return kind if kind in ("tool_approval", "unknown_outcome", "needs_input") else ""
 
 
 def _answer(value: Any) -> Any:
@@ -70,6 +76,8 @@ def _answer(value: Any) -> Any:
             return _decision(value)
         case {"type": "unknown_outcome"}:
             return _verdict(value)
+        case {"type": "needs_input"}:
+            return _values(value)
         case _:  # a tool that interrupts by itself
             click.echo(f"\nA tool asks:\n{_fit(_plain(value))}", err=True)
             return _text("Your answer (empty to be asked later)")
@@ -100,6 +108,56 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
         case "g":
             return {"type": "give_up"}
     return None
+
+
+def _values(asked: Mapping[str, Any]) -> Any:
+    click.echo(f"\n{_fit(asked['description'])}", err=True)
+    if asked.get("problem"):
+        click.echo(_fit(asked["problem"]), err=True)
+    values: dict[str, Any] = {}
+    for name in asked["parameters"]:
+        said, value = _value(name, asked["schema"])
+        if not said:
+            return _LEAVE
+        values[name] = value
+    return {"type": "give", "values": values}
+
+
+def _value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
+    """What a person types for a parameter, and the value that it is; asked again where it does not fit."""
+    from callsheet.agents.inputs import wanted_schema, wrong_values
+    from callsheet.agents.secrets import is_secret
+
+    one = wanted_schema(schema, [name])
+    spec = one["properties"][name]
+    hidden = isinstance(spec, Mapping) and is_secret(name, spec)
+    while said := _typed(f"{_fit(name)} (empty leaves the step as it is)", hidden=hidden):
+        problem = ""
+        for value in _readings(said):
+            if not (problem := wrong_values(one, {name: value})):
+                return said, value
+        click.echo(_fit(problem), err=True)
+    return "", None
+
+
+def _readings(said: str) -> list[Any]:
+    """What was typed, as a text and as JSON where it is some."""
+    try:
+        return [said, json.loads(said)]
+    except ValueError:
+        return [said]
+
+
+def _typed(what: str, *, hidden: bool) -> str:
+    """What a person types; nothing at the end of input."""
+    try:
+        said: str = click.prompt(what, default="", show_default=False, hide_input=hidden, err=True)
+    except click.Abort as error:
+        if not isinstance(error.__context__, EOFError):
+            raise
+        click.echo(err=True)
+        return ""
+    return said
 
 
 def _edit(asked: Mapping[str, Any]) -> Any:

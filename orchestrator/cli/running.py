@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "error")
-_WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown"}
+_WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
 
 
 @dataclass(frozen=True, slots=True)

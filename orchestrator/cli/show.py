@@ -85,7 +85,8 @@ class Show:
             asked = found.value
             if isinstance(asked, Mapping) and "description" in asked:
                 self._console.print(f"  [yellow]{escape(asked['description'])}[/]")
-                self._indented(_short(json.dumps(asked["args"], ensure_ascii=False)), "", 4)
+                if "args" in asked:
+                    self._indented(_short(json.dumps(asked["args"], ensure_ascii=False)), "", 4)
             else:
                 self._indented(_short(str(asked)), "", 4)
         self._console.print(f"Go on in a terminal with: {escape(again)}")

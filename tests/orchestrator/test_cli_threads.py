@@ -12,11 +12,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 
 from callsheet.orchestrator.cli.main import main
+from callsheet.orchestrator.cli.persons import ask_person
 from callsheet.orchestrator.threads import Threads
 
 POST = '''
@@ -77,15 +80,16 @@ class Post:
         out, err = self._capsys.readouterr()
         return int(ended.value.code or 0), json.loads(out) if out else None, err
 
-    def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[Any]:
+    def start(self, *arguments: str, as_json: bool = True, **streams: Any) -> subprocess.Popen[Any]:
         """In a process of its own."""
         command = [sys.executable, "-m", "callsheet", "ask", *arguments, "--catalog", "post_of_the_tests:agents"]
-        return subprocess.Popen([*command, "--json"], cwd=self.folder, env=self.environment, **streams)
+        command += ["--json"] if as_json else []
+        return subprocess.Popen(command, cwd=self.folder, env=self.environment, **streams)
 
-    def talk(self, *arguments: str, says: list[tuple[str, str]]) -> tuple[int, Any, str]:
+    def talk(self, *arguments: str, says: list[tuple[str, str]], as_json: bool = True) -> tuple[int, Any, str]:
         """At a terminal, where each of these texts is answered with that line."""
         ours, theirs = pty.openpty()
-        process = self.start(*arguments, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE)
+        process = self.start(*arguments, as_json=as_json, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE)
         os.close(theirs)
         seen, waits, deadline = "", list(says), time.monotonic() + SECONDS
         while process.poll() is None and time.monotonic() < deadline:
@@ -99,7 +103,7 @@ class Post:
         out = process.communicate()[0]
         os.close(ours)
         assert not waits, f"never said: {waits[0][0]}; the last words: {seen}"
-        return process.returncode, json.loads(out) if out else None, seen
+        return process.returncode, json.loads(out) if out and as_json else out.decode(), seen
 
 
 def _read(terminal: int) -> str:
@@ -237,3 +241,46 @@ def test_kill_9_in_the_middle_of_a_step_and_go_on(post: Post) -> None:
     status, said, _ = post.talk("--resume", "--thread", "shop", says=[("ask later", "d"), ("What it answered", "")])
     assert (status, [step["status"] for step in said["steps"]]) == (0, ["done", "done"])
     assert post.effects == ["looked up ORD-551", "sent to ann@example.org"]
+
+
+LACKING = "Look up the status of an order"
+
+
+@pytest.mark.server
+def test_a_person_at_a_terminal_gives_the_value_that_a_step_lacks(post: Post) -> None:
+    says = [("order_id", "ORD-9"), ("ask later", "y")]
+    status, out, _ = post.talk(LACKING, says=says, as_json=False)
+    assert (status, post.effects) == (0, ["looked up ORD-9"])
+    assert "ORD-9 was shipped on Monday" in out
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("line", ["", "\x04"])
+def test_a_person_who_gives_nothing_leaves_the_step_as_it_is(post: Post, line: str) -> None:
+    status, out, _ = post.talk(LACKING, says=[("order_id", line)], as_json=False)
+    assert (status, post.effects) == (1, [])
+    assert "orders/order_status needs order_id" in out
+
+
+def test_nobody_is_asked_for_values_where_there_is_no_terminal(post: Post) -> None:
+    status, said, _ = post.ask(LACKING)
+    (step,) = said["steps"]
+    assert (status, step["status"], said["waiting"]) == (1, "needs_input", [])
+    assert "orders/order_status needs order_id" in step["error"]
+    assert post.effects == []
+
+
+def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    properties = {"n": {"type": "integer"}, "unit": {"enum": ["mile", "km"]}, "code": {"type": "string"}}
+    schema = {"type": "object", "properties": properties}
+    value = {"type": "needs_input", "description": "x", "parameters": list(properties), "schema": schema}
+    lines = iter(["many", "5.5", "5", "league", "km", "007"])
+    monkeypatch.setattr(click, "prompt", lambda *_, **__: next(lines))
+    assert ask_person([SimpleNamespace(id="q", value=value)]) == {
+        "q": {"type": "give", "values": {"n": 5, "unit": "km", "code": "007"}}
+    }
+    err = capsys.readouterr().err
+    assert "'many' is not of type 'integer'" in err
+    assert "'league' is not one of ['mile', 'km']" in err
