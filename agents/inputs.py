@@ -12,6 +12,17 @@ KIND = "needs_input"
 _DEFINITIONS = ("$defs", "definitions")
 
 
+def missing_values(said: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Tool id -> the parameters that a worker has no values for.
+
+    Args:
+        said: ``additional_kwargs`` of its last message.
+    """
+    declared = said.get("outcome")
+    known = declared if isinstance(declared, Mapping) and declared.get("status") == KIND else {}
+    return {known["tool"]: tuple(known["parameters"])} if known.get("tool") and known.get("parameters") else {}
+
+
 def wanted_schema(schema: Mapping[str, Any], parameters: Sequence[str]) -> dict[str, Any]:
     """JSON Schema of an object with these parameters of a tool and no others.
 

@@ -29,6 +29,7 @@ from callsheet.agents.bound import BoundTool
 from callsheet.agents.brief import Brief
 from callsheet.agents.checkpoints import checkpointer
 from callsheet.agents.doubt import in_doubt
+from callsheet.agents.inputs import missing_values
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.model_output import normalize, unstreamed
 from callsheet.agents.models import ModelError, answered
@@ -180,7 +181,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         result=text if status == "done" else "",
         error=error or "",
         exhausted=status != "done" and any(call.kind == "rejected" for call in calls),
-        missing=_missing(messages[-1]),
+        missing=missing_values(messages[-1].additional_kwargs),
     )
 
 
@@ -240,13 +241,6 @@ def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[s
             artifact |= {"agent": agent, "tool": tool_id, "kind": "refused"}
             text = f"agent {agent!r}, tool {name!r}: {why}"
     return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error", artifact=artifact)
-
-
-def _missing(last: AnyMessage) -> dict[str, tuple[str, ...]]:
-    """The parameters that the worker says it has no values for."""
-    declared = last.additional_kwargs.get("outcome")
-    known = declared if isinstance(declared, dict) and declared.get("status") == "needs_input" else {}
-    return {known["tool"]: tuple(known["parameters"])} if known.get("tool") and known.get("parameters") else {}
 
 
 def _stopped(why: str, status: Status = "failed") -> AIMessage:
