@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from callsheet.graphs.difference import difference
 from callsheet.graphs.findings import Finding, Severity
 from callsheet.graphs.mcp import Problem
 from callsheet.graphs.pins import Change
 from callsheet.graphs.text import escaped
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+")
-_MOST_LINES, _MOST_NAMES = 2_000, 8
+_MOST_NAMES = 8
 _FIRST = ("name", "title", "description")
 _SAID = {
     "new": "is new since its server was accepted",
@@ -41,11 +41,9 @@ def _said(change: Change) -> str:
 def diff_of(change: Change) -> str:
     """A unified diff of what was accepted and what there is now, hidden characters written out."""
     before, after = list(_lines(change.before)), list(_lines(change.after))
-    if max(len(before), len(after)) > _MOST_LINES:
-        return f"(too long to be compared: {len(before):,} lines were accepted, now there are {len(after):,})"
     if change.before is None and change.kind not in ("new", "suspect"):
         before = ["(the accepted definition was too long to be kept)"]
-    return "\n".join(difflib.unified_diff(before, after, "accepted", "now", lineterm=""))
+    return "\n".join(difference(before, after))
 
 
 def reordered(change: Change) -> bool:

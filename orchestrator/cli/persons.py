@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from callsheet.graphs.text import escaped
+from callsheet.orchestrator.cli.show_value import shown_value
 
 _LONGEST = 4_000
 _LEAVE = {"type": "leave"}
@@ -79,7 +80,7 @@ def _answer(value: Any) -> Any:
         case {"type": "needs_input"}:
             return _values(value)
         case _:  # a tool that interrupts by itself
-            click.echo(f"\nA tool asks:\n{_fit(_plain(value))}", err=True)
+            click.echo(f"\nA tool asks:\n{shown_value(value)}", err=True)
             return _text("Your answer (empty to be asked later)")
 
 
@@ -172,7 +173,7 @@ def _edit(asked: Mapping[str, Any]) -> Any:
 
 def _show(asked: Mapping[str, Any], what: str) -> None:
     click.echo(f"\n{_fit('Step {} {} {}'.format(asked['step_id'], what, asked['tool']))}", err=True)
-    click.echo(_fit(_plain(asked["args"])), err=True)
+    click.echo(shown_value(asked["args"]), err=True)
     click.echo(_fit(asked["why"]), err=True)
     if asked.get("problem"):
         click.echo(_fit(asked["problem"]), err=True)

@@ -1,0 +1,104 @@
+"""The difference of two long texts by lines, in about linear time: whoever must agree to it is shown all of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+
+_CONTEXT = 3
+# Pairs of lines that may be compared with each other between two lines that surely belong together.
+_MOST_PAIRS = 400_000
+
+
+class _Lines(SequenceMatcher[str]):
+    """Matches what is alike at both ends, then lines that occur once on each side, then what lies between them.
+
+    What lies between and is too long to be compared counts as replaced: nothing of it goes unshown.
+    """
+
+    def __init__(self, before: Sequence[str], after: Sequence[str]) -> None:
+        super().__init__(None, "", "", autojunk=False)
+        self.a, self.b = before, after
+        self._matches: list[tuple[int, int, int]] = []
+        for i, j, size in _matches(before, after):
+            x, y, known = self._matches.pop() if self._matches else (0, 0, 0)
+            if (x + known, y + known) == (i, j):
+                self._matches.append((x, y, known + size))
+            else:
+                self._matches += [(x, y, known)] * bool(known) + [(i, j, size)] * bool(size)
+        self._matches.append((len(before), len(after), 0))
+
+    def get_matching_blocks(self) -> list[tuple[int, int, int]]:  # type: ignore[override]
+        """The parts that both have: where in each, and how many lines."""
+        return self._matches
+
+
+def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """A unified diff, every hunk of it.
+
+    Args:
+        before: Lines without their ends.
+        after: Those in their place.
+    """
+    if list(before) != list(after):
+        yield from ("--- accepted", "+++ now")
+    for group in _Lines(before, after).get_grouped_opcodes(_CONTEXT):
+        (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
+        yield f"@@ -{i1 + 1},{i2 - i1} +{j1 + 1},{j2 - j1} @@"
+        for tag, a1, a2, b1, b2 in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in before[a1:a2])
+            else:
+                yield from (f"-{line}" for line in before[a1:a2])
+                yield from (f"+{line}" for line in after[b1:b2])
+
+
+def _matches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    i = j = 0
+    for x, y in [*_anchors(a, b), (len(a), len(b))]:
+        yield from _between(a, b, (i, x), (j, y))
+        if x < len(a):
+            yield x, y, 1
+        i, j = x + 1, y + 1
+
+
+def _anchors(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
+    """Lines that occur once on each side, as many of them as stand in one order: the longest rising sequence."""
+    once_a, once_b = Counter(a), Counter(b)
+    where = {line: j for j, line in enumerate(b) if once_b[line] == 1}
+    pairs = [(i, where[line]) for i, line in enumerate(a) if once_a[line] == 1 and line in where]
+    ends: list[int] = []
+    chosen: list[int] = []
+    before: list[int] = []
+    for n, (_, j) in enumerate(pairs):
+        at = bisect_left(ends, j)
+        before.append(chosen[at - 1] if at else -1)
+        ends[at : at + 1], chosen[at : at + 1] = [j], [n]
+    found, n = [], chosen[-1] if chosen else -1
+    while n >= 0:
+        found.append(pairs[n])
+        n = before[n]
+    return found[::-1]
+
+
+def _between(
+    a: Sequence[str], b: Sequence[str], of_a: tuple[int, int], of_b: tuple[int, int]
+) -> Iterator[tuple[int, int, int]]:
+    (i1, i2), (j1, j2) = of_a, of_b
+    start = 0
+    while i1 + start < i2 and j1 + start < j2 and a[i1 + start] == b[j1 + start]:
+        start += 1
+    end = 0
+    while i2 - end > i1 + start and j2 - end > j1 + start and a[i2 - end - 1] == b[j2 - end - 1]:
+        end += 1
+    yield i1, j1, start
+    x, y = i1 + start, j1 + start
+    left, right = a[x : i2 - end], b[y : j2 - end]
+    if 0 < len(left) * len(right) <= _MOST_PAIRS:
+        blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
+        yield from ((x + i, y + j, size) for i, j, size in blocks if size)
+    else:  # lines that repeat: what stands at the same place
+        yield from ((x + n, y + n, 1) for n, (one, other) in enumerate(zip(left, right, strict=False)) if one == other)
+    yield i2 - end, j2 - end, end
