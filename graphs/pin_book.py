@@ -86,7 +86,11 @@ class PinBook:
             content = json.loads(self.file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, RecursionError) as error:
+        except OSError as error:
+            raise TrustError(
+                f"the pins in {self.file} cannot be read, so nothing is used: {error.strerror}: make the file readable"
+            ) from error
+        except (ValueError, RecursionError) as error:
             raise self._damaged(str(error)) from error
         if not isinstance(content, dict) or content.get("callsheet_pins") != FORMAT:
             raise self._damaged(f"it is not a file of pins of format {FORMAT}")

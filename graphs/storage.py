@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import uuid
@@ -12,6 +13,10 @@ from pathlib import Path
 from callsheet.graphs.errors import TrustError
 
 _LOCK_SECONDS = 30.0
+_FULL = "disk is full"  # in the words of SQLite, and of what is built on it
+_FREE = (
+    "free some space, or set CALLSHEET_HOME to a folder on another disk, and do it again: what was kept is as it was"
+)
 _OWNER, _OWNER_FILE = 0o700, 0o600
 
 
@@ -54,9 +59,25 @@ def locked(file: Path) -> Iterator[None]:
     except Timeout as error:
         raise TrustError(f"another process has held {file} for {_LOCK_SECONDS:.0f} s: wait for it") from error
     except OSError as error:
-        raise TrustError(
-            f"{file} cannot be written: {error.strerror or error}: set CALLSHEET_HOME to a folder that can be"
-        ) from error
+        raise TrustError(f"{file} cannot be written: {error.strerror or error}: {cure_of(error)}") from error
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error, or one that led to it, says that the disk is full, or the user's share of it."""
+    todo, seen = [error], set[int]()
+    while todo:
+        one = todo.pop()
+        if getattr(one, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or _FULL in str(one):
+            return True
+        seen.add(id(one))
+        found = [one.__cause__, one.__context__, *(one.exceptions if isinstance(one, BaseExceptionGroup) else ())]
+        todo += [cause for cause in found if cause is not None and id(cause) not in seen]
+    return False
+
+
+def cure_of(error: BaseException) -> str:
+    """What to do about a file of ours that cannot be written."""
+    return _FREE if is_full(error) else "set CALLSHEET_HOME to a folder that can be"
 
 
 def _lock_of(file: Path) -> Path:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.storage import private_file, state_folder
+from callsheet.graphs.storage import cure_of, is_full, private_file, state_folder
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _UNNAMED, _DAY = "run-", 86_400.0
@@ -77,23 +78,25 @@ class Threads:
         from filelock import FileLock, Timeout
 
         file = self._file(thread)
+        lock = FileLock(file.with_suffix(".lock"), timeout=0, mode=0o600)
         try:
             private_file(file).touch()
-            with FileLock(file.with_suffix(".lock"), timeout=0, mode=0o600):
-                yield
+            lock.acquire()
         except Timeout as error:
             raise SettingsError(f"another process is working on the thread {thread!r}: wait for it") from error
         except OSError as error:
-            raise SettingsError(
-                f"{file} cannot be written: {error.strerror or error}: set CALLSHEET_HOME to a folder that can be"
-            ) from error
+            raise SettingsError(f"{file} cannot be written: {error.strerror or error}: {cure_of(error)}") from error
+        try:
+            yield
+        finally:
+            lock.release()
 
     @asynccontextmanager
     async def saver(self, thread: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
         """The thread's checkpoints.
 
         Raises:
-            SettingsError: The file is no SQLite database.
+            SettingsError: The file is damaged, is used by another program, or there is no room for it.
         """
         import sqlite3
 
@@ -102,9 +105,24 @@ class Threads:
         async with AsyncSqliteSaver.from_conn_string(str(self._file(thread))) as saver:
             try:
                 await saver.setup()
-            except sqlite3.DatabaseError as error:
-                raise SettingsError(f"{self._file(thread)} cannot be read: {error}: remove it") from error
-            yield saver
+                await _check(saver, thread)
+            except Exception as error:  # what is not as it was written may raise anything
+                raise self._unusable(thread, error) from error
+            try:
+                yield saver
+            except sqlite3.Error as error:
+                raise self._unusable(thread, error) from error
+
+    def _unusable(self, thread: str, error: Exception) -> SettingsError:
+        file = self._file(thread)
+        if is_full(error):
+            return SettingsError(f"{file} cannot be written: {error}: {cure_of(error)}")
+        if "locked" in str(error):
+            return SettingsError(f"{file} is in use by another program: {error}: wait for it")
+        return SettingsError(
+            f"{file} cannot be read, it is damaged: {error}: the run cannot go on; see for yourself what its calls "
+            "have done, then move the file away and ask again"
+        )
 
     def remove(self, thread: str) -> None:
         """Removes a thread; it may be gone already."""
@@ -123,3 +141,16 @@ class Threads:
         if not _NAME.fullmatch(thread):
             raise SettingsError(f"{thread!r} cannot be the name of a thread: use letters, digits, '.', '_' and '-'")
         return self._folder / f"{thread}.sqlite"
+
+
+async def _check(saver: AsyncSqliteSaver, thread: str) -> None:
+    """Reads a file once, so that damage is found before anything is done.
+
+    Raises:
+        Exception: Of any kind: it is damaged.
+    """
+    async with saver.conn.execute("PRAGMA quick_check(1)") as found:
+        row = await found.fetchone()
+    if row is None or row[0] != "ok":
+        raise ValueError(row[0] if row else "nothing is in it")
+    await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})

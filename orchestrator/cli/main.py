@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from callsheet.graphs.errors import CallsheetError
+from callsheet.graphs.storage import cure_of, is_full
 from callsheet.graphs.text import shown
 from callsheet.orchestrator.cli.approve import approve
 from callsheet.orchestrator.cli.ask import ask
@@ -68,6 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(CALLERS_MISTAKE)
     except (CallsheetError, ImportError) as error:
         sys.exit(_said(f"error: {error}", CALLERS_MISTAKE))
+    except Exception as error:
+        if not is_full(error):
+            raise
+        sys.exit(_said(f"error: {error}: {cure_of(error)}", CALLERS_MISTAKE))
     sys.exit(status if isinstance(status, int) else 0)
 
 

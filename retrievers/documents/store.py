@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.storage import private_file
+from callsheet.graphs.storage import cure_of, is_full, private_file
 from callsheet.retrievers.documents.passages import Passage
 
 _SCHEMA = """
@@ -83,7 +83,8 @@ class TextStore:
                 connection.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
             raise SettingsError(
-                f"the texts at {path} cannot be opened: {error}; delete the file to index anew"
+                f"the texts at {path} cannot be opened: {error}: "
+                + (cure_of(error) if is_full(error) or isinstance(error, OSError) else "delete the file to index anew")
             ) from error
 
     def files(self) -> dict[str, str]:
