@@ -149,6 +149,21 @@ async def test_a_wrong_context_is_named(client: Any) -> None:
 
 
 @pytest.mark.parametrize("graph", ["supervisor", "ask", "retriever", "arag"])
+async def test_a_step_that_lacks_a_value_asks_for_it(client: Any) -> None:
+    thread = await thread_of(client)
+    await client.runs.wait(thread, "supervisor", input={"messages": "Convert a length to kilometers"})
+    (question,) = (await client.threads.get_state(thread))["interrupts"]
+    told = question["value"]
+    assert (told["type"], told["step_id"], told["tool"]) == ("needs_input", "1", "units/convert_length")
+    assert told["parameters"] == list(told["schema"]["properties"])
+    assert (await client.threads.get(thread))["status"] == "interrupted"
+    values = {"value": 3, "from_unit": "mile"}
+    answer = {"type": "give", "values": {name: values[name] for name in told["parameters"]}}
+    state: Any = await client.runs.wait(thread, "supervisor", command={"resume": answer})
+    assert state["results"]["1"]["status"] == "done"
+    assert "4.828" in state["messages"][-1]["content"]
+
+
 async def test_an_unknown_option_is_refused_before_a_run_is_made(client: Any, graph: str) -> None:
     given, thread = {"messages": CONVERT, "question": CONVERT, "query": CONVERT}, await thread_of(client)
     with pytest.raises(Exception, match=r"no setting 'tool' \(did you mean 'tools'\?\); there are: model, "):
