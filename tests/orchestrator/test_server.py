@@ -148,7 +148,6 @@ async def test_a_wrong_context_is_named(client: Any) -> None:
         await client.runs.wait(await thread_of(client), "supervisor", input={"messages": CONVERT}, context={"tools": 0})
 
 
-@pytest.mark.parametrize("graph", ["supervisor", "ask", "retriever", "arag"])
 async def test_a_step_that_lacks_a_value_asks_for_it(client: Any) -> None:
     thread = await thread_of(client)
     await client.runs.wait(thread, "supervisor", input={"messages": "Convert a length to kilometers"})
@@ -164,6 +163,7 @@ async def test_a_step_that_lacks_a_value_asks_for_it(client: Any) -> None:
     assert "4.828" in state["messages"][-1]["content"]
 
 
+@pytest.mark.parametrize("graph", ["supervisor", "ask", "retriever", "arag"])
 async def test_an_unknown_option_is_refused_before_a_run_is_made(client: Any, graph: str) -> None:
     given, thread = {"messages": CONVERT, "question": CONVERT, "query": CONVERT}, await thread_of(client)
     with pytest.raises(Exception, match=r"no setting 'tool' \(did you mean 'tools'\?\); there are: model, "):
