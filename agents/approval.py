@@ -42,8 +42,8 @@ def check_answerable(registry: ToolRegistry, policy: ApprovalPolicy) -> None:
         return
     for tool_id in registry.catalog.tools:
         assured = registry.assurance(tool_id)
-        if assured.callable and assured.why(policy):
-            raise SettingsError(f"{NO_CHECKPOINTER}. One of these tools is {tool_id}: {assured.why(policy)}")
+        if assured.callable and (why := assured.why(policy)):
+            raise SettingsError(f"{NO_CHECKPOINTER}. One of these tools is {tool_id}: {why}")
 
 
 async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Supervision, send: Send) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from callsheet.agents.acts import Harm, harm_of
 from callsheet.agents.local import InProcess
 from callsheet.graphs.catalog import Tool
 from callsheet.graphs.errors import CatalogError
@@ -26,21 +27,26 @@ class Assurance:
         repeatable: Whether calling it twice does no more than calling it once.
         rule: What the catalog's owner set for it; None where nothing.
         callable: Whether it is connected at all.
+        harm: What a call may do, as far as its hints and its name say.
     """
 
     doubt: str = ""
     repeatable: bool = False
     rule: ApprovalPolicy | None = None
     callable: bool = True
+    harm: Harm = "change"
 
-    def why(self, policy: ApprovalPolicy) -> str:
+    def why(self, policy: ApprovalPolicy, *, by_rules: bool = False) -> str:
         """Why a call needs a person; empty if it needs none.
 
         Neither the run nor the owner can loosen the other's ``always``; either's ``never`` is enough for the rest.
 
         Args:
             policy: The run's.
+            by_rules: Whether rules alone decided on the call: the tool's own ``never`` is then no leave to destroy.
         """
+        if by_rules and self.harm == "destroy" and policy != "never":
+            return self.doubt or "it may destroy something"
         if "always" in (policy, self.rule):
             whose = "for this run" if policy == "always" else "for this tool"
             return self.doubt or f"every call is to be approved {whose}"
@@ -70,7 +76,10 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
             return Assurance(callable=False)
     told = hints(tool, trusted=trusted)
     return Assurance(
-        doubt=_doubt(tool, trusted, only_reads=told["readOnlyHint"]), repeatable=told["idempotentHint"], rule=rule
+        doubt=_doubt(tool, trusted, only_reads=told["readOnlyHint"]),
+        repeatable=told["idempotentHint"],
+        rule=rule,
+        harm=harm_of(tool, trusted=trusted),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from callsheet.agents.acts import Harm
 from callsheet.agents.plan import StepResult
 
 
@@ -16,6 +17,8 @@ class Offer(BaseModel):
         name: The unique name under which the model sees and calls it.
         tool: Its id in the catalog.
         score: The retriever's score of it for this step; higher is better.
+        harm: What a call of it may do, as far as that is known.
+        confirmed: Whether a person is asked before any call of it is sent.
         sources: Parameter -> model-facing names of offered tools that a dependency edge names as
             the source of its value. The key ``""`` holds tools that must run first for other reasons.
     """
@@ -25,6 +28,8 @@ class Offer(BaseModel):
     name: str
     tool: str
     score: float = 0.0
+    harm: Harm = "change"
+    confirmed: bool = False
     sources: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
@@ -33,6 +38,7 @@ class Brief(BaseModel):
 
     Attributes:
         text: What to do.
+        request: The whole request that it is a step of; empty where it is all of it.
         offers: The tools given, best first.
         inputs: Results of the steps that this one builds on, directly or through others.
         given: Tool id -> parameter -> value, as a person gave them for this step.
@@ -41,6 +47,7 @@ class Brief(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: str
+    request: str = ""
     offers: tuple[Offer, ...] = ()
     inputs: tuple[StepResult, ...] = ()
     given: dict[str, dict[str, Any]] = Field(default_factory=dict)

@@ -49,6 +49,7 @@ class Supervision:
         registry: Knows the tools, and what may be believed of them.
         secrets: Where secret arguments are put away.
         notice: Whether the model is told that a person changed its arguments.
+        by_rules: Whether rules decide on the calls, without a model.
     """
 
     step_id: str
@@ -56,6 +57,7 @@ class Supervision:
     registry: ToolRegistry
     secrets: RunSecrets = field(default_factory=RunSecrets)
     notice: bool = True
+    by_rules: bool = False
 
 
 class CallState(TypedDict):
@@ -113,7 +115,7 @@ class Case:
     def why(self, args: Mapping[str, Any]) -> str:
         """Why a person is asked about a call with these arguments; empty if none is."""
         policy = self.supervision.policy
-        doubt = self.supervision.registry.assurance(self.bound.id).why(policy)
+        doubt = self.supervision.registry.assurance(self.bound.id).why(policy, by_rules=self.supervision.by_rules)
         asks = doubt or policy != "never"
         return "; ".join(filter(None, (doubt, self.unchecked(args)))) if asks else ""
 

@@ -19,7 +19,6 @@ from callsheet.agents import (
     Brief,
     Equipment,
     KeylessModel,
-    Offer,
     Plan,
     Step,
     StepResult,
@@ -39,6 +38,7 @@ from callsheet.orchestrator.choices import Choices
 from callsheet.orchestrator.inputs import StepInputs, finished
 from callsheet.orchestrator.metrics import count_result
 from callsheet.orchestrator.observing import keep_observed
+from callsheet.orchestrator.offers import offers_of
 from callsheet.orchestrator.selecting import picked_event, selected
 from callsheet.orchestrator.state import ChatInput, State, StepState, with_earlier
 from callsheet.orchestrator.stored import preferences
@@ -193,14 +193,10 @@ class Nodes:
         scores = {tool["id"]: tool["score"] for agent in state["selection"]["agents"] for tool in agent["tools"]}
         ranked = sorted((tool for tool in scores if tool not in refused), key=lambda tool: -scores[tool])
         bound = self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True)
-        names = {bound_tool.id: name for name, bound_tool in bound.items()}
-        offers = tuple(
-            Offer(name=name, tool=tool.id, score=scores[tool.id], sources=self._sources(tool.id, names))
-            for name, tool in bound.items()
-        )
         inputs = tuple(StepResult(**result) for result in state["inputs"])
         choices = self._choices(state)
         settings, model = choices.settings, choices.model("worker")
+        offers = offers_of(self.registry, bound, scores, settings.approval, by_rules=model is None)
         secrets = self.registry.secrets.of(state["run_id"])
         equipment = Equipment(
             model=model or KeylessModel(),
@@ -210,13 +206,21 @@ class Nodes:
             max_calls=settings.max_calls,
             requests=self._requests(step, state) if model and settings.tool_requests else None,
             refused=refused,
-            supervision=Supervision(step.id, settings.approval, self.registry, secrets, notice=model is not None),
+            supervision=Supervision(
+                step.id, settings.approval, self.registry, secrets, notice=model is not None, by_rules=model is None
+            ),
         )
         seconds = settings.step_seconds
         with unsettled() as calls:
             try:
                 async with asyncio.timeout(seconds):
-                    brief = Brief(text=step.text, offers=offers, inputs=inputs, given=state.get("given", {}))
+                    brief = Brief(
+                        text=step.text,
+                        request=state["run_request"],
+                        offers=offers,
+                        inputs=inputs,
+                        given=state.get("given", {}),
+                    )
                     return await carry_out(brief, equipment, worker)
             except TimeoutError:
                 late = f"the worker was not done after {seconds:g} s and was stopped"
@@ -241,15 +245,6 @@ class Nodes:
             return self.registry.bind(ids, state["run_id"], beside=taken, user=user, held_only=True)
 
         return ToolRequests(find=find, bind=bind, most=settings.tool_requests)
-
-    def _sources(self, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-        """Which offered tools give a value for which parameter, by the catalog's dependencies."""
-        sources: dict[str, tuple[str, ...]] = {}
-        for edge in getattr(self.registry.catalog.tools.get(tool), "depends_on", ()):
-            if edge.holds and edge.tool in names:
-                key = edge.parameter or ""
-                sources[key] = (*sources.get(key, ()), names[edge.tool])
-        return sources
 
     async def answer(self, state: State) -> dict[str, Any]:
         """Answers from the results, and ends the run's sessions."""
@@ -281,6 +276,7 @@ def _step_state(state: State, step: Step, plan: Plan, results: Mapping[str, Step
     tried = [call.agent for call in before.calls if call.error] or before.agents[:1] if before else []
     return StepState(
         run_id=state["run"],
+        run_request=state["request"],
         step=step.model_dump(mode="json"),
         inputs=[results[i].model_dump(mode="json") for i in plan.ancestors(step.id)],
         tried=list(dict.fromkeys(tried)),

@@ -84,6 +84,7 @@ class StepState(TypedDict):
     Attributes:
         run_id: ``run`` of ``State``, under a name of its own: where events are streamed, LangGraph writes every
             channel of a step's state back to the supervisor's, and of two steps at once only reducers take both.
+        run_request: ``request`` of ``State``, likewise.
         step: The ``Step`` as plain values.
         inputs: The ``StepResult`` of each step that it builds on, directly or through others.
         tried: Agents that failed at it before and are not picked again.
@@ -97,6 +98,7 @@ class StepState(TypedDict):
     """
 
     run_id: str
+    run_request: str
     preferences: Annotated[dict[str, Any], latest]
     step: dict[str, Any]
     inputs: list[dict[str, Any]]

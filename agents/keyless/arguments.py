@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from callsheet.agents.keyless.accounting import unused_words
 from callsheet.agents.keyless.context import Context
-from callsheet.agents.keyless.evidence import Pool
+from callsheet.agents.keyless.evidence import Pool, with_digits
 from callsheet.agents.keyless.quantities import fill_quantities
 from callsheet.agents.keyless.readings import read
 from callsheet.agents.keyless.slots import slots_of
@@ -24,13 +25,15 @@ class Filled:
     Attributes:
         args: Arguments that have evidence and fit the schema.
         missing: Names of the required parameters that have none, in the schema's order.
+        unused: Words of the text that carry content and went into no argument, in its order.
     """
 
     args: dict[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    unused: tuple[str, ...] = field(default=(), compare=False)
 
 
-def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()) -> Filled:
+def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = (), *, plainly: bool = False) -> Filled:
     """Fill a tool's parameters from what a step says and from the results it builds on.
 
     Nothing is invented and no sentence is stuffed into a parameter: a required one without evidence is
@@ -40,12 +43,14 @@ def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()
         schema: JSON Schema of the arguments; a top-level ``title`` and ``description`` are read as the tool's.
         text: The step's words.
         inputs: Results of the steps that it depends on.
+        plainly: Whether question words count as content, as for a tool that may change something.
 
     Examples:
         >>> number = {"type": "number"}
         >>> fill({"properties": {"radius": number, "height": number}, "required": ["radius", "height"]}, "radius 5")
         Filled(args={'radius': 5}, missing=('height',))
     """
+    text = with_digits(text)
     about = f"{schema.get('title') or ''}\n{schema.get('description') or ''}"
     pool = Pool.of(text)
     slots = slots_of(schema, about=about)
@@ -54,7 +59,10 @@ def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()
     args = apply(Context(pool, done, slots, together))
     kept = {name: value for name, value in args.items() if _valid(name, value, schema)}
     ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
-    return Filled(ordered, tuple(s.name for s in slots if s.required and s.name not in kept))
+    missing = tuple(s.name for s in slots if s.required and s.name not in kept)
+    refused = tuple(f"{name} {value!r}" for name, value in args.items() if name not in kept)
+    unused = unused_words(pool, about, slots, kept, builds_on=len(done), plainly=plainly)
+    return Filled(ordered, missing, (*unused, *refused))
 
 
 def _valid(name: str, value: Any, schema: Mapping[str, Any]) -> bool:

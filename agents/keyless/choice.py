@@ -1,97 +1,30 @@
-"""Which of the offered tools a step wants, by name, score and the arguments that can be filled."""
+"""Which of the offered tools a step wants: the one whose name and arguments account for all of its words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from callsheet.agents.acts import alike, is_act
 from callsheet.agents.brief import Brief, Offer
 from callsheet.agents.keyless.arguments import Filled, fill
-from callsheet.agents.keyless.evidence import Kind, Pool
-from callsheet.agents.keyless.lexicon import FUNCTION_WORDS
-from callsheet.agents.keyless.slots import stem, words_of
+from callsheet.agents.keyless.evidence import with_digits
+from callsheet.agents.keyless.formats import is_sql
+from callsheet.agents.keyless.lexicon import FUNCTION_WORDS, is_verb
+from callsheet.agents.keyless.mood import is_yes_or_no, objection
+from callsheet.agents.keyless.slots import slots_of, stem, words_of
+from callsheet.agents.keyless.spans import mask
+from callsheet.agents.keyless.variants import variants
 
 MOST = 12
 """How many offers are weighed: more only cost time, the retriever has put them in order."""
-
-_SYNONYMS = (
-    "write save store put create record dump export append note insert update",
-    "read show get open display view fetch retrieve load",
-    "list show enumerate",
-    "search find look query lookup seek",
-    "convert turn change transform translate express",
-    "calculate compute evaluate work solve calculator sum",
-    "statistics average mean median variance deviation",
-    "send email mail message notify text forward",
-    "delete remove erase drop discard destroy",
-    "create make add new open insert generate build",
-    "add stage",
-    "switch checkout",
-    "move rename",
-    "add append note record insert",
-    "book reserve schedule create arrange add",
-    "update edit modify change set alter make adjust",
-    "describe explain schema columns structure",
-    "status state stands",
-    "length miles mile kilometers kilometres km meters metres feet foot inches inch yards cm mm",
-    "mass weight kg kilograms kilogram pounds lb grams ounces",
-    "temperature celsius fahrenheit kelvin degrees",
-    "volume liters litres gallons liter litre cups pints",
-    "time clock timezone hour",
-    "file document text txt",
-    "directory folder dir",
+_NEAR_BEST = 0.75
+"""Share of the best offer's score from which on a tool that takes any whole question is worth asking."""
+_CHANGES_DATA = re.compile(
+    r"\s*(?:insert|update|delete|drop|alter|create|replace|truncate|attach|grant|revoke|vacuum|pragma)\b", re.IGNORECASE
 )
-_DESTRUCTIVE = frozenset(
-    {
-        "delete",
-        "remove",
-        "drop",
-        "clear",
-        "reset",
-        "kill",
-        "overwrite",
-        "erase",
-        "destroy",
-        "purge",
-        "wipe",
-        "truncate",
-        "terminate",
-        "clean",
-    }
-)
-_SAYS_DESTRUCTIVE = frozenset(
-    stem(w) for w in (*_DESTRUCTIVE, "discard", "cancel", "uninstall", "unstage", "empty", "undo", "forget", "stop")
-)
-_TYPED = (
-    Kind.NUMBER,
-    Kind.PATH,
-    Kind.URL,
-    Kind.EMAIL,
-    Kind.CLOCK,
-    Kind.DATE,
-    Kind.DATETIME,
-    Kind.IDENTIFIER,
-    Kind.SQL,
-    Kind.QUOTED,
-)
-_CLASSES = {
-    "read": "read show get list search find look fetch describe query check display view open load retrieve lookup see"
-    " report count",
-    "write": "write save store put create add insert append update edit set modify rename move copy commit push stage"
-    " record replace book reserve schedule upload execute import install",
-    "convert": "convert turn transform translate calculate compute evaluate solve factor simplify summarise summarize",
-    "send": "send email mail notify forward post message",
-    "delete": "delete remove drop clear erase destroy purge",
-}
-_CLASS_OF = {word: name for name, said in _CLASSES.items() for word in said.split()}
-"""Verb -> what sort of act it is."""
-_GROUPS: dict[str, frozenset[str]] = {}
-for _group in _SYNONYMS:
-    _stems = frozenset(map(stem, _group.split()))
-    for _stem in _stems:
-        _GROUPS[_stem] = _GROUPS.get(_stem, frozenset()) | _stems
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,38 +34,62 @@ class Candidate:
     Attributes:
         offer: The offer.
         schema: JSON Schema of its arguments, with the tool's title and description.
-        filled: Its arguments.
+        texts: The step's words, once for each call that it comes to.
+        calls: What could be filled for each of these texts.
+        objection: Why rules may not call it for this step; empty where they may.
         score: How well it fits the step; higher is better.
         fits: Whether anything but its place in the list speaks for it.
     """
 
     offer: Offer
     schema: Mapping[str, Any]
-    filled: Filled
+    texts: tuple[str, ...]
+    calls: tuple[Filled, ...]
+    objection: str
     score: float
     fits: bool
 
     @property
+    def missing(self) -> tuple[str, ...]:
+        """Required parameters without a value."""
+        return tuple(dict.fromkeys(name for call in self.calls for name in call.missing))
+
+    @property
     def open(self) -> tuple[str, ...]:
         """Missing parameters that no offered source can give."""
-        return tuple(name for name in self.filled.missing if not self.offer.sources.get(name))
+        return tuple(name for name in self.missing if not self.offer.sources.get(name))
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Words of the step that no call uses."""
+        return tuple(dict.fromkeys(word for call in self.calls for word in call.unused))
+
+    @property
+    def ready(self) -> bool:
+        """Whether it does all that the step says."""
+        return not (self.open or self.unused or self.objection)
 
 
 def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Candidate]:
-    """The offered tools that may be called, best first; destructive ones only if the step says so.
+    """The offered tools that something speaks for: those that do all that the step says first, then by score.
 
     Args:
         brief: The step.
         tools: Model-facing name -> the tool's function in OpenAI's format.
     """
     offers = [offer for offer in brief.offers if offer.name in tools][:MOST]
-    allowed = [offer for offer in offers if not _forbidden(offer, brief.text)]
-    best = max((offer.score for offer in allowed), default=0.0)
+    best = max((offer.score for offer in offers), default=0.0)
     found = [
         _weigh(brief, offer, tools, offer.score / best if best > 0 else 1.0 - rank / MOST)
-        for rank, offer in enumerate(allowed)
+        for rank, offer in enumerate(offers)
     ]
-    return sorted(found, key=lambda candidate: -candidate.score)
+    return sorted(
+        (one for one in found if one.fits), key=lambda one: (not one.ready, sum(map(len, one.unused)), -one.score)
+    )
+
+
+def _rank(one: Candidate) -> tuple[bool, int, float]:
+    return not one.ready, sum(map(len, one.unused)), -one.score
 
 
 def schema_of(function: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,82 +104,66 @@ def schema_of(function: Mapping[str, Any]) -> dict[str, Any]:
 
 def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], retrieved: float) -> Candidate:
     schema = schema_of(tools[offer.name])
-    filled = fill(schema, brief.text, brief.inputs)
+    schema["title"] = " ".join(words_of(offer.tool))
+    plainly = offer.harm != "none"
+    text = with_digits(brief.text)
+    texts = variants(text, slots_of(schema, about=f"{schema['title']}\n{schema['description']}"))
+    calls = tuple(_filled(schema, each, brief, offer, tools, plainly=plainly) for each in texts)
+    first = calls[0]
+    whole = text.strip() in first.args.values()
+    named, described = (_agreement(said, mask(text)) for said in (_name(offer.tool), schema["description"][:300]))
     required = schema.get("required")
     needed = len(required) if isinstance(required, list) else 0
-    open_ = [name for name in filled.missing if not offer.sources.get(name)]
+    open_ = [name for name in first.missing if not offer.sources.get(name)]
     complete = 0.5 if not needed else 1 - len(open_) / needed
-    named = _named(brief.text, offer.tool)
-    described = _agreement(str(schema.get("description") or "")[:300], brief.text)
-    taken = {name: value for name, value in filled.args.items() if value != brief.text.strip()}
-    used = _used(brief.text, [taken, *_source_args(brief, offer, filled, tools)])
-    score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + 0.8 * used
-    score += 0.15 * min(len(filled.args), 3)
-    score -= 0.4 * bool(open_) + _discord(brief.text, offer.tool)
-    speaks = named > 0 or described > 0.2 or (used > 0 and not open_)
-    speaks |= len(taken) < len(filled.args) and retrieved >= 1  # takes the whole step, and nothing was found before it
-    return Candidate(offer, schema, filled, score, speaks and not _unasked(brief.text, offer.tool))
+    used = 1 - min(1.0, sum(map(len, first.unused)) / max(len(text), 1))
+    score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + used - 0.4 * bool(open_) - 1.5 * whole
+    fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or (first.args and not open_))
+    return Candidate(offer, schema, texts, calls, _objection(brief, offer, schema, first, whole=whole), score, fits)
 
 
-def _named(text: str, tool: str) -> float:
-    """How far a text says a tool's name: its verb counts as much as all its other words."""
+def _filled(
+    schema: Mapping[str, Any], text: str, brief: Brief, offer: Offer, tools: Mapping[str, Any], *, plainly: bool
+) -> Filled:
+    """What can be filled; words that a source of a missing parameter uses are not unused."""
+    filled = fill(schema, text, brief.inputs, plainly=plainly)
+    for source in {name for missing in filled.missing for name in offer.sources.get(missing, ())} & set(tools):
+        left = fill(schema_of(tools[source]), text, brief.inputs).unused
+        kept = tuple(piece for piece in filled.unused if any(piece in other for other in left))
+        filled = replace(filled, unused=kept)
+    return filled
+
+
+def _objection(brief: Brief, offer: Offer, schema: Mapping[str, Any], call: Filled, *, whole: bool) -> str:
+    """Why rules may not call a tool for a step: what may change something takes a plain order, and a person's yes."""
+    slots = slots_of(schema, about=f"{schema['title']}\n{schema['description']}")
+    if any(is_sql(slot) and _CHANGES_DATA.match(str(call.args.get(slot.name, ""))) for slot in slots):
+        return "its SQL changes data, and rules alone never do that"
+    if offer.harm == "none":
+        return "it is a question for a yes or a no" if is_yes_or_no(brief.text) and not whole else ""
+    named = set(words_of(offer.tool.rpartition("/")[2]))
+    known = {word for word in named if is_act(word)} or named | set(words_of(schema["description"][:80])[:1])
+    known |= {word for name, value in call.args.items() if value is True for word in words_of(name)}
+    if whole:
+        known |= {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
+    if why := objection(brief.text, brief.request or brief.text, known):
+        return f"it may change something, and {why}"
+    if lost := [result for result in brief.inputs if result.status != "done"]:
+        return f'it builds on "{lost[0].text}", which was not done'
+    if offer.harm == "destroy" and not offer.confirmed:
+        return "it destroys something: rules alone never do that, and nobody is asked in this run"
+    return ""
+
+
+def _name(tool: str) -> str:
+    """A tool's name without a first word that only repeats its agent's."""
     owner, _, name = tool.rpartition("/")
-    names = list(words_of(name))
-    if len(names) > 1 and names[0] in words_of(owner):
-        names = names[1:]
-    verbs = [w for w in names if w in _CLASS_OF][:1]
-    others = [w for w in names if w not in verbs]
-    if not verbs or not others:
-        return _agreement(text, " ".join(names))
-    return 0.5 * _agreement(text, verbs[0]) + 0.5 * _agreement(text, " ".join(others))
+    names = words_of(name)
+    return " ".join(names[1:] if len(names) > 1 and names[0] in words_of(owner) else names)
 
 
-def _discord(text: str, tool: str) -> float:
-    """How far what a tool does goes against what the step orders; acting unasked counts most."""
-    does = next((w for w in words_of(tool.rsplit("/", 1)[-1]) if w in _CLASS_OF), "")
-    ordered = {_CLASS_OF[word] for word in map(str.lower, re.findall(r"[A-Za-z]+", text)[:2]) if word in _CLASS_OF}
-    answers = {"read", "convert"} if "read" in ordered else ordered
-    clash = 1.0 if does and ordered and _CLASS_OF[does] not in answers else 0.0
-    return clash + 0.8 * _unasked(text, tool)
-
-
-def _unasked(text: str, tool: str) -> bool:
-    """Whether a tool changes something in a way that the step does not order."""
-    does = next((w for w in words_of(tool.rsplit("/", 1)[-1]) if w in _CLASS_OF), "")
-    return bool(does) and _CLASS_OF[does] == "write" and not _agreement(text, does)
-
-
-def _agreement(text: str, name: str) -> float:
-    """The share of a name's words that a text says, the verb first of all."""
-    said = {stem(word) for word in re.findall(r"[A-Za-z]+", text)}
-    said |= {other for word in said for other in _GROUPS.get(word, ())}
+def _agreement(name: str, text: str) -> float:
+    """The share of a name's words that a text says."""
+    said = {stem(other) for word in re.findall(r"[A-Za-z]+", text.lower()) for other in alike(word)}
     wanted = [stem(w) for w in words_of(name) if w not in FUNCTION_WORDS and not w.isdigit()]
     return sum(word in said for word in wanted) / len(wanted) if wanted else 0.0
-
-
-def _source_args(
-    brief: Brief, offer: Offer, filled: Filled, tools: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """What the sources of a tool's missing parameters would take of the text."""
-    named = {source for name in filled.missing for source in offer.sources.get(name, ())}
-    return [fill(schema_of(tools[name]), brief.text, brief.inputs).args for name in sorted(named & set(tools))]
-
-
-def _used(text: str, args: Any) -> float:
-    """The share of the text's typed evidence that the arguments hold."""
-    found = Pool.of(text).free(*_TYPED)
-    held = " ".join(_flat(args))
-    return sum(str(item.value) in held for item in found) / len(found) if found else 0.0
-
-
-def _flat(value: Any) -> list[str]:
-    if isinstance(value, Mapping):
-        return [said for inner in value.values() for said in _flat(inner)]
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [said for inner in value for said in _flat(inner)]
-    return [str(value)]
-
-
-def _forbidden(offer: Offer, text: str) -> bool:
-    destructive = set(words_of(offer.tool.rsplit("/", 1)[-1])) & _DESTRUCTIVE
-    return bool(destructive) and not {stem(w) for w in re.findall(r"[A-Za-z]+", text)} & _SAYS_DESTRUCTIVE

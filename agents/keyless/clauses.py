@@ -61,7 +61,7 @@ _JOINT = re.compile(
 )
 _LEAD = re.compile(
     rf"(?:[\s,;:.…]+|(?:{_ORDER}|{_LAST}|{_ALSO}|but|so|please|kindly|just|now|{_MARKER}(?=\s)"
-    r"|(?:can|could|would|will)\s+you(?:\s+please)?)(?=[\s,]|$))",
+    r"|(?:can|could|would|will)\s+you(?:\s+please)?|i(?:'d|\s+would)\s+like\s+you\s+to|i\s+(?:want|need)\s+you\s+to)(?=[\s,]|$))",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(r"\s*,?\s+before\s+(?=(?:you\s+)?\w+)", re.IGNORECASE)

@@ -78,6 +78,20 @@ def fill_closed(slot: Slot, pool: Pool) -> Any:
     return best[1]
 
 
+def mentions(slot: Slot, pool: Pool) -> list[tuple[int, int]]:
+    """Where the text names listed values, each stretch once, in its order."""
+    found = sorted(
+        {
+            place
+            for value in slot.vocabulary
+            for form, exact in _forms(value)
+            for place in _places(form, pool.rest, exact=exact)
+        },
+        key=lambda place: (place[0], -place[1]),
+    )
+    return [place for i, place in enumerate(found) if not any(a <= place[0] < b for a, b in found[:i])]
+
+
 def fill_flag(slot: Slot, pool: Pool) -> bool | None:
     """Whether the text says yes or no to a flag, by the words of its name."""
     wanted = [stem(w) for w in slot.words if w not in _FLAG_FILLERS] or [stem(w) for w in slot.words]

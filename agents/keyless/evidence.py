@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
-from callsheet.agents.keyless.spans import EMAIL, PATH, QUOTED, SQL, URL
-from callsheet.agents.keyless.units import UNITS
+from callsheet.agents.keyless.spans import EMAIL, PATH, QUOTED, SQL, URL, mask
+from callsheet.agents.keyless.units import unit_of
 
 
 class Kind(StrEnum):
@@ -77,7 +78,6 @@ _NUMBER = re.compile(
 )
 _TIMES = {"k": 1_000, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _NO_PATHS = frozenset({"and/or", "n/a", "he/she", "his/her", "either/or", "w/o", "yes/no", "true/false", "on/off"})
-_SPELLINGS = frozenset(spelling.lower() for spellings in UNITS.values() for spelling in spellings)
 _FENCE = re.compile(r"^```(?:\w*\n)?|```$|^['\"`“„«‘]|['\"`”»’“]$")
 
 
@@ -163,7 +163,7 @@ def _plain(pattern: re.Pattern[str]) -> Callable[[str, str], Found]:
 def _paths(rest: str, _text: str) -> Found:
     for match in PATH.finditer(rest):
         said = match.group().lower()
-        if said not in _NO_PATHS and said not in _SPELLINGS and not re.fullmatch(r"\d+/\d+", said):
+        if said not in _NO_PATHS and not ("/" in said and unit_of(said)) and not re.fullmatch(r"\d+/\d+", said):
             yield match.group(), match.start(), match.end()
 
 
@@ -226,3 +226,42 @@ _FINDERS: tuple[tuple[Kind, Callable[[str, str], Found]], ...] = (
     (Kind.IDENTIFIER, _plain(_IDENTIFIER)),
     (Kind.NUMBER, _numbers),
 )
+
+
+_SPELLED = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
+_MINUS = re.compile(r"(?:(?<=^)|(?<=[a-z] )|(?<=, ))(?:minus|negative) (?=\d)", re.IGNORECASE)
+_COUNTS = re.compile(r"\b(?:all|both|the|these|those|other)\s+$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word as ``find_numbers`` takes it, and whether a mark parts it from the word before."""
+
+    said: str
+    parted: bool
+
+    def text(self) -> str:
+        return self.said
+
+    def nt_separated(self, _previous: _Word) -> bool:
+        return self.parted
+
+    def not_a_number_part(self) -> bool:
+        return False
+
+
+def with_digits(text: str) -> str:
+    """The text with spelled-out numbers as digits, but in quotations and names of files: "five miles", "5 miles"."""
+    from text_to_num import find_numbers
+
+    masked = mask(text)
+    words = list(_SPELLED.finditer(masked))
+    gaps = ["" for _ in words[:1]] + [*(masked[one.end() : other.start()] for one, other in pairwise(words))]
+    tokens = [_Word(word.group(), not re.fullmatch(r"[\s-]*", gap)) for word, gap in zip(words, gaps, strict=True)]
+    for found in reversed(find_numbers(tokens, "en", 0.0)):
+        start, end = words[found.start].start(), words[found.end - 1].end()
+        said = text[start:end]
+        if found.is_ordinal or any(c.isdigit() for c in said) or said.lower() == "one" or _COUNTS.search(text[:start]):
+            continue
+        text = text[:start] + found.text + text[end:]
+    return _MINUS.sub("-", text)

@@ -70,10 +70,11 @@ def _best_path(slot: Slot, found: Sequence[Evidence]) -> Evidence | None:
 
 
 def path_of_inputs(slot: Slot, context: Context) -> Any:
-    """The path that "it" stands for: one of an earlier result, or of what the earlier step said."""
+    """The path that "it" stands for: the only one of an earlier result, or of what the earlier step said."""
     for done in reversed(context.inputs):
         for text in (done.result if len(done.result) < 500 else "", done.text):
-            if chosen := _best_path(slot, Pool.of(text).free(Kind.PATH)):
+            found = Pool.of(text).free(Kind.PATH)
+            if (chosen := _best_path(slot, found)) and len({item.value for item in found}) == 1:
                 return chosen.value
     return None
 
@@ -103,7 +104,8 @@ def _expression(_slot: Slot, context: Context) -> Any:
     return find_expression(context.pool, context.numbers)
 
 
-def _is_sql(slot: Slot) -> bool:
+def is_sql(slot: Slot) -> bool:
+    """Whether a slot takes SQL."""
     about = f"{slot.description} {slot.about}"
     return slot.says("sql", "statement") or (
         slot.says("query") and bool(re.search(r"\bSQL|\bSELECT\b|database", about))
@@ -125,7 +127,7 @@ def _is_clock(slot: Slot) -> bool:
 
 
 FORMATS: tuple[tuple[Callable[[Slot], bool], Rule], ...] = (
-    (_is_sql, lambda _slot, context: find_sql(context.pool)),
+    (is_sql, lambda _slot, context: find_sql(context.pool)),
     (lambda slot: slot.says(*_FORMULA), _expression),
     (lambda slot: slot.says(*_ADDRESS) or slot.spec.get("format") in {"uri", "url"}, _address),
     (is_mail, _mail),

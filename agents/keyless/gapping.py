@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from callsheet.agents.keyless.clauses import Clause
-from callsheet.agents.keyless.lexicon import PARTICLES
-from callsheet.agents.keyless.predicates import is_verb
+from callsheet.agents.keyless.lexicon import PARTICLES, is_verb
 
 _AND = re.compile(r"\s*,\s*(?:(?:and|as\s+well\s+as)\s+)?|\s+(?:and|as\s+well\s+as)\s+|\s*&\s+", re.IGNORECASE)
 _PREPOSITION = re.compile(

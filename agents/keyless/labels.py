@@ -124,7 +124,12 @@ def _fits(slot: Slot, item: Evidence) -> bool:
 def taken(slot: Slot, pool: Pool, item: Evidence) -> Any:
     """A piece's value as a parameter takes it: a string parameter a number as it is written, a share 5 % as .05."""
     value = pool.take(item)
-    if slot.numeric and item.kind is Kind.NUMBER and _PERCENT.match(pool.text, item.end) and slot.is_share:
+    percent = _PERCENT.match(pool.text, item.end) if slot.numeric and item.kind is Kind.NUMBER else None
+    if percent and (
+        slot.is_share or slot.says("rate", "percent", "percentage") or "percent" in slot.description.lower()
+    ):
+        pool.used.append(percent.span())
+    if percent and slot.is_share:
         return round(value / 100, 12)
     return pool.text[item.start : item.end].strip() if slot.textual and item.kind is Kind.NUMBER else value
 

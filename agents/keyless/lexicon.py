@@ -1,52 +1,29 @@
-"""Words of English that the rule-based planner knows; data, no rules."""
+"""Words of English that the rules know: parts of speech from a lexicon, and small closed classes."""
 
 from __future__ import annotations
 
-VERBS = frozenset(
-    """
-    accept activate adapt add adjust advise allocate allow alter analyse analyze announce answer append apply
-    approve archive arrange ask assemble assess assign attach authorise authorize award bake begin bill bring
-    broadcast build buy calculate call cancel capture categorise categorize check choose clarify classify clean
-    cleanse clone close collect combine come commit compare compile compose compress compute configure confirm
-    connect consider consolidate construct convert copy correct create crop decide decode decompress decrypt deduct
-    define delete deliver deploy derive describe determine diagnose differentiate disable discard disconnect dismiss
-    dispatch divide download draw drop duplicate edit eject email enable encode encrypt enlarge enrol enroll ensure
-    enter erase establish estimate evaluate examine execute expand explain export express extend extract fetch
-    figure file fill filter find finish fix flag flip follow format forward gather generate get give go grab grant
-    guess handle help hide identify ignore illustrate import improve include increase index inform initialise
-    initialize insert inspect install integrate interpret introduce investigate invite invoice issue join keep kill
-    know launch let list load locate lock log look lower mail make manage map mark measure merge message migrate
-    minify modify monitor move multiply mute name navigate normalise normalize note notify obtain offer open
-    optimise optimize order organise organize output paint parse paste pause pay perform pick ping place plan play
-    plot populate post predict prepare present preview print prioritise prioritize process produce profile prove
-    provide publish pull purchase purge push put query quote raise rank rate read rebase recalculate receive
-    recommend record redact reduce refactor refresh refund register reindex reject release reload remember remind
-    remove rename render renew reopen reorder repair repeat replace reply report request reschedule reserve reset
-    resize resolve respond restart restore resume retrieve return reverse revert review revise rewrite rotate round
-    run save scale scan schedule score scrape search see select sell send separate serve set share ship show shuffle
-    shrink sign simplify simulate sketch skip snap solve sort split stage standardise standardize start stop store
-    stream study submit subscribe subtract suggest sum summarise summarize swap sync synchronise synchronize tabulate
-    tag take tally tell terminate test text total trace track train transcribe transfer transform translate transpose
-    trigger trim truncate try turn uninstall unlock unpack unzip update upgrade upload use validate verify view
-    visualise visualize visit wait warn watch withdraw work write zip
-    knead preheat whisk chop boil fry brew stir pour season serve cook slice bake wash iron mow plant water feed
-    """.split()
-)
-"""Verbs that can open an order, base form."""
+from functools import lru_cache
 
-NOUN_OR_VERB = frozenset(
-    """
-    answer bill book call change chart check clean close commit copy count cost display document
-    drop email estimate export file filter finish fix flag follow format graph group help import index invoice iron
-    issue join list lock log look mail map mark measure message move name note offer open order output plan plant
-    plot post present preview price print process profile pull purchase push query quote rank rate record refund
-    release rename repair repeat reply report request reset review round run scale schedule score search
-    season separate set share ship show sign sketch slice snap sort split stage start stop store stream study sum
-    swap tag test text total trace track train transfer trigger trim try turn update upgrade upload use
-    view visit wait watch water work zip
-    """.split()
-)
-"""Words that open an order only when an object follows: "email Ann", not "email and phone"."""
+
+@lru_cache(maxsize=4096)
+def kinds_of(word: str) -> frozenset[str]:
+    """The parts of speech that a word can be in its base form, such as ``VERB`` and ``NOUN``; lower case."""
+    from lemminflect import getAllLemmas
+
+    return frozenset(kind for kind, lemmas in getAllLemmas(word).items() if word in lemmas)
+
+
+def is_verb(word: str) -> bool:
+    """Whether a word can be the base form of a verb; "re-index" and "uninstall" are as "index" and "install"."""
+    lower = word.lower()
+    bases = (lower, *(lower.removeprefix(prefix).lstrip("-") for prefix in ("re", "un", "de") if lower != prefix))
+    return lower not in NOT_VERBS and any("VERB" in kinds_of(base) for base in bases)
+
+
+def is_noun(word: str) -> bool:
+    """Whether a word can be a noun in the singular."""
+    return "NOUN" in kinds_of(word.lower())
+
 
 CONSUMING = frozenset(
     """
@@ -98,3 +75,19 @@ PLEASANTRIES = frozenset(
 )
 
 PARTICLES = frozenset({"up", "down", "out", "off", "on", "over", "back", "away", "in", "through"})
+
+NEUTRAL = frozenset(
+    """
+    a all also an and as at by for from get give here i in into it its just kindly let me my now of our please so that
+    the them then there these this those to too us using via we with you your
+    """.split()
+)
+"""Words that carry no content of their own in an order."""
+
+QUESTION_WORDS = frozenset(
+    """
+    am are be been being can come could did do does equal equals find had has have is know like on out over say see show
+    tell up want was were will what what's which would
+    """.split()
+)
+"""More words without content, in a question and for a tool that only reads or computes."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from callsheet.agents.acts import changes, is_act
 from callsheet.agents.keyless.clauses import Clause, Link
 from callsheet.agents.keyless.lexicon import CONSUMING, FUNCTION_WORDS, RESULT_NOUNS
 from callsheet.agents.keyless.predicates import words
+from callsheet.agents.keyless.spans import PATH
 
 _ALL = re.compile(
     r"\bboth(?!\s+\S+\s+and\b)(?=\s+(?:of\b|to\b|in\b|into\b|as\b|\w+s\b)|\s*$|[.,;])|\ball\s+(?:of\s+)?(?:the\s+|these\s+|those\s+|your\s+)?"
@@ -53,7 +55,7 @@ def dependencies(found: Sequence[Clause]) -> list[tuple[int, ...]]:
 def _needed(found: Sequence[Clause], waits: Sequence[tuple[int, ...]], index: int, clause: Clause) -> set[int]:
     loose = _leaves(waits)
     text = _DUMMY_IT.sub(lambda m: "¤" * len(m.group()), clause.masked)
-    needed: set[int] = set()
+    needed = _same_objects(found, index)
     if clause.link is Link.THEN:
         needed.add(index - 1)
     elif clause.link is Link.LAST:
@@ -70,6 +72,30 @@ def _needed(found: Sequence[Clause], waits: Sequence[tuple[int, ...]], index: in
     if _consumes(clause.masked):
         needed |= _by_noun(found, index, text, loose)
     return needed
+
+
+def _same_objects(found: Sequence[Clause], index: int) -> set[int]:
+    """Earlier steps that must be over because one of both changes what the other names, or looks at all there is."""
+    paths, change = _paths_of(found[index]), _changes(found[index])
+    looks = not change and "¤" not in found[index].masked and is_act(_verb(found[index]))
+    return {
+        i
+        for i, earlier in enumerate(found[:index])
+        if (_changes(earlier) and looks and _paths_of(earlier))
+        or ((_changes(earlier) or change) and paths & _paths_of(earlier))
+    }
+
+
+def _paths_of(clause: Clause) -> set[str]:
+    return {match.group().lower() for match in PATH.finditer(clause.text)}
+
+
+def _changes(clause: Clause) -> bool:
+    return changes(_verb(clause))
+
+
+def _verb(clause: Clause) -> str:
+    return next(iter(words(clause.masked)), "").lower()
 
 
 def _leaves(waits: Sequence[tuple[int, ...]]) -> set[int]:

@@ -76,45 +76,58 @@ def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any
     if brief is None:
         return _failed(_NO_BRIEF)
     ranked = candidates(brief, tools)
-    chosen = next((c for c in ranked if c.fits), None)
-    if chosen is None:
-        return _failed(
-            f'None of the offered tools fits "{brief.text}".' if ranked else f'No tool was offered for "{brief.text}".'
-        )
-    return _proceed(chosen, brief, tools, messages[position + 1 :])
+    if not ranked:
+        fits = "None of the offered tools fits" if brief.offers else "No tool was offered for"
+        return _failed(f'{fits} "{brief.text}".')
+    return _proceed(ranked[0], brief, tools, messages[position + 1 :])
 
 
 def _proceed(
     chosen: Candidate, brief: Brief, tools: Mapping[str, Mapping[str, Any]], since: Sequence[BaseMessage]
 ) -> AIMessage:
-    """The chosen tool's sources first, then the tool itself, then its output."""
+    """The chosen tool's sources first, then all its calls at once, then what they answered."""
+    if chosen.unused or chosen.objection:
+        return _incomplete(chosen)
     answers = _answers(since)
-    if main := answers.get(chosen.offer.name):
-        return _outcome(chosen, main)
-    by_person = brief.given.get(chosen.offer.tool, {})
-    args = {**chosen.filled.args, **by_person}
-    missing = [parameter for parameter in chosen.filled.missing if parameter not in by_person]
-    for parameter in list(missing):
-        for source in chosen.offer.sources.get(parameter, ()):
-            given = answers.get(source)
-            if given is None and (call := _fillable(source, brief, tools)) is not None:
-                return _call(source, call, len(answers))
-            value = _value(given, parameter, chosen) if given and given.status != "error" else None
-            if value is not None:
-                args[parameter] = value
-                missing.remove(parameter)
-                break
-    if missing:
+    if own := answers.get(chosen.offer.name):
+        return _outcome(chosen, own)
+    sources = {name: found[-1] for name, found in answers.items()}
+    calls = [{**call.args, **brief.given.get(chosen.offer.tool, {})} for call in chosen.calls]
+    for parameter in chosen.missing:
+        value, wanted = _from_source(parameter, chosen, brief, tools, sources)
+        if wanted:
+            return wanted
+        calls = [args if value is None or parameter in args else {**args, parameter: value} for args in calls]
+    if missing := [name for name in chosen.missing if any(name not in args for args in calls)]:
         return _needs(chosen, missing)
     for first in chosen.offer.sources.get("", ()):
-        if first not in answers and (call := _fillable(first, brief, tools)) is not None:
-            return _call(first, call, len(answers))
-    return _call(chosen.offer.name, args, len(answers))
+        if first not in sources and (call := _fillable(first, brief, tools)) is not None:
+            return _call(len(sources), (first, call))
+    return _call(len(sources), *((chosen.offer.name, args) for args in calls))
+
+
+def _from_source(
+    parameter: str,
+    chosen: Candidate,
+    brief: Brief,
+    tools: Mapping[str, Mapping[str, Any]],
+    answered: Mapping[str, ToolMessage],
+) -> tuple[Any, AIMessage | None]:
+    """The value that another tool gave for a parameter, or the call of that tool."""
+    for source in chosen.offer.sources.get(parameter, ()):
+        given = answered.get(source)
+        if given is None and (call := _fillable(source, brief, tools)) is not None:
+            return None, _call(len(answered), (source, call))
+        value = _value(given, parameter, chosen) if given and given.status != "error" else None
+        if value is not None:
+            return value, None
+    return None, None
 
 
 def _fillable(name: str, brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The arguments of a source tool, when it is offered and needs nothing more."""
-    if name not in tools:
+    """The arguments of a source tool, when it is offered, may be called by rules and needs nothing more."""
+    offer = next((offer for offer in brief.offers if offer.name == name), None)
+    if name not in tools or offer is None or offer.harm == "destroy":
         return None
     filled = fill(schema_of(tools[name]), brief.text, brief.inputs)
     return None if filled.missing else filled.args
@@ -136,26 +149,47 @@ def _suits(slot: Slot, value: Any) -> bool:
     return isinstance(value, str) if slot.textual else True
 
 
-def _call(name: str, args: dict[str, Any], before: int) -> AIMessage:
-    return AIMessage("", tool_calls=[ToolCall(name=name, args=args, id=f"call_{before + 1}", type="tool_call")])
+def _call(before: int, *calls: tuple[str, dict[str, Any]]) -> AIMessage:
+    numbered = enumerate(calls, start=before + 1)
+    return AIMessage(
+        "",
+        tool_calls=[ToolCall(name=name, args=args, id=f"call_{at}", type="tool_call") for at, (name, args) in numbered],
+    )
 
 
-def _outcome(chosen: Candidate, main: ToolMessage) -> AIMessage:
-    said = _text(main)
-    if main.status == "error":
-        return _failed(f"{chosen.offer.tool} failed: {said or 'it gave no reason'}")
-    return AIMessage(said or f"{chosen.offer.tool} was called and answered nothing.")
+def _outcome(chosen: Candidate, answers: Sequence[ToolMessage]) -> AIMessage:
+    """What the tool answered; where it was called several times, a line for each, and none where one failed."""
+    if failed := [answer for answer in answers if answer.status == "error"]:
+        return _failed(f"{chosen.offer.tool} failed: {_text(failed[0]) or 'it gave no reason'}")
+    texts = [_text(answer) for answer in answers]
+    if len(texts) == 1:
+        return AIMessage(texts[0] or f"{chosen.offer.tool} was called and answered nothing.")
+    return AIMessage("\n".join(f"{said}: {read(text).text}" for said, text in zip(chosen.texts, texts, strict=True)))
 
 
 def _needs(chosen: Candidate, missing: Sequence[str]) -> AIMessage:
     about = {slot.name: slot.description for slot in slots_of(chosen.schema)}
     named = ", ".join(f"{name} ({about[name]})" if about.get(name) else name for name in missing)
-    return AIMessage(
+    return _lacking(
         f"{chosen.offer.tool} needs {named}: the request gives no value for {'it' if len(missing) == 1 else 'them'}",
-        additional_kwargs={
-            "outcome": {"status": "needs_input", "tool": chosen.offer.tool, "parameters": list(missing)}
-        },
+        chosen,
+        parameters=list(missing),
     )
+
+
+def _incomplete(chosen: Candidate) -> AIMessage:
+    """Nothing is called where a part of the step would go unheeded."""
+    if chosen.objection:
+        return _lacking(f"{chosen.offer.tool} was not called: {chosen.objection}", chosen, reason=chosen.objection)
+    words = ", ".join(f'"{word}"' for word in chosen.unused)
+    return _lacking(
+        f"{chosen.offer.tool} was not called: nothing would be done with {words}", chosen, unused=list(chosen.unused)
+    )
+
+
+def _lacking(text: str, chosen: Candidate, **what: Any) -> AIMessage:
+    outcome = {"status": "needs_input", "tool": chosen.offer.tool, "parameters": [], **what}
+    return AIMessage(text, additional_kwargs={"outcome": outcome})
 
 
 def _failed(reason: str) -> AIMessage:
@@ -173,10 +207,14 @@ def _brief(messages: Sequence[BaseMessage]) -> tuple[int, Brief | None]:
     return -1, None
 
 
-def _answers(since: Sequence[BaseMessage]) -> dict[str, ToolMessage]:
-    """The newest answer of each tool called since the brief."""
+def _answers(since: Sequence[BaseMessage]) -> dict[str, list[ToolMessage]]:
+    """What each tool that was called since the brief answered, in the order of its calls."""
     names = {c["id"]: c["name"] for m in since if isinstance(m, AIMessage) for c in m.tool_calls}
-    return {m.name or names.get(m.tool_call_id, ""): m for m in since if isinstance(m, ToolMessage)}
+    answers: dict[str, list[ToolMessage]] = {}
+    for message in since:
+        if isinstance(message, ToolMessage):
+            answers.setdefault(message.name or names.get(message.tool_call_id, ""), []).append(message)
+    return answers
 
 
 def _text(message: ToolMessage) -> str:

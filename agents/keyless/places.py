@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from callsheet.agents.keyless.evidence import Kind, Pool
 from callsheet.agents.keyless.lexicon import NOT_VERBS
 from callsheet.agents.keyless.slots import Slot
 
-_CODES = """
-    : arabic:ar bengali:bn bulgarian:bg catalan:ca chinese:zh croatian:hr czech:cs danish:da dutch:nl
-    english:en  estonian:et finnish:fi french:fr german:de greek:el hebrew:he hindi:hi hungarian:hu
-    icelandic:is  indonesian:id  irish:ga italian:it japanese:ja korean:ko latin:la latvian:lv
-    lithuanian:lt norwegian:no persian:fa polish:pl  portuguese:pt romanian:ro russian:ru serbian:sr
-    slovak:sk slovenian:sl spanish:es swahili:sw swedish:sv  thai:th  turkish:tr ukrainian:uk urdu:ur
-    vietnamese:vi welsh:cy
-"""
-LANGUAGES: dict[str, str] = {name: code for pair in _CODES.split() for name, _, code in (pair.partition(":"),)}
-"""Languages and their ISO 639-1 codes."""
+
+@cache
+def _languages() -> dict[str, str]:
+    """Languages in lower case and their codes."""
+    from babel import Locale
+
+    return {name.lower(): code for code, name in Locale("en").languages.items()}
+
 
 _PLACES = ("city", "location", "place", "town", "address", "destination", "origin", "airport", "station", "region")
 _NAME = r"((?:[A-ZÀ-Þ][\w'’-]*)(?:\s+(?:de|la|of|the|am|sur)?\s?[A-ZÀ-Þ][\w'’-]*)*)"
@@ -49,7 +48,7 @@ def _language(slot: Slot, pool: Pool) -> str | None:
     source = bool(set(slot.words) & {"source", "from", "original", "input"})
     pattern = r"\bfrom\s+([A-Za-z]+)" if source else r"\b(?:to|into|in)\s+([A-Za-z]+)"
     for match in re.finditer(pattern, pool.rest):
-        code = LANGUAGES.get(match.group(1).lower())
+        code = _languages().get(match.group(1).lower())
         if code:
             pool.used.append(match.span(1))
             return (

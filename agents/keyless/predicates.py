@@ -8,11 +8,11 @@ from callsheet.agents.keyless.lexicon import (
     CONSUMING,
     FUNCTION_WORDS,
     NOT_VERBS,
-    NOUN_OR_VERB,
     PARTICLES,
     PLEASANTRIES,
     SUBORDINATE,
-    VERBS,
+    is_noun,
+    is_verb,
 )
 
 _WORD = re.compile(r"[^\W\d_](?:[\w'’-]*\w)?")
@@ -38,6 +38,7 @@ _OBJECT = re.compile(
     r"|to|into|what|which|who|how|whether|if|when|where|why|as|for|at|on|in|with|from|about|only|no|everyone|everybody"
     r"|everything|one|two|three|four|five|six)\b|[¤\d#@$€£A-Z]",
 )
+_PLACE = re.compile(r"\s*(?:in|at|on|for|from|about|with)\b", re.IGNORECASE)
 _GREETING = re.compile(r"(?:hi|hello|hey|dear|thanks|thank\s+you)\b(?:\s+\w+){0,3}", re.IGNORECASE)
 _GERUND = re.compile(r"(\w{2,})ing\b")
 
@@ -45,12 +46,6 @@ _GERUND = re.compile(r"(\w{2,})ing\b")
 def words(text: str) -> list[str]:
     """The words of a text, in order, as they are written."""
     return _WORD.findall(text)
-
-
-def is_verb(word: str) -> bool:
-    """Whether a word can be the base form of a verb of action."""
-    lower = word.lower()
-    return lower in VERBS or lower in NOUN_OR_VERB or (lower.startswith("re") and lower[2:].lstrip("-") in VERBS)
 
 
 def opens_order(text: str, *, strict: bool = False, after_name: bool = False) -> bool:
@@ -72,7 +67,14 @@ def opens_order(text: str, *, strict: bool = False, after_name: bool = False) ->
         return False
     if not is_verb(word) or re.match(r"\s+of\b", rest):
         return False
-    return not strict or word.lower() not in NOUN_OR_VERB or after_name or _has_object(rest)
+    if not strict or not is_noun(word) or after_name:
+        return True
+    return _has_object(rest) and (word.lower() in CONSUMING or not _PLACE.match(rest))
+
+
+def is_question(text: str) -> bool:
+    """Whether a text begins with a question word and what it asks about."""
+    return bool(_QUESTION.match(text.lstrip()) or re.match(r"when\b.*,\s*what\b", text.strip(), re.IGNORECASE))
 
 
 def may_open_order(text: str) -> bool:
@@ -130,7 +132,7 @@ def is_statement(text: str) -> bool:
 def is_english(text: str) -> bool:
     """Whether the rules for English can be trusted with a text."""
     found = [word.lower() for word in words(text)]
-    return any(word in FUNCTION_WORDS or word in VERBS for word in found)
+    return any(word in FUNCTION_WORDS or is_verb(word) for word in found)
 
 
 def _has_object(rest: str) -> bool:

@@ -1,29 +1,40 @@
-"""Numbers with units: "26.2 miles to kilometres", "how many km are 3 miles", "100 USD to EUR"."""
+"""Numbers with units: "26.2 miles to kilometres", "12 stone 4 pounds in kg", "100 USD to EUR"."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from callsheet.agents.keyless.evidence import Kind, Pool
+from callsheet.agents.keyless.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.readings import Reading
 from callsheet.agents.keyless.slots import Slot
-from callsheet.agents.keyless.units import CURRENCIES, UNITS, canonical
+from callsheet.agents.keyless.units import currency_of, spelled_in, unit_of
 
 _FROM = frozenset({"from", "source", "src", "input", "base"})
 _TO = frozenset({"to", "target", "dest", "destination", "output", "into", "quote"})
-_TOKEN = re.compile(r"°\s?[A-Za-z]+|[A-Za-zµ²³€$£¥]+(?:[-‑'/][A-Za-z²³]+)*|[€$£¥]")
+_TOKEN = re.compile(r"°\s?[A-Za-z]+|[A-Za-zµ²³]+(?:[-‑/][A-Za-z²³]+)*[²³23]?(?!\w)|[€$£¥]")
 _TO_BEFORE = re.compile(
     r"(?:\b(?:to|into|in|as)\s+(?:degrees?\s+)?|\bhow\s+(?:many|much)\s+(?:is\s+)?|→\s*|->\s*)$", re.IGNORECASE
 )
 _FROM_BEFORE = re.compile(r"(?:\d\s*(?:degrees?\s*)?|\d\s*°\s*|\bfrom\s+(?:degrees?\s+)?|\bconvert\s+)$", re.IGNORECASE)
-_LONGEST = 5
+_JOINT = re.compile(r"\s*(?:,|and)?\s*$", re.IGNORECASE)
+_WORDS = frozenset("a am an are as at be bar can cup do hand has i in is it may me my no of or so to we".split())
+"""Words that are names of units too: they count only right after a number."""
+_LONGEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Hit:
+class Unit:
+    """A unit that a text names.
+
+    Attributes:
+        value: As the tool spells it.
+        start: Where its name begins in the text.
+        end: Where it ends.
+    """
+
     value: str
     start: int
     end: int
@@ -36,35 +47,78 @@ def is_unit(slot: Slot) -> bool:
 
 def fill_quantities(slots: Sequence[Slot], pool: Pool, readings: Sequence[Reading]) -> dict[str, Any]:
     """Values for the unit slots of a tool and for the number that goes with them."""
-    units = [slot for slot in slots if is_unit(slot)]
-    if not units:
+    slots_of_units = [slot for slot in slots if is_unit(slot)]
+    if not slots_of_units:
         return {}
-    hits = _hits(pool.bare, units)
-    source = next((h for h in hits if _FROM_BEFORE.search(pool.bare[: h.start])), None) or _symbol_before(hits, pool)
-    target = next((h for h in hits if h is not source and _TO_BEFORE.search(pool.bare[: h.start])), None)
+    # A code in quotation marks is a currency too; anything else in them is not read as a unit.
+    text = pool.text if any(slot.says("currency") for slot in slots_of_units) else pool.bare
+    units = list(units_in(text, slots_of_units))
+    parts = compound(pool, units)
+    source = parts[-1][1] if parts else _source(units, pool)
+    target = next(
+        (u for u in units if u not in [p[1] for p in parts] and u is not source and _is_target(u, pool)), None
+    )
     if source is None and target is not None:
-        source = next((h for h in hits if h is not target), None)
-    amount = _amount(slots)
-    args: dict[str, Any] = {}
-    if amount and (number := _number(pool, source)) is not None:
+        source = next((unit for unit in units if unit is not target), None)
+    args, amount = _assigned(slots_of_units, source, target), _amount(slots)
+    if amount and len(parts) > 1:
+        args[amount.name] = _total(parts)
+        pool.used += [(item.start, unit.end) for item, unit in parts]
+    elif amount and (number := _number(pool, source)) is not None:
         args[amount.name] = number
     elif amount and (reading := next((r for r in readings if r.number is not None), None)):
         args[amount.name] = reading.number
-        source_text = _hits(reading.unit or reading.text, units)
-        args |= _assign(units, source_text[-1] if source_text else None, target)
-    args |= {k: v for k, v in _assign(units, source, target).items() if k not in args}
-    for hit in (source, target):
-        if hit:
-            pool.used.append((hit.start, hit.end))
+        named = list(units_in(reading.unit or reading.text, slots_of_units))
+        args = {**_assigned(slots_of_units, named[-1] if named else None, target or source), **args}
+        if source and target is None and named:
+            args |= _assigned(slots_of_units, named[-1], source)
+    pool.used += [(unit.start, unit.end) for unit in (source, target) if unit]
     return args
 
 
-def _assign(units: Sequence[Slot], source: _Hit | None, target: _Hit | None) -> dict[str, Any]:
+def compound(pool: Pool, units: Sequence[Unit]) -> list[tuple[Evidence, Unit]]:
+    """The parts of a quantity in several units, each a whole fraction of the one before: "5 feet 11 inches"."""
+    parts: list[tuple[Evidence, Unit]] = []
+    for item in pool.free(Kind.NUMBER):
+        unit = next((u for u in units if u.start >= item.end and not pool.text[item.end : u.start].strip(" -")), None)
+        if unit is None:
+            continue
+        if parts and not (_JOINT.match(pool.text[parts[-1][1].end : item.start]) and _divides(parts[-1][1], unit)):
+            return parts if len(parts) > 1 else []
+        parts.append((item, unit))
+    return parts if len(parts) > 1 else []
+
+
+def _divides(larger: Unit, smaller: Unit) -> bool:
+    one, other = unit_of(larger.value), unit_of(smaller.value)
+    if one is None or other is None or one[0] != other[0] or not other[1]:
+        return False
+    ratio = one[1] / other[1]
+    return ratio > 1.5 and abs(ratio - round(ratio)) < 1e-6
+
+
+def _total(parts: Sequence[tuple[Evidence, Unit]]) -> float | int:
+    """A compound quantity in its last, smallest unit."""
+    sizes = [(unit_of(unit.value) or ("", 1.0))[1] for _, unit in parts]
+    total = round(sum(item.value * size for (item, _), size in zip(parts, sizes, strict=True)) / sizes[-1], 9)
+    return int(total) if total == int(total) else total
+
+
+def _source(units: Sequence[Unit], pool: Pool) -> Unit | None:
+    before = next((u for u in units if _FROM_BEFORE.search(pool.bare[: u.start])), None)
+    return before or next((u for u in units if re.match(r"\s?\d", pool.bare[u.end :])), None)
+
+
+def _is_target(unit: Unit, pool: Pool) -> bool:
+    return bool(_TO_BEFORE.search(pool.bare[: unit.start]))
+
+
+def _assigned(slots: Sequence[Slot], source: Unit | None, target: Unit | None) -> dict[str, Any]:
     args: dict[str, Any] = {}
-    for slot in units:
-        hit = target if set(slot.words) & _TO else source if set(slot.words) & _FROM else source or target
-        if hit and (len(units) > 1 or hit):
-            args[slot.name] = hit.value
+    for slot in slots:
+        unit = target if set(slot.words) & _TO else source if set(slot.words) & _FROM else source or target
+        if unit:
+            args[slot.name] = unit.value
     return args
 
 
@@ -74,70 +128,46 @@ def _amount(slots: Sequence[Slot]) -> Slot | None:
     return next(iter(named or numeric), None)
 
 
-def _number(pool: Pool, source: _Hit | None) -> Any:
+def _number(pool: Pool, source: Unit | None) -> Any:
     numbers = pool.free(Kind.NUMBER)
     if source:
-        beside = [n for n in numbers if re.fullmatch(r"\s*(?:degrees?|°|-)?\s*", pool.text[n.end : source.start])] + [
-            n for n in numbers if source.end <= n.start and not pool.text[source.end : n.start].strip()
-        ]
-        if beside:
-            return pool.take(beside[0])
+        before = [n for n in numbers if re.fullmatch(r"\s*(?:degrees?|°|-)?\s*", pool.text[n.end : source.start])]
+        after = [n for n in numbers if source.end <= n.start and not pool.text[source.end : n.start].strip()]
+        if chosen := [*before, *after]:
+            return pool.take(chosen[0])
     return pool.take(numbers[0]) if len(numbers) == 1 else None
 
 
-def _symbol_before(hits: Iterable[_Hit], pool: Pool) -> _Hit | None:
-    """A currency sign stands before its number."""
-    return next((h for h in hits if re.match(r"\s?\d", pool.bare[h.end :])), None)
-
-
-def _hits(text: str, units: Sequence[Slot]) -> list[_Hit]:
-    forms = _forms(units)
-    tokens = [(m.group(), m.start(), m.end()) for m in _TOKEN.finditer(text)]
-    hits: list[_Hit] = []
+def units_in(text: str, slots: Sequence[Slot]) -> Iterator[Unit]:
+    """The units and currencies that a text names, among those that the slots accept, in its order."""
+    values = list(dict.fromkeys(str(value) for slot in slots for value in slot.vocabulary))
+    money = any(slot.says("currency") for slot in slots)
+    tokens = list(_TOKEN.finditer(text))
     index = 0
     while index < len(tokens):
+        step = 1
         for size in range(min(_LONGEST, len(tokens) - index), 0, -1):
-            start, end = tokens[index][1], tokens[index + size - 1][2]
-            value = _lookup(text[start:end], forms, text[:start], text[end:])
-            if value is not None:
-                hits.append(_Hit(value, start, end))
-                index += size - 1
+            start, end = tokens[index].start(), tokens[index + size - 1].end()
+            if (value := _value(text, start, end, values, money=money)) is not None:
+                yield Unit(value, start, end)
+                step = size
                 break
-        index += 1
-    return hits
+        index += step
 
 
-def _lookup(said: str, forms: Mapping[str, str], before: str, after: str) -> str | None:
+def _value(text: str, start: int, end: int, values: Sequence[str], *, money: bool) -> str | None:
+    said = " ".join(text[start:end].split())
+    if money:
+        code = currency_of(said) if len(said) > 2 or said in "€$£¥" else None
+        return code if code and (not values or code in values) else None
     plain = said.replace("°", "").strip()
-    if len(plain) == 1 or plain.lower() in {"in", "are", "at", "to", "as", "oz", "mil", "hand"}:
-        clear = re.search(r"[\d°]\s*$", before) or (
-            plain.lower() != "in" and plain.isupper() and _TO_BEFORE.search(before)
-        )
-        if not clear and not ("°" in said or (re.match(r"\s+to\s", after) and plain.isupper())) and plain not in "€$£¥":
+    if plain.lower() in _WORDS or len(plain) == 1:
+        counted = re.search(r"[\d°]\s*(?:degrees?\s*)?$", text[:start]) or "°" in said
+        aimed = plain.isupper() and (_TO_BEFORE.search(text[:start]) or re.match(r"\s+to\s", text[end:]))
+        if not (counted or aimed) or (
+            plain.lower() == "in"
+            and re.match(r"\s+\w", text[end:])
+            and not re.match(r"\s+(?:to|into|as|in)\b", text[end:])
+        ):
             return None
-        if plain.lower() == "in" and not re.match(r"\s*(?:to|into|as|in)\b|\s*$|\s*[?.,]", after):
-            return None
-    return forms.get(plain) or forms.get(canonical(plain))
-
-
-def _forms(units: Sequence[Slot]) -> dict[str, str]:
-    """Every spelling of every unit the slots accept -> the spelling they want."""
-    vocabulary = list(dict.fromkeys(str(v) for slot in units for v in slot.vocabulary))
-    if any(slot.says("currency") for slot in units):
-        known = {
-            spelling: code for code, spellings in CURRENCIES.items() for spelling in (code, code.lower(), *spellings)
-        }
-        wanted = {v.upper(): v for v in vocabulary}
-        return {s: wanted.get(c, c) for s, c in known.items() if not wanted or c in wanted}
-    if not vocabulary:
-        return {spelling: spelling for name, aliases in UNITS.items() for spelling in (name, *aliases)}
-    forms: dict[str, str] = {}
-    for value in sorted(vocabulary, key=len, reverse=True):
-        plain = canonical(value)
-        bare = canonical(re.sub(r"\s*\(.*?\)", "", value))
-        for name in (plain, bare):
-            group = next(((n, *a) for n, a in UNITS.items() if name == n or name in a), (name,))
-            for spelling in group:
-                forms[spelling] = value
-        forms[value] = value
-    return forms
+    return spelled_in(plain, values)

@@ -66,6 +66,17 @@ class Slot:
         return str(self.spec.get("description") or "")
 
     @property
+    def note(self) -> str:
+        """What is said of a number: the words of its description and of the tool's lines about it."""
+        if not self.numeric:
+            return ""
+        letter = self.name[:1].lower()
+        lines = (
+            line for line in self.about.splitlines()[1:] if re.match(rf"\W*(?:{letter}|{self.name})\b", line, re.I)
+        )
+        return " ".join((self.description, *lines))
+
+    @property
     def head(self) -> str:
         """The last word of the name, which says what it is."""
         return self.words[-1] if self.words else ""

@@ -1,92 +1,113 @@
-"""Units of measurement and currencies with the ways people write them; data and one normal form."""
+"""Units of measurement and currencies by the ways people write them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
-_TABLE = """
-millimeter: mm | centimeter: cm | decimeter: dm | meter: m | kilometer: km, kms | inch: in, " | foot: ft
-yard: yd, yds | mile: mi | nautical mile: nmi, nm | light year: ly | micrometer: um, µm, micron | nanometer | angstrom
-furlong | fathom
-milligram: mg | microgram: ug, µg | gram: g | kilogram: kg, kgs, kilo | tonne: t, metric ton | pound: lb, lbs
-ounce: oz
-stone: st | short ton | long ton | carat: ct | grain: gr
-celsius: c, C, centigrade, degree celsius, degree c | fahrenheit: f, F, degree fahrenheit, degree f
-kelvin: k, K, degree kelvin
-liter: l, L | milliliter: ml, mL | centiliter: cl | deciliter: dl | gallon: gal | quart: qt | pint: pt | cup
-fluid ounce: fl oz | tablespoon: tbsp | teaspoon: tsp | cubic meter: m3, m³ | cubic centimeter: cc, cm3, cm³
-cubic foot: ft3, ft³ | barrel: bbl
-square meter: m2, m², sqm, sq m | square kilometer: km2, km², sq km | square foot: ft2, ft², sq ft, sqft
-square mile: sq mi
-square inch: sq in | square yard: sq yd | hectare: ha | acre: ac | are
-second: s, sec, secs | minute: min, mins | hour: h, hr, hrs | day: d | week: wk | month | year: yr | decade
-century | millisecond: ms | microsecond | nanosecond: ns | fortnight
-kilometer per hour: km/h, kmh, kph | mile per hour: mph | meter per second: m/s | foot per second: ft/s, fps
-knot: kn, kt
-joule: J, j | kilojoule: kJ, kj | calorie: cal | kilocalorie: kcal | watt hour: wh | kilowatt hour: kwh, kWh | btu
-electron volt: ev, eV | watt: W, w | kilowatt: kW, kw | megawatt: MW, mw | horsepower: hp
-pascal: Pa, pa | kilopascal: kPa, kpa | hectopascal: hPa, hpa | megapascal: mpa, MPa | bar | atmosphere: atm | psi
-millimeter of mercury: mmhg, mmHg
-bit | byte: b, B | kilobyte: kb, KB, kB | megabyte: mb, MB | gigabyte: gb, GB | terabyte: tb, TB | petabyte: pb, PB
-degree: deg | radian: rad | arcminute: arcmin | arcsecond: arcsec | turn: revolution | gon: gradian
-newton: N | kilonewton: kN, kn | dyne | pound force: lbf | kilogram force: kgf
-"""
-
-UNITS: dict[str, tuple[str, ...]] = {
-    name.strip(): tuple(alias.strip() for alias in aliases.split(",") if alias.strip())
-    for entry in re.split(r"[|\n]", _TABLE)
-    if entry.strip()
-    for name, _, aliases in (entry.partition(":"),)
-}
-"""Normal form -> other spellings."""
-
-CURRENCIES: dict[str, tuple[str, ...]] = {
-    "USD": ("$", "dollar", "us dollar", "american dollar"),
-    "EUR": ("€", "euro"),
-    "GBP": ("£", "british pound", "pound sterling", "pound", "sterling"),
-    "JPY": ("¥", "yen", "japanese yen"),
-    "CHF": ("swiss franc", "franc"),
-    "CNY": ("yuan", "renminbi"),
-    "INR": ("rupee", "indian rupee"),
-    "CAD": ("canadian dollar",),
-    "AUD": ("australian dollar",),
-    "NZD": ("new zealand dollar",),
-    "SEK": ("swedish krona", "swedish kronor"),
-    "NOK": ("norwegian krone",),
-    "DKK": ("danish krone",),
-    "PLN": ("zloty",),
-    "CZK": ("czech koruna",),
-    "HUF": ("forint",),
-    "MXN": ("mexican peso",),
-    "BRL": ("brazilian real",),
-    "ZAR": ("rand",),
-    "KRW": ("won",),
-    "TRY": ("turkish lira", "lira"),
-    "SGD": ("singapore dollar",),
-    "HKD": ("hong kong dollar",),
-    "THB": ("baht",),
-    "ILS": ("shekel",),
-    "BTC": ("bitcoin",),
-}
-"""ISO code -> names and signs."""
-
-_IRREGULAR = {
-    "feet": "foot", "inches": "inch", "centuries": "century", "kronor": "kronor", "celsius": "celsius",
-    "gas": "gas", "secs": "sec", "fps": "fps", "ms": "ms", "ns": "ns", "s": "s", "hertz": "hertz",
+_SPELLINGS = {
+    "c": "degC", "f": "degF", "k": "kelvin", "centigrade": "degC", "st": "stone", "kph": "km/hour", "kmh": "km/hour",
+    "fps": "foot/second", "btu": "Btu", "sqft": "foot**2", "sqm": "meter**2", "cc": "cm**3", "sec": "second",
+    "secs": "second", "mins": "minute", "hrs": "hour", "kb": "kilobyte", "mb": "megabyte", "gb": "gigabyte",
+    "tb": "terabyte", "pb": "petabyte", "kilo": "kilogram", "kilos": "kilogram", "kcal": "kilocalorie", "t": "tonne",
+    '"': "inch", "nmi": "nautical_mile", "turns": "turn", "gons": "grade", "arcmin": "arcminute", "arcsec": "arcsecond",
+    "fl oz": "fluid_ounce",
 }  # fmt: skip
+"""Spellings that pint reads as something else, or not at all."""
+_AMBIGUOUS = frozenset({"ton", "tons"})
+"""Names of several units of which nobody can know the one that is meant."""
+_REWRITTEN = (
+    (re.compile(r"\b(?:square|sq)\.? +([\w-]+)"), r"\1**2"),
+    (re.compile(r"\b(?:cubic|cu)\.? +([\w-]+)"), r"\1**3"),
+    (re.compile(r" +per +"), "/"),
+    (re.compile(r"^([kcm]?m|ft)([23])$"), r"\1**\2"),
+    (re.compile(r"²"), "**2"),
+    (re.compile(r"³"), "**3"),
+    (re.compile(r"^(?:degrees? +|° ?)(?=[a-z])"), ""),
+    (re.compile(r"[ ‑-]+"), "_"),
+)
+_FAVOURED = ("USD", "EUR", "GBP", "JPY", "CHF", "CNY", "INR", "SEK")
+"""Which currency a name means that several share: "dollars"."""
 
 
-def canonical(said: str) -> str:
-    """A spelling in its normal form: lower case, singular, American, spaces for hyphens."""
-    plain = re.sub(r"[\s‑_-]+", " ", said.lower()).strip()
-    return " ".join(_american(_singular(word)) for word in plain.split())
+@cache
+def _registry() -> Any:
+    import pint
+
+    return pint.UnitRegistry()
 
 
-def _singular(word: str) -> str:
-    if word in _IRREGULAR:
-        return _IRREGULAR[word]
-    return word[:-1] if len(word) > 2 and word.endswith("s") and not word.endswith("ss") else word
+@cache
+def unit_of(said: str) -> tuple[str, float] | None:
+    """What a spelling measures and how large it is, in base units; equal for spellings of the same unit.
+
+    Args:
+        said: Such as ``km``, ``square feet``, ``degrees Celsius``, ``miles per hour``.
+    """
+    plain = re.sub(r"\s+", " ", said.strip())
+    lower = plain.lower()
+    if lower in _AMBIGUOUS:
+        return None
+    for spelling in dict.fromkeys((_SPELLINGS.get(lower, ""), plain, lower, _SPELLINGS.get(_shortened(lower), ""))):
+        if spelling and (unit := _parsed(spelling)) is not None:
+            return unit
+    return None
 
 
-def _american(word: str) -> str:
-    return word[:-2] + "er" if re.search(r"(?:met|lit|cent)re$", word) else word.replace("gramme", "gram")
+def _shortened(lower: str) -> str:
+    return re.sub(r"^(?:degrees? +|° ?)", "", lower)
+
+
+def _parsed(spelling: str) -> tuple[str, float] | None:
+    for pattern, into in _REWRITTEN:
+        spelling = pattern.sub(into, spelling)
+    if not re.fullmatch(r"[A-Za-zµΩ_]+(?:\*\*[23])?(?:/[A-Za-zµ_]+(?:\*\*[23])?)*", spelling):
+        return None
+    import pint
+
+    try:
+        unit = _registry().parse_units(spelling)
+        one = _registry().Quantity(1, unit)
+        kind = str(one.dimensionality) if one.dimensionality else str(unit)
+        return kind, round(float(one.to_base_units().magnitude), 12)
+    except (pint.errors.PintError, AttributeError, ValueError, TypeError):
+        return None
+
+
+def spelled_in(said: str, values: Sequence[str]) -> str | None:
+    """The one of a tool's values that a text's spelling means; the spelling itself where the tool lists none.
+
+    Args:
+        said: As the text writes it.
+        values: The units that a parameter accepts.
+    """
+    wanted = unit_of(said)
+    if not values:
+        return said if wanted else None
+    named = [value for value in values if _plain(value) == _plain(said)]
+    same = [value for value in values if wanted and unit_of(value) == wanted]
+    bare = [value for value in values if wanted and unit_of(re.sub(r"\s*\(.*?\)", "", value)) == wanted]
+    return next((found[0] for found in (named, same, bare) if len(found) == 1), None)
+
+
+def _plain(name: str) -> str:
+    words = re.sub(r"[\s‑_-]+", " ", name.lower()).strip().split()
+    return " ".join(word if word.endswith("ss") or len(word) < 4 else word.removesuffix("s") for word in words)
+
+
+@cache
+def currency_of(said: str) -> str | None:
+    """The ISO code of a currency that a text names by code, sign or name."""
+    from babel.numbers import get_currency_name, get_currency_symbol, list_currencies
+
+    plain, codes = said.strip(), list_currencies()
+    if plain.upper() in codes and (plain.isupper() or len(plain) == 3):
+        return plain.upper()
+    named = [c for c in (*_FAVOURED, *sorted(codes)) if plain == get_currency_symbol(c, "en")]
+    for code in (*_FAVOURED, *sorted(codes)):
+        names = {get_currency_name(code, count, "en").lower() for count in (1, 2)}
+        if plain.lower() in names or plain.lower() in {name.split()[-1] for name in names if code in _FAVOURED}:
+            named.append(code)
+    return named[0] if named else None

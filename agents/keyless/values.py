@@ -34,11 +34,25 @@ _IDENTIFIED = (
     "issue",
 )
 
+_TIMES_A_YEAR = {
+    "yearly": 1,
+    "annually": 1,
+    "semiannually": 2,
+    "quarterly": 4,
+    "monthly": 12,
+    "weekly": 52,
+    "daily": 365,
+}
+_OFTEN = re.compile(rf"\b(?:{'|'.join(_TIMES_A_YEAR)})\b", re.IGNORECASE)
+
 
 def _whole(slot: Slot, context: Context) -> str | None:
     """The step's own words, for a parameter that asks for the whole request or question."""
     asks = slot.name in ("request", "question") and "whole" in slot.description.lower()
-    return context.pool.text.strip() or None if asks and slot.textual and context.depth == 0 else None
+    if not (asks and slot.textual and context.depth == 0):
+        return None
+    context.pool.used.append((0, len(context.pool.text)))
+    return context.pool.text.strip() or None
 
 
 def _closed(slot: Slot, context: Context) -> Any:
@@ -144,6 +158,17 @@ def _number(slot: Slot, context: Context) -> Any:
     return given[0] if len(rivals) == 1 and len(given) == 1 and not left else None
 
 
+def _frequency(slot: Slot, context: Context) -> int | None:
+    """How many times a year, for a parameter that says "per year"."""
+    if not slot.numeric or not {"per", "year"} <= set(slot.words):
+        return None
+    found = _OFTEN.search(context.pool.rest)
+    if found is None:
+        return None
+    context.pool.used.append(found.span())
+    return _TIMES_A_YEAR[found.group().lower()]
+
+
 def _quoted(slot: Slot, context: Context) -> Any:
     """The quotations left, in order, when there is one for each required string without a type."""
     rivals = _loose(context)
@@ -211,8 +236,8 @@ def _nested(spec: Any, context: Context, parent: str) -> dict[str, Any] | None:
 
 
 RULES: tuple[Rule, ...] = (
-    _whole, _literal, _phone, _formatted, _closed, _flag, _labelled, _identified, _place, _field, _array, _object,
-    _composed, _number, _quoted, _raw,
+    _whole, _frequency, _literal, _phone, _formatted, _closed, _flag, _labelled, _identified, _place, _field, _array,
+    _object, _composed, _number, _quoted, _raw,
 )  # fmt: skip
 """In order: what is unmistakable first, what only remains last."""
 

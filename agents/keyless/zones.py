@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,47 +12,17 @@ from zoneinfo import available_timezones
 from callsheet.agents.keyless.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.slots import Slot
 
-ALIASES = {
-    "new york city": "America/New_York", "nyc": "America/New_York", "boston": "America/New_York",
-    "washington": "America/New_York", "washington dc": "America/New_York", "miami": "America/New_York",
-    "atlanta": "America/New_York", "philadelphia": "America/New_York", "montreal": "America/Toronto",
-    "ottawa": "America/Toronto", "houston": "America/Chicago", "dallas": "America/Chicago", "austin": "America/Chicago",
-    "san francisco": "America/Los_Angeles", "seattle": "America/Los_Angeles", "san diego": "America/Los_Angeles",
-    "las vegas": "America/Los_Angeles", "la": "America/Los_Angeles", "rio": "America/Sao_Paulo",
-    "rio de janeiro": "America/Sao_Paulo", "beijing": "Asia/Shanghai", "shenzhen": "Asia/Shanghai",
-    "mumbai": "Asia/Kolkata", "delhi": "Asia/Kolkata", "new delhi": "Asia/Kolkata", "bangalore": "Asia/Kolkata",
-    "bengaluru": "Asia/Kolkata", "chennai": "Asia/Kolkata", "osaka": "Asia/Tokyo", "kyoto": "Asia/Tokyo",
-    "hanoi": "Asia/Bangkok", "tel aviv": "Asia/Jerusalem", "abu dhabi": "Asia/Dubai", "munich": "Europe/Berlin",
-    "hamburg": "Europe/Berlin", "frankfurt": "Europe/Berlin", "cologne": "Europe/Berlin", "geneva": "Europe/Zurich",
-    "bern": "Europe/Zurich", "milan": "Europe/Rome", "naples": "Europe/Rome", "barcelona": "Europe/Madrid",
-    "lyon": "Europe/Paris", "edinburgh": "Europe/London", "manchester": "Europe/London", "kiev": "Europe/Kyiv",
-    "cape town": "Africa/Johannesburg", "canberra": "Australia/Sydney", "wellington": "Pacific/Auckland",
-    "japan": "Asia/Tokyo", "china": "Asia/Shanghai", "india": "Asia/Kolkata", "singapore": "Asia/Singapore",
-    "south korea": "Asia/Seoul", "korea": "Asia/Seoul", "thailand": "Asia/Bangkok", "vietnam": "Asia/Ho_Chi_Minh",
-    "philippines": "Asia/Manila", "pakistan": "Asia/Karachi", "iran": "Asia/Tehran", "israel": "Asia/Jerusalem",
-    "turkey": "Europe/Istanbul", "egypt": "Africa/Cairo", "kenya": "Africa/Nairobi", "nigeria": "Africa/Lagos",
-    "south africa": "Africa/Johannesburg", "morocco": "Africa/Casablanca", "germany": "Europe/Berlin",
-    "france": "Europe/Paris", "italy": "Europe/Rome", "spain": "Europe/Madrid", "portugal": "Europe/Lisbon",
-    "poland": "Europe/Warsaw", "austria": "Europe/Vienna", "switzerland": "Europe/Zurich", "belgium": "Europe/Brussels",
-    "netherlands": "Europe/Amsterdam", "denmark": "Europe/Copenhagen", "sweden": "Europe/Stockholm",
-    "norway": "Europe/Oslo", "finland": "Europe/Helsinki", "greece": "Europe/Athens", "ireland": "Europe/Dublin",
-    "uk": "Europe/London", "england": "Europe/London", "britain": "Europe/London", "united kingdom": "Europe/London",
-    "scotland": "Europe/London", "ukraine": "Europe/Kyiv", "romania": "Europe/Bucharest", "hungary": "Europe/Budapest",
-    "czechia": "Europe/Prague", "iceland": "Atlantic/Reykjavik", "peru": "America/Lima", "colombia": "America/Bogota",
-    "argentina": "America/Argentina/Buenos_Aires", "venezuela": "America/Caracas", "cuba": "America/Havana",
-    "jamaica": "America/Jamaica", "new zealand": "Pacific/Auckland", "hawaii": "Pacific/Honolulu",
+_ABBREVIATIONS = {
     "utc": "UTC", "gmt": "GMT", "cet": "CET", "cest": "CET", "eet": "EET", "est": "America/New_York",
-    "edt": "America/New_York", "eastern time": "America/New_York", "cst": "America/Chicago",
-    "central time": "America/Chicago", "mst": "America/Denver", "mountain time": "America/Denver",
-    "pst": "America/Los_Angeles", "pdt": "America/Los_Angeles", "pacific time": "America/Los_Angeles",
-    "jst": "Asia/Tokyo", "bst": "Europe/London",
+    "edt": "America/New_York", "mst": "America/Denver", "pst": "America/Los_Angeles", "pdt": "America/Los_Angeles",
+    "jst": "Asia/Tokyo", "uk": "Europe/London", "nyc": "America/New_York",
 }  # fmt: skip
-"""Cities, countries of one zone and abbreviations that the zone database does not name itself."""
-
 _REGIONS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
-_NAME = re.compile(r"[A-Za-zÀ-ÿ]+(?:[/_][A-Za-zÀ-ÿ_-]+)*")
+_NAME = re.compile(r"[^\W\d_]+(?:[/_][^\W\d_]+)*")
 _SOURCE = frozenset({"source", "from", "src", "origin", "base", "input", "start"})
 _TARGET = frozenset({"target", "to", "dest", "destination", "output", "end"})
+_MOST = 0.8
+"""Share of a country's airports in one time zone from which on the country's name means that zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +42,25 @@ class Zone:
 
 @cache
 def _known() -> dict[str, str]:
-    found: dict[str, str] = {}
+    """Names in lower case -> zone: the database's own, cities with an airport, countries of one zone."""
+    import airportsdata
+    from babel import Locale
+
+    cities, countries = defaultdict(set), defaultdict(list)
+    for airport in airportsdata.load("IATA").values():
+        cities[airport["city"].lower()].add(airport["tz"])
+        countries[airport["country"]].append(airport["tz"])
+    found = {city: next(iter(zones)) for city, zones in cities.items() if len(zones) == 1}
+    names = Locale("en").territories
+    for code, zones in countries.items():
+        zone, count = Counter(zones).most_common(1)[0]
+        if count >= _MOST * len(zones) and code in names:
+            found[names[code].lower()] = zone
     for zone in sorted(available_timezones()):
         found[zone.lower()] = zone
         if zone.startswith(_REGIONS):
             found[zone.rsplit("/", 1)[1].replace("_", " ").lower()] = zone
-    return found | ALIASES
+    return found | _ABBREVIATIONS
 
 
 def is_zone(slot: Slot) -> bool:
@@ -114,18 +98,13 @@ def _is_name(said: str, before: str) -> bool:
 
 
 def fill_zones(slots: Sequence[Slot], pool: Pool) -> dict[str, str]:
-    """Values for the time zone slots and the clock time that goes with them."""
+    """Values for the time zone slots: the zone of the clock time that is named, and the one that is asked about."""
     wanted = [slot for slot in slots if is_zone(slot)]
     if not wanted:
         return {}
-    text = pool.text
-    found = zones_in(text)
-    clock = next(iter(pool.free(Kind.CLOCK)), None)
-    source = _source(found, clock, text)
-    targets = [z for z in found if z is not source]
-    target = next(
-        (z for z in targets if re.search(r"\b(?:to|into)\s+$", text[: z.start])), targets[0] if targets else None
-    )
+    found = zones_in(pool.text)
+    source = _source(found, next(iter(pool.free(Kind.CLOCK)), None), pool.text)
+    target = next((zone for zone in found if zone is not source), None)
     args: dict[str, str] = {}
     for slot in wanted:
         chosen = source if set(slot.words) & _SOURCE else target if set(slot.words) & _TARGET else target or source
@@ -136,21 +115,16 @@ def fill_zones(slots: Sequence[Slot], pool: Pool) -> dict[str, str]:
 
 
 def _source(found: Sequence[Zone], clock: Evidence | None, text: str) -> Zone | None:
+    """The zone that a clock time is given in: "from X", "9:30 in X", "X at 9:30"."""
     for zone in found:
         if re.search(r"\bfrom\s+$", text[: zone.start]):
             return zone
     if clock is None:
         return None
     for zone in found:
-        between = text[clock.end : zone.start]
-        if zone.start >= clock.end and re.fullmatch(
-            r"\s*(?:,\s*)?(?:o'?clock\s*)?(?:in|at)?\s*(?:the\s+)?", between, re.IGNORECASE
-        ):
+        after, before = text[clock.end : zone.start], text[zone.end : clock.start]
+        if zone.start >= clock.end and re.fullmatch(r"\s*,?\s*(?:o'?clock\s*)?(?:in|at)?\s*(?:the\s+)?", after, re.I):
             return zone
-    before = [
-        z
-        for z in found
-        if z.end <= clock.start
-        and re.fullmatch(r"\s*(?:it\s+is|it's|time)?\s*(?:is|at|,)?\s*", text[z.end : clock.start])
-    ]
-    return before[0] if before else None
+        if zone.end <= clock.start and re.fullmatch(r"\s*(?:it\s+is|it's|time)?\s*(?:is|at|,)?\s*", before):
+            return zone
+    return None

@@ -58,8 +58,10 @@ def agents() -> dict[str, Described]:
 
 
 def _unasked(tools: list[BaseTool]) -> list[BaseTool]:
-    """The same tools, called without asking a person: they reach no further than the demo's own folder."""
+    """The same tools, called without asking a person but to delete: they stay in one folder."""
     for tool in tools:
+        if tool.name == "file_delete":
+            continue
         tool.metadata = {**(tool.metadata or {}), "callsheet/approval": "never"}
     return tools
 

@@ -34,7 +34,7 @@ async def test_after_failures_in_a_row_others_are_preferred_and_it_is_said(scena
                 said.append(event)
     picked = [event["selection"] for event in said if event["event"] == "picked" and event["step_id"] == "2"]
     assert "left_out" not in picked[0]
-    assert "after 1 failures in a row" in picked[1]["left_out"]["faulty"]
+    assert "after 1 failure in a row" in picked[1]["left_out"]["faulty"]
     assert "faulty" in {agent["id"] for agent in picked[0]["agents"]}
     assert "faulty" not in {agent["id"] for agent in picked[1]["agents"]}
     assert made.count("faulty", "call") == 1

@@ -10,9 +10,11 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 
+from callsheet.agents.acts import harm_of
 from callsheet.agents.brief import Brief, Offer
 from callsheet.agents.keyless import KeylessModel, compose, split
 from callsheet.agents.plan import StepResult
+from callsheet.graphs import Tool
 
 
 def tool(name: str, description: str, required: str, **properties: Any) -> dict[str, Any]:
@@ -41,10 +43,16 @@ LOGIN = tool("open_session", "Open a session", "")
 
 
 def offers(*tools: dict[str, Any], **sources: tuple[str, ...]) -> tuple[Offer, ...]:
-    names = [each["function"]["name"] for each in tools]
+    known = [Tool(agent="agent", name=each["function"]["name"]) for each in tools]
     return tuple(
-        Offer(name=name, tool=f"agent/{name}", score=1 - rank / 50, sources=sources if rank == 0 else {})
-        for rank, name in enumerate(names)
+        Offer(
+            name=one.name,
+            tool=one.id,
+            score=1 - rank / 50,
+            harm=harm_of(one, trusted=False),
+            sources=sources if rank == 0 else {},
+        )
+        for rank, one in enumerate(known)
     )
 
 
@@ -120,8 +128,19 @@ def test_nothing_destructive_unasked(said: str) -> None:
     assert "outcome" in ask(said, DELETE).additional_kwargs
 
 
-def test_destructive_when_the_step_says_so() -> None:
-    assert call_of(ask("Remove a.txt", READ, DELETE)) == ("file_delete", {"file_path": "a.txt"})
+def test_nothing_is_destroyed_by_rules_alone() -> None:
+    answer = ask("Remove a.txt", READ, DELETE)
+    assert "destroys something" in str(answer.content)
+    assert answer.additional_kwargs["outcome"]["status"] == "needs_input"
+
+
+def test_what_a_person_confirms_is_called() -> None:
+    (offer,) = offers(DELETE)
+    brief = Brief(text="Remove a.txt", offers=(offer.model_copy(update={"confirmed": True}),))
+    human = HumanMessage("Remove a.txt", additional_kwargs={"brief": brief.model_dump()})
+    answer = KeylessModel().bind_tools([DELETE]).invoke([human])
+    assert isinstance(answer, AIMessage)
+    assert call_of(answer) == ("file_delete", {"file_path": "a.txt"})
 
 
 def test_no_tool_fits() -> None:
@@ -131,7 +150,8 @@ def test_no_tool_fits() -> None:
 
 def test_nothing_is_written_unasked() -> None:
     answer = ask("Show 'hello' from a.txt", WRITE)
-    assert answer.additional_kwargs["outcome"]["status"] == "failed"
+    assert answer.additional_kwargs["outcome"]["status"] == "needs_input"
+    assert not answer.tool_calls
 
 
 def test_needs_a_brief() -> None:
@@ -161,7 +181,8 @@ async def test_the_agent_loop_answers_the_whole_request(tmp_path: Path) -> None:
 
     tools = [StructuredTool.from_function(function) for function in (convert_length, convert_time, write_file)]
     agent = create_agent(KeylessModel(), tools)
-    given = tuple(Offer(name=each.name, tool=f"agent/{each.name}") for each in tools)
+    known = [Tool(agent="agent", name=each.name) for each in tools]
+    given = tuple(Offer(name=one.name, tool=one.id, harm=harm_of(one, trusted=False)) for one in known)
     request = (
         "Convert 26.2 miles to kilometres, find out what time it is in Tokyo when it is 9:30 in Berlin, "
         "and write both results to trip.txt"

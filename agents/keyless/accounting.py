@@ -1,0 +1,88 @@
+"""Which words of a step nothing accounts for: neither an argument, nor the tool's name, nor a word without content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from callsheet.agents.acts import alike
+from callsheet.agents.keyless.evidence import Kind, Pool
+from callsheet.agents.keyless.labels import labels_of
+from callsheet.agents.keyless.lexicon import NEUTRAL, QUESTION_WORDS, RESULT_NOUNS
+from callsheet.agents.keyless.slots import Slot, stem, words_of
+from callsheet.agents.keyless.units import currency_of
+
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
+_CURRENCY = re.compile(r"[€$£¥]|(?<=\d )(?:dollars|euros|pounds|yen|francs|[A-Z]{3})\b")
+_REFERENCES = frozenset(
+    "it its that this them those these both all each result results two three four five one ones".split()
+)
+_COUNTING = re.compile(
+    r"how\s+(?:many|much)\b|how\s+(?:long|far|heavy|hot|big|old|tall|fast|warm|cold|high)\s+(?:is|are|was|were)\b", re.I
+)
+
+
+def unused_words(
+    pool: Pool, about: str, slots: Sequence[Slot], filled: Collection[str], *, builds_on: int = 0, plainly: bool = False
+) -> tuple[str, ...]:
+    """The words of a step that carry content and went into no argument, in the order of the text.
+
+    Args:
+        pool: The step's evidence, with what the arguments took of it.
+        about: The tool's name and, from the next line on, its description.
+        slots: The tool's parameters.
+        filled: Names of the parameters that have a value.
+        builds_on: How many earlier results the step builds on; words that point at them are then accounted for.
+        plainly: Whether question words count as content, as for a tool that may change something.
+    """
+    left = [(item.start, item.end) for item in pool.items if not pool.is_used(item.start, item.end)]
+    known = _known(about, slots, filled, builds_on=builds_on, plainly=plainly)
+    offered = {stem(word) for slot in slots for value in slot.vocabulary for word in words_of(str(value))}
+    counted = [m.span() for m in _COUNTING.finditer(pool.text)] if _took(pool, Kind.NUMBER) else []
+    counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
+    money = {(m.start(), m.end()): currency_of(m.group()) for m in _CURRENCY.finditer(pool.bare)}
+    for match in _WORD.finditer(pool.bare):
+        start, end = match.span()
+        word = match.group().lower().replace("’", "'").removesuffix("'s").replace("e-mail", "email")
+        if len(set(money.values())) == 1 and (start, end) in money and _counted(pool, start, end):
+            continue
+        if pool.is_used(start, end) or any(a <= start < b for a, b in (*left, *counted)):
+            continue
+        if word not in known and (stem(word) not in known or stem(word) in offered):
+            left.append((start, end))
+    return tuple(pool.text[start:end] for start, end in _joined(sorted(left), pool.text))
+
+
+def _known(about: str, slots: Sequence[Slot], filled: Collection[str], *, builds_on: int, plainly: bool) -> set[str]:
+    """Words and stems that need no argument of their own."""
+    name, _, description = about.partition("\n")
+    said = [*words_of(name), *words_of(description.strip().split("\n")[0].split(". ")[0])]
+    for slot in slots:
+        if slot.name in filled:
+            said += [*slot.words, *words_of(slot.note), *(word for label in labels_of(slot) for word in label.split())]
+    known = {other for word in said for other in (stem(word), *map(stem, alike(word)))} | NEUTRAL
+    if not plainly:
+        known |= QUESTION_WORDS
+    if builds_on:
+        known |= _REFERENCES | RESULT_NOUNS
+    return known
+
+
+def _counted(pool: Pool, start: int, end: int) -> bool:
+    """Whether a currency stands beside a number that was used."""
+    return pool.is_used(end, end + 2) or pool.is_used(start - 2, start)
+
+
+def _took(pool: Pool, kind: Kind) -> bool:
+    return any(item.kind is kind and pool.is_used(item.start, item.end) for item in pool.items)
+
+
+def _joined(spans: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+    """Neighbours in one piece."""
+    pieces: list[tuple[int, int]] = []
+    for start, end in spans:
+        if pieces and not text[pieces[-1][1] : start].strip():
+            pieces[-1] = (pieces[-1][0], end)
+        else:
+            pieces.append((start, end))
+    return pieces
