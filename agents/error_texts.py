@@ -31,21 +31,22 @@ def is_error(name: str, text: str, structured: Any | None = None) -> bool:
     """Whether an answer tells of a failure, though the protocol calls it a success.
 
     An object is one if it has an ``error`` that is not empty and nothing else that would be a result, or if it says
-    besides that it had no success. A text is one by how it begins, but for tools whose name says that they give the
-    text of something: a log, a file and a message may begin with any word.
+    besides that it had no success. A text is one by how it begins, or as such an object, but for tools whose name says
+    that they give the text of something: a log, a file and a message may begin with any word.
 
     Args:
         name: The tool's own name.
         text: What it answered.
         structured: The structured part of that.
     """
-    told = structured if structured is not None else _object(text)
+    reads = _READERS.search(_CAMEL.sub("_", name).lower()) is not None
+    told = structured if structured is not None or reads else _object(text)
     if isinstance(told, Mapping):
         if set(told) != {"result"}:
             return _is_error_object(told)
         if isinstance(told["result"], Mapping):
             return _is_error_object(told["result"])
-    return not _READERS.search(_CAMEL.sub("_", name).lower()) and _ERROR.match(text) is not None
+    return not reads and _ERROR.match(text) is not None
 
 
 def is_error_of(tool: BaseTool, arguments: Mapping[str, Any], text: str, structured: Any | None = None) -> bool:

@@ -142,6 +142,7 @@ def test_a_failure_inside_of_a_success_is_one(name: str, result: dict[str, Any])
     ("name", "result"),
     [
         ("read_text_file", text("Error: disk full")),
+        ("read_text_file", text('{"error": "disk full"}')),
         ("tailLog", text("Error: disk full")),
         ("get_messages", text("Traceback (most recent call last):")),
         ("plot", text("Error bars: 5 %")),
