@@ -25,7 +25,7 @@ export LANGGRAPH_NO_VERSION_CHECK := true
 export LANGSMITH_TRACING := false
 export ANONYMIZED_TELEMETRY := False
 
-.PHONY: help run test dev bench bench-rivals pins clean
+.PHONY: help run test dev bench bench-rivals audit pins clean
 
 help:
 	@echo 'make run              set up, then answer the demo question with real agents and no key'
@@ -33,6 +33,7 @@ help:
 	@echo 'make test             set up, then every check that CI runs'
 	@echo 'make dev [PORT=2024]  set up, then the LangGraph server, for Studio'
 	@echo 'make bench            measure beside the papers; DATA=folder, ../shared/benchmarks by default'
+	@echo 'make audit            look for known vulnerabilities of what constraints.txt pins'
 	@echo 'make pins             resolve constraints.txt anew from pyproject.toml'
 	@echo 'make clean            remove .venv, .callsheet and what the tools left'
 
@@ -70,6 +71,9 @@ bench-rivals: .venv/.run
 	@test -x '$(RIVALS)/bin/python' || $(BIN)/uv venv --quiet --python $(BIN)/python '$(RIVALS)'
 	@$(BIN)/uv pip install --quiet --python '$(RIVALS)/bin/python' 'graph-tool-call==0.47.0' 'callbus[stem]==0.3.1' numpy
 	@python -m benchmarks --data '$(DATA)' --rivals-python '$(RIVALS)/bin/python' && python -m benchmarks --tables
+
+audit: .venv/bin/uv
+	@$(BIN)/python .ci/audit.py
 
 pins: .venv/bin/uv
 	@rm -f uv.lock && uv lock --quiet

@@ -196,13 +196,12 @@ def _folder(folder: Path) -> Part:
 
 def _check_unique(parts: Sequence[tuple[str, Part]]) -> None:
     holder: dict[str, str] = {}
-    for where, part in parts:
-        for agent in part.agents:
-            if agent.id in holder:
-                raise CatalogError(
-                    f"agent {agent.id!r} is in {holder[agent.id]} and again in {where}: rename one or leave one out"
-                )
-            holder[agent.id] = where
+    for where, agent in ((where, agent) for where, part in parts for agent in part.agents):
+        if agent.id in holder:
+            raise CatalogError(
+                f"agent {agent.id!r} is in {holder[agent.id]} and again in {where}: rename one or leave one out"
+            )
+        holder[agent.id] = where
 
 
 def _toollinkos(folder: Path) -> Part:
@@ -249,8 +248,8 @@ def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> P
     agreed = check_agreed(servers, str(path), yes=opening.yes, commands=commands, folders=folders)
     parts = [_plugin("documents")(folders)] if folders else []
     if servers or not folders:
-        book = PinBook.of(path, opening.pins)
-        parts.insert(0, _plugin("mcp")(servers, pins=book, agreed=agreed, anew=opening.anew))
+        pins = PinBook.of(path, opening.pins)
+        parts.insert(0, _plugin("mcp")(servers, pins=pins, agreed=agreed, anew=opening.anew))
     return joined(parts)
 
 
