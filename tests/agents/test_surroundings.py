@@ -48,7 +48,7 @@ def test_a_program_that_is_there() -> None:
 
 
 def test_who_is_waited_for_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(listings, "LATE", 0.2)
+    monkeypatch.setattr(listings, "LATE", 1)
     hung = ServerConfig.model_validate(
         {"command": sys.executable, "args": ["-c", HUNG], "callsheet": {"limits": {"start": 2}}}
     )

@@ -71,6 +71,7 @@ def texts(pattern: Any) -> Iterator[Callable[[int], str]]:
 
 def _ratio(use: Callable[[str], object], text: Callable[[int], str]) -> float:
     """Time for a text by time for one of a quarter; infinite if it takes much longer than to cut it into words."""
+    size, slow = _SIZES[0], False
     for size in _SIZES:
         if slow := _seconds(use, text(size)) > _LONG_ENOUGH:
             break
@@ -162,7 +163,7 @@ def _literal(node: ast.expr) -> str | None:
         case ast.Constant(value=str() as text):
             return text
         case ast.JoinedStr(values=parts):
-            return "".join(part.value if isinstance(part, ast.Constant) else "word" for part in parts)
+            return "".join(str(part.value) if isinstance(part, ast.Constant) else "word" for part in parts)
     return None
 
 

@@ -102,10 +102,12 @@ def test_in_a_narrow_window_what_is_chosen_takes_the_place_of_what_was_found(sho
     page.wait("document.querySelector('.results').checkVisibility()")
 
 
-def test_with_10000_tools_the_first_result_is_there_in_half_a_second(show: Show) -> None:
+def test_with_10000_tools_the_first_result_is_there_about_as_soon_as_with_100(show: Show) -> None:
     """From the key to the first result on the page; the best of some, for the machine may have other work."""
-    page = show(explorer(generated_catalog(10_000)))
-    assert "10,000 tools" in page.run("document.getElementById('counts').textContent")
-    took = [page.run(SEARCHED % repr(question)) for question in generated_queries(5)]
-    assert min(took) < 500, took
-    assert page.complaints == []
+    took = {}
+    for tools in (100, 10_000):
+        page = show(explorer(generated_catalog(tools)))
+        assert f"{tools:,} tools" in page.run("document.getElementById('counts').textContent")
+        took[tools] = [page.run(SEARCHED % repr(question)) for question in generated_queries(5)]
+        assert page.complaints == []
+    assert min(took[10_000]) < 10 * min(took[100]), took
