@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,8 @@ class Dying(Scenario):
     def _reply(self, worker, messages):
         told = " ".join(message.text for message in messages[:2])
         if {dies} and isinstance(messages[-1], ToolMessage) and "work of faulty" in told:
-            while not self.count("beside", "out"):
+            while not (self.count("beside", "out") and "3" in asyncio.run(self.written())):
                 time.sleep(0.05)
-            time.sleep(2)
             os.kill(os.getpid(), 9)
         return super()._reply(worker, messages)
 
@@ -64,11 +63,13 @@ async def test_a_program_killed_in_a_call_leaves_no_process_and_repeats_nothing(
     folder, tag = tmp_path / "scenario", f"callsheet-{uuid.uuid4().hex}"
     process = started(folder, tag, mode=mode, dies=False)
     assert until(lambda: said(folder, "faulty", "call") and said(folder, "beside", "out"))
-    time.sleep(2)
+    made = await asyncio.to_thread(Scenario, folder, minilm, tag=tag)
+    async with asyncio.timeout(HANG):
+        while "3" not in await made.written():
+            await asyncio.sleep(0.05)
     process.kill()
     process.wait(HANG)
     assert until(lambda: not alive(tag)), alive(tag)
-    made = Scenario(folder, minilm, tag=tag)
     made.be("faulty", "ok")
     before = {agent: made.count(agent) for agent in ("first", "beside", "faulty")}
     assert before == {"first": 1, "beside": 1, "faulty": 1}

@@ -141,6 +141,15 @@ class Scenario:
         results = found.checkpoint["channel_values"].get("results", {}) if found else {}
         return {step: result["status"] for step, result in results.items()}
 
+    async def written(self) -> set[str]:
+        """The steps whose result is in the database: in its checkpoint, or beside it until the next."""
+        async with AsyncSqliteSaver.from_conn_string(str(self.folder / "threads.sqlite")) as memory:
+            found = await memory.aget_tuple(self.config)
+        if found is None:
+            return set()
+        beside = [value for _, channel, value in found.pending_writes or () if channel == "results"]
+        return set().union(found.checkpoint["channel_values"].get("results", {}), *beside)
+
     async def survives(self, *kinds: str, mode: str, status: str = "failed") -> dict[str, Any]:
         """Runs it with the faulty server in a mode and checks the five things that must hold whatever it does.
 
