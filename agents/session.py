@@ -161,6 +161,8 @@ class Session:
     def _over(self) -> None:
         self.retired = True
         self._stop.set()
+        if self._timer is not None:  # it would keep the session, and with it its run, for as long as it runs
+            self._timer.cancel()
 
     @property
     def gone(self) -> bool:

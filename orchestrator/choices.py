@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.runtime import get_runtime
+from langgraph.runtime import Runtime, get_runtime
 
 from callsheet.agents import Prompts, chat_model
 from callsheet.orchestrator.caller import anonymous_client
@@ -82,6 +82,7 @@ class Choices:
 
 
 def context() -> Settings | None:
-    """The context that the caller gave for the current run."""
-    given = get_runtime(Settings).context
+    """The context that the caller gave for the current run; none where a state is changed without a run."""
+    runtime: Runtime[Settings] | None = get_runtime(Settings)
+    given = runtime.context if runtime is not None else None
     return given if isinstance(given, Settings) else None

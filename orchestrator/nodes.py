@@ -40,7 +40,7 @@ from callsheet.orchestrator.metrics import count_result
 from callsheet.orchestrator.observing import keep_observed
 from callsheet.orchestrator.offers import offers_of
 from callsheet.orchestrator.selecting import picked_event, selected
-from callsheet.orchestrator.state import ChatInput, State, StepState, with_earlier
+from callsheet.orchestrator.state import ChatInput, State, StepState, planned, with_earlier
 from callsheet.orchestrator.stored import preferences
 from callsheet.retrievers import AgentGraphRetriever, Selection
 
@@ -90,7 +90,7 @@ class Nodes:
 
     def dispatch(self, state: State) -> dict[str, Any]:
         """Marks the steps that cannot run because nothing that they wait for was done."""
-        if not state["plan"]["steps"]:
+        if not planned(state):
             return {}
         plan, results = _read(state)
         skipped: dict[str, Any] = {}
@@ -106,7 +106,7 @@ class Nodes:
 
     def route(self, state: State) -> list[Send] | str:
         """The next wave: every step whose dependencies are done; or the answer."""
-        if not state["plan"]["steps"]:
+        if not planned(state):
             return "answer"
         plan, results = _read(state)
         wave = plan.ready(self._finished(results, state))
@@ -249,7 +249,7 @@ class Nodes:
     async def answer(self, state: State) -> dict[str, Any]:
         """Answers from the results, and ends the run's sessions."""
         await self.registry.close_run(state["run"])
-        if not state["plan"]["steps"]:
+        if not planned(state):
             return {"messages": [AIMessage(f"Nothing was done: {state['plan']['note']}.", name="supervisor")]}
         plan, results = _read(state)
         ordered = [results[step.id] for step in plan.steps]

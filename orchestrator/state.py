@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AnyMessage
+from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
@@ -76,6 +77,20 @@ class State(ChatOutput):
     run: str
     request: str
     preferences: Annotated[dict[str, Any], latest]
+
+
+def planned(state: State) -> bool:
+    """Whether there is anything to be done.
+
+    Raises:
+        InvalidUpdateError: There is no plan: somebody has changed the state of a thread that has none, or taken it.
+    """
+    plan: object = state.get("plan")
+    if not isinstance(plan, Mapping) or not isinstance(plan.get("steps"), list | tuple):
+        raise InvalidUpdateError(
+            "the state has no plan with steps, so nothing can be dispatched: begin with messages, or give a plan"
+        )
+    return bool(plan["steps"])
 
 
 class StepState(TypedDict):

@@ -150,6 +150,21 @@ def test_a_client_that_is_not_authenticated_loosens_nothing(server: DevServer, f
     assert not (folder / "notes.txt").exists()
 
 
+@pytest.mark.server
+def test_a_state_that_makes_no_sense_is_the_clients_mistake(server: DevServer) -> None:
+    """Here for the server that is running; ``test_17_state_updates.py`` has the rest."""
+    thread = httpx.post(f"{server.url}/threads", json={"metadata": {"graph_id": "supervisor"}}).json()["thread_id"]
+    at = f"{server.url}/threads/{thread}"
+    given = {"assistant_id": "supervisor", "input": {"messages": ORDER}}
+    for status, values in ((range(400, 500), {"run": "x"}), (range(200, 300), None)):
+        if values is None:
+            httpx.post(f"{at}/runs/wait", json=given, timeout=60)
+        answer = httpx.post(f"{at}/state", json={"values": values, "as_node": "dispatch"}, timeout=60)
+        assert answer.status_code in status, answer.text
+    nonsense = {"values": {"plan": {"steps": 3}}, "as_node": "dispatch"}
+    assert httpx.post(f"{at}/state", json=nonsense, timeout=60).status_code in range(400, 500)
+
+
 CLIENTS = {
     "nobody": (None, True),
     "Studio, as anybody may say": ({"identity": "langgraph-studio-user", "is_authenticated": False}, True),

@@ -76,11 +76,8 @@ def test_one_changed_line_of_a_long_definition_is_shown(lines: list[str], more: 
 
 def test_a_line_that_was_put_in_is_shown() -> None:
     diff = diff_of(changed(" ".join(SENTENCES), " ".join(["New.", *SENTENCES[:2_000], ORDER, *SENTENCES[2_000:]])))
-    assert [line for line in diff.splitlines() if line.startswith("+")] == [
-        "+++ now",
-        "+description: New.",
-        f"+  {ORDER}",
-    ] or (f"+  {ORDER}" in diff.splitlines() and len(diff.splitlines()) < 40)
+    assert f"+  {ORDER}" in diff.splitlines()
+    assert len(diff.splitlines()) < 40
 
 
 @given(st.lists(st.sampled_from("abcde"), max_size=30), st.lists(st.sampled_from("abcde"), max_size=30))
