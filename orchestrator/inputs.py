@@ -46,7 +46,7 @@ class StepInputs:
 
     def ask(self, state: StepState) -> dict[str, Any]:
         """Asks a person, again where the answer does not fit; one without values leaves the step as it is."""
-        asking = state["asking"]
+        asking = state.get("asking", {})
         result, tool, schema = asking["result"], asking["tool"], asking["schema"]
         shown = input_question(result["id"], tool, schema, result["error"], asking["problem"])
         values = given_values(interrupt(shown, response_schema=input_answers(schema)))

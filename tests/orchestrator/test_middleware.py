@@ -138,7 +138,8 @@ def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
     assert first["callsheet_tools"] == ["bank/exchange_rate"]
     again: Any = {"messages": [HumanMessage(RATE), AIMessage("Hm.")], **first}
     assert equipped.before_model(again, nothing) is None
-    second = equipped.before_model({**again, "messages": [*again["messages"], HumanMessage(NOTE)]}, nothing)
+    again["messages"].append(HumanMessage(NOTE))
+    second = equipped.before_model(again, nothing)
     assert second is not None
     assert second["callsheet_tools"] == ["bank/exchange_rate", "notebook/write_note"]
 
