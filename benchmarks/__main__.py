@@ -15,6 +15,7 @@ from benchmarks import (
     capabilities,
     coldstart,
     discovery,
+    firstminute,
     fleet,
     fleet_tasks,
     headline,
@@ -177,6 +178,10 @@ def _coldstart(options: Options, say: Say) -> Mapping[str, object]:
     return coldstart.measure(say, quick=options.quick)
 
 
+def _first_minute(options: Options, say: Say) -> Mapping[str, object]:
+    return firstminute.measure(say, quick=options.quick)
+
+
 def _fleet(options: Options, say: Say) -> Mapping[str, object]:
     if options.fleet is None and "fleet" not in options.only:
         say("fleet: left out, --fleet names no mcp.json of installed servers")
@@ -206,6 +211,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "not-found": partial(_reading, not_found.on_hotpotqa, "hotpotqa"),
     "latency": _latency,
     "coldstart": _coldstart,
+    "first-minute": _first_minute,
     "fleet": _fleet,
     "fleet-tasks": _fleet_tasks,
 }

@@ -25,8 +25,8 @@ from callsheet.graphs.loading import dump
 
 ROUNDS, TOOLS = 7, 1_000
 COLUMNS = ("from nothing to", "at most", "median", "processor", "beside", "its median", "its processor", "difference")
-_BIN = Path(sys.executable).parent
-_ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[1]
 _ABOUT = (
     f"Seconds, medians of {ROUNDS} processes, in turn with what is named beside them. The catalog has {TOOLS:,} "
     "generated tools, the index is built. Processor: user and system time, what an idle machine takes at least. The "
@@ -57,32 +57,32 @@ def measure(say: Callable[[str], None], *, quick: bool = False) -> Mapping[str, 
     rounds = 2 if quick else ROUNDS
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        env = _prepared(folder)
-        query = [str(_BIN / "callsheet"), "retrieve", "a query about a tool"]
+        env = prepared(folder)
+        query = [str(BIN / "callsheet"), "retrieve", "a query about a tool"]
         bare = [sys.executable, "-c", "pass"]
         pairs = {
             "`import callsheet`": ([sys.executable, "-c", "import callsheet"], 0.2, True),
-            "`callsheet --help`": ([str(_BIN / "callsheet"), "--help"], 0.5, False),
+            "`callsheet --help`": ([str(BIN / "callsheet"), "--help"], 0.5, False),
             "`callsheet retrieve`": (query, 3.0, False),
         }
         rows = []
         for what, (words, most, over) in pairs.items():
             say(what)
-            ours, beside = _in_turn(lambda w=words: _ran(w, env), lambda: _ran(bare, env), rounds)
+            ours, beside = in_turn(lambda w=words: ran(w, env), lambda: ran(bare, env), rounds)
             rows.append(_row(what, most, ours, "a bare interpreter", beside, over=over))
         say("server")
-        ours, beside = _in_turn(
+        ours, beside = in_turn(
             lambda: _served(folder / "ours", env), lambda: _served(folder / "bare", env), max(2, rounds - 2)
         )
         rows.append(_row("a server that answers", 3.0, ours, "a bare LangGraph server", beside, over=True))
     return {"about": _ABOUT, "columns": list(COLUMNS), "rows": rows}
 
 
-def _prepared(folder: Path) -> dict[str, str]:
+def prepared(folder: Path) -> dict[str, str]:
     """A built index, and the folders of two servers."""
     (folder / "callsheet.json").write_text(dump(generated_catalog(TOOLS)), encoding="utf-8")
     bare = {"dependencies": ["."], "graphs": {"bare": "./bare.py:graph"}}
-    for name, config in (("ours", json.loads((_ROOT / "langgraph.json").read_text())), ("bare", bare)):
+    for name, config in (("ours", json.loads((ROOT / "langgraph.json").read_text())), ("bare", bare)):
         (folder / name).mkdir()
         (folder / name / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
     (folder / "bare" / "bare.py").write_text(_BARE, encoding="utf-8")
@@ -95,11 +95,11 @@ def _prepared(folder: Path) -> dict[str, str]:
         "LANGSMITH_TRACING": "false",
         "ANONYMIZED_TELEMETRY": "False",
     }
-    subprocess.run([str(_BIN / "callsheet"), "index"], env=env, check=True, capture_output=True)
+    subprocess.run([str(BIN / "callsheet"), "index"], env=env, check=True, capture_output=True)
     return env
 
 
-def _in_turn(ours: Callable[[], Took], beside: Callable[[], Took], rounds: int) -> tuple[list[Took], list[Took]]:
+def in_turn(ours: Callable[[], Took], beside: Callable[[], Took], rounds: int) -> tuple[list[Took], list[Took]]:
     """Both, again and again; the first time only warms the file cache."""
     pairs = [(ours(), beside()) for _ in range(rounds + 1)][1:]
     return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -116,7 +116,8 @@ def _row(what: str, most: float, ours: Sequence[Took], name: str, beside: Sequen
     ]
 
 
-def _ran(words: Sequence[str], env: Mapping[str, str]) -> Took:
+def ran(words: Sequence[str], env: Mapping[str, str]) -> Took:
+    """One process from its start to its end."""
     began = time.perf_counter()
     process = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return _ended(process, began)
@@ -133,7 +134,7 @@ def _served(folder: Path, env: Mapping[str, str]) -> Took:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [str(_BIN / "langgraph"), "dev", "--port", str(port), "--no-browser", "--no-reload"]
+    words = [str(BIN / "langgraph"), "dev", "--port", str(port), "--no-browser", "--no-reload"]
     began = time.perf_counter()
     process = subprocess.Popen(words, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not _answers(f"http://127.0.0.1:{port}/ok"):

@@ -1,5 +1,7 @@
 """A-RAG over documents: a folder as an index, three interfaces to it, and a loop by rules."""
 
+from typing import TYPE_CHECKING, Any
+
 from callsheet.retrievers.documents.answering import Answer, Quote, answer_from
 from callsheet.retrievers.documents.arag import chunk_read, keyword_search, search_and_read, semantic_search
 from callsheet.retrievers.documents.evidence import Words, words_of
@@ -13,8 +15,10 @@ from callsheet.retrievers.documents.phrases import content_words, names
 from callsheet.retrievers.documents.results import Hit, Hits, Part, Reading
 from callsheet.retrievers.documents.rules import Call, Interface, Rules, asked_for, moves, next_call
 from callsheet.retrievers.documents.store import Chunk, TextStore
-from callsheet.retrievers.documents.tools import DocumentTools
 from callsheet.retrievers.documents.vectors import SentenceVectors, Similar
+
+if TYPE_CHECKING:
+    from callsheet.retrievers.documents.tools import DocumentTools
 
 __all__ = [
     "LOADERS",
@@ -63,3 +67,12 @@ __all__ = [
     "sentences_of",
     "words_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What stands on LangChain, when it is first used."""
+    if name != "DocumentTools":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from callsheet.retrievers.documents.tools import DocumentTools
+
+    return DocumentTools

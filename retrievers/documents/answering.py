@@ -86,7 +86,7 @@ def _unknown(index: DocumentIndex, need: Need) -> bool:
 
 def _sentences(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> Iterator[Sentence]:
     """Every different sentence of these chunks, with its headings and its cosine with the question."""
-    found = index.similar(question)
+    found = index.similar(question, also=chunk_ids)
     place = {chunk: i for i, chunk in enumerate(found.chunks)}
     for chunk_id in dict.fromkeys(chunk_ids):
         chunk = index.chunk(chunk_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.retrievers.documents.index import DocumentIndex
+from callsheet.retrievers.documents.lexicon import rarity
 from callsheet.retrievers.documents.phrases import plain
 
 Scores = NDArray[np.floating[Any]]
@@ -60,15 +60,8 @@ def words_of(index: DocumentIndex, keywords: Sequence[str]) -> Words:
     for column, key in enumerate(keys):
         held[found[key].rows, column] = np.minimum(found[key].counts, _COUNTED) / _COUNTED
         title[found[key].rows, column] = found[key].titles
-    rarity = [_rarity(len(found[key].rows), chunks) for key in keys]
-    return Words(keys, np.array(rarity, np.float32), held, title)
-
-
-def _rarity(found: int, chunks: int) -> float:
-    """Inverse document frequency, divided by that of a word of one chunk alone."""
-    if not found:
-        return 0.0
-    return math.log1p((chunks - found + 0.5) / (found + 0.5)) / math.log1p((chunks - 0.5) / 1.5)
+    rarities = [rarity(len(found[key].rows), chunks) for key in keys]
+    return Words(keys, np.array(rarities, np.float32), held, title)
 
 
 def meaning_of(index: DocumentIndex, query: str, ids: Sequence[str]) -> tuple[Scores, Scores]:

@@ -1,11 +1,11 @@
-"""The index of a folder of documents: chunks with their exact text, and a vector for every sentence."""
+"""The index of a folder of documents: chunks with their exact text, and vectors of what a query may find."""
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from callsheet.retrievers.documents.folder import Found, documents_in, existing_
 from callsheet.retrievers.documents.lexicon import Lexicon
 from callsheet.retrievers.documents.loaders import LOADERS, Loader
 from callsheet.retrievers.documents.passages import CHUNK_TOKENS
+from callsheet.retrievers.documents.phrases import content_words
 from callsheet.retrievers.documents.reader import Reader
 from callsheet.retrievers.documents.reading import put_document
 from callsheet.retrievers.documents.store import Change, Chunk, TextStore
@@ -22,10 +23,10 @@ from callsheet.retrievers.embeddings import Embedder, embedder_of
 from callsheet.retrievers.minilm import EMBEDDED
 from callsheet.retrievers.rows import IN_MEMORY, default_place, exclusive, is_url
 
-RECIPE = "d1"
+RECIPE = "d2"
 
 Stage = Callable[[str, int, int], None]
-"""Called with what is done (``reading`` files, ``embedding`` sentences), how many are done and how many there are."""
+"""Called with what is done (``reading`` files, ``embedding`` digests), how many are done and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Indexed:
     Attributes:
         documents: How many documents can be searched.
         chunks: How many chunks they have.
-        sentences: How many different sentences have a vector.
+        sentences: How many different sentences they have.
         added: Documents that are new.
         updated: Documents whose content is new.
         removed: Documents that are gone.
@@ -54,8 +55,9 @@ class Indexed:
 class DocumentIndex:
     """Chunks of about 1,000 tokens of all documents of a folder, found by words and by the meaning of sentences.
 
-    ``sync`` brings it up to date; only what has a new content is read and embedded again. Until that is done, and
-    also when it is killed, everything is as the last complete ``sync`` left it.
+    ``sync`` brings it up to date; only what has a new content is read and embedded again, each chunk by a
+    digest; sentences are embedded when a query first compares them. Until that is done, and also when it is killed,
+    everything is as the last complete ``sync`` left it.
 
     Args:
         folder: The documents; folders in it count too.
@@ -145,9 +147,14 @@ class DocumentIndex:
                 problems += [problem] if problem else []
         return problems
 
-    def similar(self, query: str) -> Similar:
-        """How similar every chunk, and every sentence of it, is to a query."""
-        return self._vectors.similar(query)
+    def similar(self, query: str, also: Collection[str] = ()) -> Similar:
+        """How similar every chunk, and every sentence of it, is to a query; estimates where no chance is to be seen.
+
+        Args:
+            query: What is looked for.
+            also: Ids of chunks whose sentences are compared in any case.
+        """
+        return self._vectors.similar(query, self.lexicon.shares(content_words(query)), also)
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks, one at a time."""

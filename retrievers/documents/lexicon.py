@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,6 +88,24 @@ class Lexicon:
             known = {**known, **_occurrences(missing, self.chunks())}
             self._found = known
         return {key: known[key] for key in keys}
+
+    def shares(self, keywords: Sequence[str]) -> Mapping[str, float]:
+        """Id of a chunk -> the share of these keywords that it holds, each weighed by its rarity; of those with any."""
+        keys = list(dict.fromkeys(filter(None, map(plain, keywords))))
+        found = self.occurrences(keys)
+        held = np.zeros(len(self.ids))
+        rarities = {key: rarity(len(found[key].rows), len(held)) for key in keys}
+        for key in keys:
+            held[found[key].rows] += rarities[key]
+        total = sum(rarities.values())
+        return {self.ids[row]: float(held[row] / total) for row in np.flatnonzero(held).tolist()}
+
+
+def rarity(found: int, chunks: int) -> float:
+    """Inverse document frequency of a word of so many chunks, divided by that of a word of one chunk alone."""
+    if not found:
+        return 0.0
+    return math.log1p((chunks - found + 0.5) / (found + 0.5)) / math.log1p((chunks - 0.5) / 1.5)
 
 
 def _occurrences(keys: Sequence[str], chunks: Iterable[PlainChunk]) -> Mapping[str, Occurrences]:

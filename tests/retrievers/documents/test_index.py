@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from callsheet.graphs import CatalogError, SettingsError
@@ -27,7 +28,7 @@ class Dying(WordEmbeddings):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().embed_documents(texts)
 
-DocumentIndex({folder!r}, embeddings=Dying(), index={index!r}).sync()
+DocumentIndex({folder!r}, embeddings=Dying(), index={index!r}, chunk_tokens=10).sync()
 """
 
 
@@ -57,7 +58,7 @@ def test_a_second_indexing_reads_and_embeds_only_what_changed(write: Write, embe
     index = DocumentIndex(folder, embeddings=embedder, index=where)
     second = index.sync()
     assert (second.added, second.updated, second.removed, second.documents) == (1, 1, 1, 3)
-    assert sorted(embedder.asked) == ["And a new one.", "Four facts."]
+    assert sorted(embedder.asked) == ["Four facts.", "Two facts there. And a new one."]
     assert second.sentences == 4
     assert keyword_search(index, ["three"]).hits == ()
     embedder.asked.clear()
@@ -163,14 +164,14 @@ def test_one_that_goes_on_changing_keeps_its_old_text(write: Write, embedder: An
 
 def test_killed_while_it_embeds_everything_is_as_before(write: Write, embedder: Any, tmp_path: Path) -> None:
     folder, where = write({"a.txt": "The old text."}), tmp_path / "index"
-    DocumentIndex(folder, embeddings=embedder, index=where).sync()
+    DocumentIndex(folder, embeddings=embedder, index=where, chunk_tokens=10).sync()
     write({"a.txt": "The new text.", "b.txt": "\n\n".join(f"Sentence number {i} of many." for i in range(2_500))})
     script = KILLED.format(here=HERE, folder=str(folder), index=str(where))
     done = subprocess.run(
         [sys.executable, "-c", script], env={**os.environ, "ANONYMIZED_TELEMETRY": "False"}, check=False
     )
     assert done.returncode == -9
-    index = DocumentIndex(folder, embeddings=embedder, index=where)
+    index = DocumentIndex(folder, embeddings=embedder, index=where, chunk_tokens=10)
     assert [chunk.text for chunk in index.chunks()] == ["The old text.\n"]
     assert [hit.chunk for hit in semantic_search(index, "old text").hits] == ["a.txt#1"]
     embedder.asked.clear()
@@ -203,7 +204,7 @@ def test_progress_tells_both_stages(write: Write, embedder: Any) -> None:
         write({"a.txt": "One. Two facts.", "b.txt": "Three facts."}), embeddings=embedder, index=":memory:"
     )
     index.sync(lambda stage, done, total: said.append((stage, done, total)))
-    assert said == [("reading", 0, 2), ("reading", 1, 2), ("embedding", 3, 3)]
+    assert said == [("reading", 0, 2), ("reading", 1, 2), ("embedding", 2, 2)]
 
 
 def test_names_in_any_script(write: Write, embedder: Any) -> None:
@@ -213,3 +214,38 @@ def test_names_in_any_script(write: Write, embedder: Any) -> None:
     index.sync()
     assert [chunk.id for chunk in index.chunks()] == ["Überblick/休暇 #2.md#1"]
     assert index.chunk("Überblick/休暇 #2.md#1") is not None
+
+
+def test_sentences_are_embedded_when_a_query_first_compares_them(write: Write, embedder: Any, tmp_path: Path) -> None:
+    facts = [f"The {animal} of the house has {i} spots." for i, animal in enumerate(("cat", "dog", "owl", "fox"))]
+    index = DocumentIndex(write({"a.txt": " ".join(facts)}), embeddings=embedder, index=tmp_path / "index")
+    index.sync()
+    assert len(embedder.asked) == 1
+    embedder.asked.clear()
+    first = index.similar("spots of the owl")
+    assert sorted(embedder.asked) == sorted(facts)
+    embedder.asked.clear()
+    again = DocumentIndex(tmp_path / "docs", embeddings=embedder, index=tmp_path / "index")
+    again.sync()
+    assert np.array_equal(again.similar("spots of the owl").sentences, first.sentences)
+    assert embedder.asked == []
+
+
+def test_what_is_compared_does_not_depend_on_what_was_asked_before(
+    write: Write, embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callsheet.retrievers.documents.vectors.COMPARED", 200)
+    pages = {f"{n}.txt": f"Page {n} tells of word{n}. It is about thing{n} and of nothing else." for n in range(20)}
+    one = DocumentIndex(write(pages), embeddings=embedder, index=":memory:")
+    other = DocumentIndex(write(pages), embeddings=embedder, index=":memory:")
+    for index in (one, other):
+        index.sync()
+    for n in range(20):
+        other.similar(f"word{n}")
+    embedder.asked.clear()
+    found, same = one.similar("what tells of word7"), other.similar("what tells of word7")
+    assert np.array_equal(found.sentences, same.sentences)
+    assert found.chunks[int(found.scores.argmax())] == "7.txt#1"
+    assert 0 < len(embedder.asked) < 40
+    sure = one.similar("what tells of word7", also=["3.txt#1"])
+    assert sure.scores[sure.chunks.index("3.txt#1")] > sure.scores.min()
