@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import signal
 import sys
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
@@ -20,10 +20,13 @@ from callsheet.agents.calls import Fault
 from callsheet.agents.limits import Limits
 from callsheet.agents.reaper import REAPER
 from callsheet.agents.reaper_process import end_groups, end_marked
+from callsheet.agents.share import Share
 from callsheet.graphs.mcp import clean
 from callsheet.graphs.text import shown
 
-_TAIL_BYTES, _MOST_UNREAD = 8_192, 10_000
+_TAIL_BYTES, _MOST_HELD, _LONGEST_ID = 8_192, 262_144, 256
+_LARGE = 65_536  # bytes; what takes long to be parsed does not hold up the loop
+_MOST_NOISE_LATER = 1_000
 _MOST_NOISE, _MOST_QUOTED, _LONGEST_QUOTE = 100, 3, 200
 _GRACE, _KILL_AFTER, _POLL = 1.0, 1.0, 0.02
 
@@ -32,7 +35,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
     """A stdio server: its messages, the tail of its standard error, and its end.
 
     Args:
-        limits: Bounds the length of one message.
+        limits: Bounds the length of one message, and of what is not the protocol between two messages.
         on_end: Called once if it ends by itself.
 
     Attributes:
@@ -41,6 +44,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         ended: Whether it ended by itself.
         responsive: Whether it is given time to say goodbye when it is stopped.
         fault: What it did wrong, if that is why the conversation ended.
+        writable: Whether it reads what it is sent.
     """
 
     def __init__(self, limits: Limits, on_end: Callable[[], None]) -> None:
@@ -49,14 +53,18 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._size = 0
         self._said = b""
         self._greeted = False
-        self._noise, self._quoted = 0, list[bytes]()
+        self._noise, self._noise_since, self._quoted = 0, (0, 0), list[bytes]()
+        self._waiting, self._held, self._over, self._paused = deque[bytes](), 0, False, False
+        self._arrived, self.writable = asyncio.Event(), asyncio.Event()
+        self.writable.set()
+        self._share = Share()
         self._patience: asyncio.TimerHandle | None = None
         self.transport: asyncio.SubprocessTransport
         self.mark = ""
         self.fault: Fault | None = None
         self.ended = self._stopping = False
         self.responsive = False
-        self._send, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+        self._send, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
     @property
     def last_words(self) -> str:
@@ -83,48 +91,103 @@ class ChildProcess(asyncio.SubprocessProtocol):
         REAPER.watch(self.transport.get_pid())
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Cuts standard output into messages and keeps the tail of standard error."""
+        """Keeps the tail of standard error, and of standard output no more than ``read`` can keep up with."""
         if fd != 1:
             self._said = (self._said + data)[-_TAIL_BYTES:]
-            return
-        if self.ended or self._stopping:
-            return
+        elif not (self.ended or self._stopping):
+            self._waiting.append(data)
+            self._held += len(data)
+            self._arrived.set()
+            if self._held > _MOST_HELD and not self._paused:
+                self._paused = True
+                self._stdout.pause_reading()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """The end of standard output is the end of the conversation."""
+        if fd == 1:
+            self._close()
+
+    def process_exited(self) -> None:
+        """A child of the server may still hold its pipes, so they are not waited for long."""
+        asyncio.get_running_loop().call_later(0.2, self._close)
+
+    def pause_writing(self) -> None:
+        """It does not read what it was sent already."""
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self.writable.set()
+
+    async def read(self) -> None:
+        """Cuts standard output into messages and hands them on, in its share of the loop's time, until it ends."""
+        while not (self.ended or self._stopping):
+            if self._waiting:
+                await self._cut(self._taken())
+            elif self._over:
+                self._end()
+            else:
+                self._arrived.clear()
+                await self._arrived.wait()
+
+    @property
+    def _stdout(self) -> asyncio.ReadTransport:
+        return cast("asyncio.ReadTransport", self.transport.get_pipe_transport(1))
+
+    def _close(self) -> None:
+        self._over = True
+        self._arrived.set()
+
+    def _taken(self) -> bytes:
+        data = self._waiting.popleft()
+        self._held -= len(data)
+        if self._paused and self._held <= _MOST_HELD:
+            self._paused = False
+            self._stdout.resume_reading()
+        return data
+
+    async def _cut(self, data: bytes) -> None:
         *lines, rest = data.split(b"\n")
         for line in lines:
-            self._deliver(b"".join((*self._partial, line)))
-            self._partial, self._size = [], 0
+            whole, self._partial, self._size = b"".join((*self._partial, line)), [], 0
+            await self._deliver(whole)
+            if self.ended or self._stopping:
+                return
         self._partial.append(rest)
         self._size += len(rest)
         if not self._greeted and self.printed:
             self._wait_on()
         if self._size > self.limits.message:
             self._end(Fault("too_large", f"it sent a message of more than {self.limits.message:,} bytes"))
-        elif self._send.statistics().current_buffer_used > _MOST_UNREAD:
-            self._end(Fault("too_large", f"it sent more than {_MOST_UNREAD:,} messages at once"))
 
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """The end of standard output is the end of the conversation."""
-        if fd == 1:
-            self._end()
+    async def _deliver(self, line: bytes) -> None:
+        if len(line) > _LARGE:
+            message = await asyncio.to_thread(_parsed, line)
+        else:
+            with self._share.used():
+                message = _parsed(line)
+        if message is None:
+            self._ignored(line)
+        else:
+            self._greeted, self._noise_since = True, (0, 0)
+            self._hurry_no_more()
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await self._send.send(SessionMessage(message))
+        await self._share.turn()
 
-    def process_exited(self) -> None:
-        """A child of the server may still hold its pipes, so they are not waited for long."""
-        asyncio.get_running_loop().call_later(0.2, self._end)
-
-    def _deliver(self, line: bytes) -> None:
-        if not line.strip():
-            return
-        if (message := _parsed(line)) is None:
+    def _ignored(self, line: bytes) -> None:
+        """Counts a line that is not the protocol; the first are kept to be quoted."""
+        lines, size = self._noise_since
+        self._noise_since = lines + 1, size + len(line)
+        if line.strip():
             self._noise += 1
             if len(self._quoted) < _MOST_QUOTED:
                 self._quoted.append(line)
-            if not self._greeted and self._noise > _MOST_NOISE:
-                self._give_up()
-        else:
-            self._greeted = True
-            self._hurry_no_more()
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                self._send.send_nowait(SessionMessage(message))
+        if not self._greeted and self._noise > _MOST_NOISE:
+            self._give_up()
+        elif lines >= _MOST_NOISE_LATER or size > self.limits.message:
+            said = f"it printed {lines + 1:,} lines in a row that are not of the protocol, such as {self.printed}"
+            self._end(Fault("protocol", said))
 
     def _wait_on(self) -> None:
         """One that prints something before it greets is waited for; one that prints nothing else is not, for long."""
@@ -149,6 +212,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._hurry_no_more()
         if self._greeted:
             self._partial = []
+        self._waiting.clear()
         self._send.close()
         self._on_end()
 
@@ -197,17 +261,22 @@ class ChildProcess(asyncio.SubprocessProtocol):
 def _parsed(line: bytes) -> Any | None:
     """One line as a JSON-RPC message; None for anything else, such as a line of log."""
     text = line.decode("utf-8", "replace").strip()
-    if not text:
+    if not text.startswith("{"):
         return None
     try:
-        return jsonrpc_message_adapter.validate_json(text, by_name=False)
+        message = jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
         return _rescued(text)
+    # What asks under a long id would have it sent back, again and again.
+    return None if len(str(getattr(message, "id", ""))) > _LONGEST_ID else message
 
 
 def _rescued(text: str) -> Any | None:
     try:
-        value = clean(json.loads(text))
+        value = json.loads(text)
+        if not isinstance(value, dict):
+            return None
+        value = clean(value)
     except (ValueError, RecursionError):
         return None
     try:

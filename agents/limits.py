@@ -27,6 +27,7 @@ class Limits(BaseSettings):
         call: Seconds for one call.
         output: Characters of a result that a model sees; the rest is kept as a file.
         message: Bytes that are read of one message; a longer one ends the session.
+        tools: Tools that a server may list; one that lists more is not used.
         calls: Calls under way at once, over all servers; more wait for their turn.
         server_calls: Calls under way at once with one server.
         starts: Servers that are started at once when a fleet is listed.
@@ -49,6 +50,7 @@ class Limits(BaseSettings):
     call: float = Field(default=60.0, gt=0)
     output: int = Field(default=256_000, ge=100)
     message: int = Field(default=5_000_000, ge=10_000)
+    tools: int = Field(default=10_000, ge=1)
     calls: int = Field(default=64, ge=1)
     server_calls: int = Field(default=8, ge=1)
     starts: int = Field(default=32, ge=1)

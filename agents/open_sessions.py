@@ -130,7 +130,9 @@ class OpenSessions:
     async def _told(self, agent_id: str, session: Session) -> None:
         for _ in range(_MOST_RELISTINGS):
             self._changed.discard(session)
-            self._listed(agent_id, session.server, await session.listing())
+            listing = await session.listing()
+            # In a thread: a listing is compared, and its texts are searched, while other sessions go on.
+            await asyncio.to_thread(self._listed, agent_id, session.server, listing)
             if session not in self._changed:
                 return
 

@@ -131,6 +131,8 @@ class Session:
             if not isinstance(found := page.get("tools"), list):
                 raise Fault("protocol", "its answer to tools/list holds no list of tools")
             tools.extend(found)
+            if len(tools) > self.limits.tools:
+                raise Fault("too_large", _too_many(len(tools), self.limits.tools), effect="none")
             cursor = page.get("nextCursor")
             if not isinstance(cursor, str) or cursor in seen or len(seen) >= _MOST_PAGES:
                 return tools
@@ -216,7 +218,7 @@ class Session:
                 await self._stop.wait()
                 scope.deadline = anyio.current_time() + _GOODBYE
         if scope.cancelled_caught and not self._client.done():
-            return self._faults.late(START, self.limits.start)
+            return child.fault or self._faults.late(START, self.limits.start)
         return None
 
 
@@ -238,6 +240,10 @@ async def _exchange(client: Client, method: str, params: Mapping[str, Any]) -> d
     if not isinstance(raw, dict):
         raise Fault("protocol", "the server asks for more input in the middle of the call, which is not supported")
     return raw
+
+
+def _too_many(tools: int, most: int) -> str:
+    return f"it lists {tools:,} tools or more, and no more than {most:,} are taken: raise its limit 'tools' if it may"
 
 
 def _looked_at(future: asyncio.Future[Any]) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -21,8 +22,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.message import SessionMessage
-from mcp.types import Implementation, JSONRPCRequest, JSONRPCResponse, ToolListChangedNotification
+from mcp.types import Implementation, JSONRPCError, JSONRPCRequest, JSONRPCResponse, ToolListChangedNotification
 
+from callsheet.agents.bounded_body import BoundedBody
 from callsheet.agents.calls import Fault
 from callsheet.agents.child import ChildProcess
 from callsheet.agents.reaper import MARK, REAPER
@@ -36,6 +38,7 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())
 RAW = "callsheet/raw"
 """Key of ``_meta`` under which the answer to a tools request travels as the server gave it."""
 
+_MOST_UNANSWERED, _MOST_UNSOLICITED = 4, 5_000
 _MENDED: Mapping[str, dict[str, Any]] = {
     "tools/call": {"resultType": "complete", "content": []},
     "tools/list": {"resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "private"},
@@ -63,7 +66,9 @@ async def connected(
         case "stdio":
             wire = _process(server, child)
         case "sse":
-            wire = sse_client(server.url or "", headers=dict(server.headers))
+            wire = sse_client(
+                server.url or "", headers=dict(server.headers), httpx_client_factory=partial(_client, child)
+            )
         case "http":
             wire = _http(server, child)
         case "a2a":
@@ -71,7 +76,7 @@ async def connected(
     info = Implementation(name="callsheet", version="0.1.0")
     mode = "legacy" if server.transport == "sse" else "auto"
     async with (
-        Client(_keeping_raw(wire), mode=mode, cache=None, client_info=info, message_handler=heard) as client,
+        Client(_keeping_raw(wire, child), mode=mode, cache=None, client_info=info, message_handler=heard) as client,
         anyio.create_task_group() as group,
     ):
         group.start_soon(_listen, client)
@@ -92,37 +97,28 @@ async def _listen(client: Client) -> None:
 @asynccontextmanager
 async def _http(server: ServerConfig, child: ChildProcess) -> AsyncIterator[Any]:
     most = child.limits.message
+    async with (
+        _client(child, headers=dict(server.headers)) as http,
+        streamable_http_client(server.url or "", http_client=http, max_sse_event_size=most) as streams,
+    ):
+        yield streams
 
-    async def capped_body(response: httpx2.Response) -> None:
-        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = _CappedBody(response, child)
+
+def _client(
+    child: ChildProcess,
+    headers: dict[str, str] | None = None,
+    timeout: httpx2.Timeout | None = None,
+    auth: httpx2.Auth | None = None,
+) -> httpx2.AsyncClient:
+    """A client that reads no more of any answer than a message may have, and not all the time."""
+
+    async def bounded(response: httpx2.Response) -> None:
+        response.stream = BoundedBody(response, child)
 
     # A compressed body could grow without bound after it was counted.
-    async with create_mcp_http_client(headers={**server.headers, "accept-encoding": "identity"}) as http:
-        http.event_hooks = {"response": [capped_body]}
-        async with streamable_http_client(server.url or "", http_client=http, max_sse_event_size=most) as streams:
-            yield streams
-
-
-class _CappedBody(httpx2.AsyncByteStream):
-    """A response's body that ends the session when it is longer than a message may be."""
-
-    def __init__(self, response: httpx2.Response, child: ChildProcess) -> None:
-        self._inner, self._child = cast("httpx2.AsyncByteStream", response.stream), child
-        self._compressed = response.headers.get("content-encoding", "identity") != "identity"
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size, most = 0, self._child.limits.message
-        async for chunk in self._inner:
-            size += len(chunk)
-            if size > most or self._compressed:
-                what = "a compressed message unasked" if self._compressed else f"a message of more than {most:,} bytes"
-                self._child.fault = Fault("too_large", f"it sent {what}")
-                raise self._child.fault
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+    client = create_mcp_http_client({**(headers or {}), "accept-encoding": "identity"}, timeout, auth)
+    client.event_hooks = {"response": [bounded]}
+    return client
 
 
 @asynccontextmanager
@@ -131,6 +127,7 @@ async def _process(server: ServerConfig, child: ChildProcess) -> AsyncIterator[A
     send, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as group, send, outgoing:
         group.start_soon(_write, outgoing, child)
+        group.start_soon(child.read)
         try:
             yield child.messages, send
         finally:
@@ -166,18 +163,59 @@ async def _write(outgoing: MemoryObjectReceiveStream[SessionMessage], child: Chi
     stdin = cast("asyncio.WriteTransport", child.transport.get_pipe_transport(0))
     async for item in outgoing:
         stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        await child.writable.wait()
 
 
 @asynccontextmanager
-async def _keeping_raw(wire: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
+async def _keeping_raw(wire: AbstractAsyncContextManager[Any], child: ChildProcess) -> AsyncIterator[Any]:
     async with wire as (incoming, outgoing):
-        methods: dict[str, str] = {}
-        yield _Incoming(incoming, methods), _Outgoing(outgoing, methods)
+        exchange = _Exchange(child)
+        yield _Incoming(incoming, exchange), _Outgoing(outgoing, exchange)
+
+
+class _Exchange:
+    """What was asked and not answered yet, on either side.
+
+    Attributes:
+        methods: Id of a request of ours -> its method, of those whose answers are mended.
+        unsolicited: Messages since the last answer to one of them.
+    """
+
+    def __init__(self, child: ChildProcess) -> None:
+        self.methods: dict[str, str] = {}
+        self.unsolicited, self._unanswered = 0, 0
+        self._child, self._answered = child, asyncio.Event()
+
+    def asked(self) -> None:
+        """The server asks something."""
+        self._unanswered += 1
+
+    def answered(self) -> None:
+        """It got its answer."""
+        self._unanswered -= 1
+        self._answered.set()
+
+    async def room(self) -> None:
+        """Waits while the server has not taken the answers to what it asked."""
+        while self._unanswered >= _MOST_UNANSWERED:
+            self._answered.clear()
+            await self._answered.wait()
+
+    def count(self) -> None:
+        """Ends a session in which the server talks and talks.
+
+        Raises:
+            Fault: That is so.
+        """
+        self.unsolicited += 1
+        if self.unsolicited > _MOST_UNSOLICITED:
+            self._child.fault = Fault("too_large", f"it sent more than {_MOST_UNSOLICITED:,} messages unasked")
+            raise self._child.fault
 
 
 class _Stream:
-    def __init__(self, inner: Any, methods: dict[str, str]) -> None:
-        self._inner, self._methods = inner, methods
+    def __init__(self, inner: Any, exchange: _Exchange) -> None:
+        self._inner, self._exchange = inner, exchange
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -194,8 +232,10 @@ class _Stream:
 class _Outgoing(_Stream):
     async def send(self, item: SessionMessage, /) -> None:
         if isinstance(item.message, JSONRPCRequest) and item.message.method in _MENDED:
-            self._methods[str(item.message.id)] = item.message.method
+            self._exchange.methods[str(item.message.id)] = item.message.method
         await self._inner.send(item)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._exchange.answered()
 
 
 class _Incoming(_Stream):
@@ -206,13 +246,19 @@ class _Incoming(_Stream):
     """
 
     async def receive(self) -> SessionMessage | Exception:
+        await self._exchange.room()
         item: SessionMessage | Exception = await self._inner.receive()
-        if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
-            self._mend(item.message)
+        self._exchange.count()
+        match item:
+            case SessionMessage(message=JSONRPCResponse() as response):
+                self._mend(response)
+            case SessionMessage(message=JSONRPCRequest()):
+                self._exchange.asked()
         return item
 
     def _mend(self, response: JSONRPCResponse) -> None:
-        method = self._methods.pop(str(response.id), "")
+        if method := self._exchange.methods.pop(str(response.id), ""):
+            self._exchange.unsolicited = 0
         raw = response.result
         if method in _MENDED and raw.get("resultType") != "input_required":
             cursor = raw.get("nextCursor")
