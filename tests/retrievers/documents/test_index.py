@@ -235,7 +235,9 @@ def test_what_is_compared_does_not_depend_on_what_was_asked_before(
     write: Write, embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("callsheet.retrievers.documents.vectors.COMPARED", 200)
-    pages = {f"{n}.txt": f"Page {n} tells of word{n}. It is about thing{n} and of nothing else." for n in range(20)}
+    pages: dict[str, str | bytes] = {
+        f"{n}.txt": f"Page {n} tells of word{n}. It is about thing{n} and of nothing else." for n in range(20)
+    }
     one = DocumentIndex(write(pages), embeddings=embedder, index=":memory:")
     other = DocumentIndex(write(pages), embeddings=embedder, index=":memory:")
     for index in (one, other):
