@@ -19,7 +19,7 @@ from mcp_types import jsonrpc_message_adapter
 from callsheet.agents.calls import Fault
 from callsheet.agents.limits import Limits
 from callsheet.agents.reaper import REAPER
-from callsheet.agents.reaper_process import end_groups, end_marked
+from callsheet.agents.reaper_process import end_family, end_groups, end_marked, grown
 from callsheet.agents.share import Share
 from callsheet.graphs.mcp import clean
 from callsheet.graphs.text import shown
@@ -61,6 +61,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._patience: asyncio.TimerHandle | None = None
         self.transport: asyncio.SubprocessTransport
         self.mark = ""
+        self._family: dict[int, str] = {}
         self.fault: Fault | None = None
         self.ended = self._stopping = False
         self.responsive = False
@@ -224,6 +225,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
         """Ends the process, its group and whatever it started: stdin closed, then SIGTERM, then SIGKILL."""
         self._stopping = True
         self._hurry_no_more()
+        if sys.platform != "win32":
+            # Those that left the group, and emptied their environment, are known by their parents while these live.
+            self._family = grown({self.transport.get_pid(): ""})
         if (stdin := self.transport.get_pipe_transport(0)) is not None:
             stdin.close()
         if self.responsive:
@@ -244,8 +248,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
             with suppress(ProcessLookupError):
                 self.transport.kill()
             return self.status is None
-        in_group = end_groups({self.transport.get_pid()}, number)
-        return end_marked(self.mark, number) or in_group
+        self._family = grown(self._family)
+        found = [end_groups({self.transport.get_pid()}, number), end_family(self._family, number)]
+        return end_marked(self.mark, number) or any(found)
 
     async def _exited(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):

@@ -3,8 +3,9 @@
 The owner holds the other end of standard input and writes a line for each server: ``+PGID`` when
 one was started, ``-PGID`` when it is gone. The end of input, or another parent, means that the
 owner is gone, killed with -9 perhaps. Then all that it had started is ended: the groups it wrote
-of, and every process that carries its mark in the environment, which a child keeps that has left
-the group of its server, and one that was started in the owner's very last moment.
+of, every process that carries its mark in the environment, which a child keeps that has left the
+group of its server, and one that was started in the owner's very last moment, and every process
+that was seen, once a second, to descend from a server, whatever it did with group and environment.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,6 +54,59 @@ def _in_listing(wanted: str) -> list[int]:
     return []
 
 
+def grown(family: Mapping[int, str]) -> dict[int, str]:
+    """Those of these processes that are alive, and all that descend from them now.
+
+    Args:
+        family: Process ids, each with when it was started, by which an id that was given anew is known; "" for any.
+    """
+    running = _running()
+    found = {pid: running[pid][1] for pid, began in family.items() if pid in running and began in ("", running[pid][1])}
+    children: dict[int, list[int]] = {}
+    for pid, (parent, _) in running.items():
+        children.setdefault(parent, []).append(pid)
+    todo = list(found)
+    while todo:
+        new = [pid for pid in children.get(todo.pop(), ()) if pid not in found]
+        found.update((pid, running[pid][1]) for pid in new)
+        todo += new
+    return found
+
+
+def end_family(family: Mapping[int, str], number: int) -> bool:
+    """Signals these processes and all that descend from them; says whether there was any."""
+    found = grown(family)
+    for pid in found:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+    return bool(found)
+
+
+def _running() -> dict[int, tuple[int, str]]:
+    """Every process with its parent and when it was started, those that are dead and not yet buried left out."""
+    return _stats() if _PROC.is_dir() else _listed()
+
+
+def _stats() -> dict[int, tuple[int, str]]:
+    found = {}
+    for folder in _PROC.iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                state, parent, *rest = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+                if state not in "ZX":
+                    found[int(folder.name)] = int(parent), rest[17]
+    return found
+
+
+def _listed() -> dict[int, tuple[int, str]]:
+    command = ["/bin/ps", "-A", "-o", "pid=,ppid=,lstart="]
+    with suppress(OSError, subprocess.SubprocessError):
+        listed = subprocess.run(command, capture_output=True, timeout=5, check=False)  # noqa: S603
+        rows = (line.split(None, 2) for line in listed.stdout.decode("utf-8", "replace").splitlines())
+        return {int(pid): (int(parent), began) for pid, parent, began in rows}
+    return {}
+
+
 def end_marked(mark: str, number: int = signal.SIGTERM) -> bool:
     """Signals every process with this mark; says whether there was any."""
     found = marked(mark)
@@ -61,14 +116,16 @@ def end_marked(mark: str, number: int = signal.SIGTERM) -> bool:
     return bool(found)
 
 
-def end_all(groups: set[int], mark: str) -> None:
-    """Ends these process groups and every process with this mark: a moment to leave, SIGTERM, SIGKILL."""
+def end_all(groups: set[int], mark: str, family: Mapping[int, str] | None = None) -> None:
+    """Ends these groups, every process with this mark, and a family: a moment to leave, SIGTERM, SIGKILL."""
+    family = family or {}
     for number in (0, signal.SIGTERM, signal.SIGKILL):
-        left = end_groups(groups, number)
-        if not end_marked(mark, number) and not left:
+        family = grown(family)
+        left = [end_groups(groups, number), end_marked(mark, number), end_family(family, number)]
+        if not any(left):
             return
         deadline = time.monotonic() + _LEAVE
-        while (end_groups(groups, 0) or marked(mark)) and time.monotonic() < deadline:
+        while (end_groups(groups, 0) or marked(mark) or grown(family)) and time.monotonic() < deadline:
             time.sleep(_POLL)
 
 
@@ -82,22 +139,26 @@ def end_groups(groups: set[int], number: int) -> bool:
     return left
 
 
-def wait_for_owner() -> set[int]:
-    """Reads what the owner writes until it is gone; the groups that it left behind."""
+def wait_for_owner() -> tuple[set[int], dict[int, str]]:
+    """Reads what the owner writes until it is gone; the groups that it left behind, and their families."""
     owner, groups, rest = os.getppid(), set[int](), b""
+    family: dict[int, str] = {}
     while True:
         ready, _, _ = select.select([0], [], [], _LOOK)
+        if groups or family:
+            family = grown({**dict.fromkeys(groups, ""), **family})
         if not ready:
             # Somebody forked by the owner may still hold the pipe.
             if os.getppid() != owner:
-                return groups
+                return groups, family
             continue
         if not (read := os.read(0, 65_536)):
-            return groups
+            return groups, family
         *lines, rest = (rest + read).split(b"\n")
         for line in lines:
             (groups.add if line.startswith(b"+") else groups.discard)(int(line[1:]))
 
 
 if __name__ == "__main__":
-    end_all(wait_for_owner(), sys.argv[1])
+    left_behind, descended = wait_for_owner()
+    end_all(left_behind, sys.argv[1], descended)
