@@ -30,7 +30,8 @@ _ALIKE = (
     "book reserve schedule",
     "read show open display print view get give see say contain content",
     "search find look lookup query",
-    "list show",
+    "list show content",
+    "convert change turn express",
     "calculate compute evaluate work solve",
     "mean average avg",
     "folder directory dir",
@@ -44,7 +45,7 @@ _VERBS = (
     _COMPUTES
     | _READS
     | _DESTROYS
-    | frozenset(word for group in _ALIKE[:12] for word in group.split())
+    | frozenset(word for group in _ALIKE[:13] for word in group.split())
     | frozenset("add check divide figure look multiply plot round subtract sum summarise summarize take tell".split())
 )
 

@@ -146,7 +146,7 @@ def _objection(brief: Brief, offer: Offer, schema: Mapping[str, Any], call: Fill
     known |= {word for name, value in call.args.items() if value is True for word in words_of(name)}
     if whole:
         known |= {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
-    if why := objection(brief.text, brief.request or brief.text, known):
+    if why := objection(brief.text, brief.request or brief.text, known, whole=whole):
         return f"it may change something, and {why}"
     if lost := [result for result in brief.inputs if result.status != "done"]:
         return f'it builds on "{lost[0].text}", which was not done'

@@ -30,8 +30,6 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 """Other ways to say a value that tools often list."""
 
-_LONGEST = 4
-_WORD = re.compile(r"[A-Za-z0-9µ.+#-]*[A-Za-z0-9+#]|[.,;|]")
 _SWITCH = re.compile(r"\b(?:turn|switch|put|set|keep|leave|light|lamp|is|be)\b[^.;]*?\b(on|off)\b", re.IGNORECASE)
 _NEGATION = re.compile(
     r"(?:\b(?:without|no|not|don't|do\s+not|doesn't|never|skip|omit|exclude|excluding|disable|non|un|turn\s+off)\b[\s-]*)"

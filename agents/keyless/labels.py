@@ -75,10 +75,6 @@ def labels_of(slot: Slot) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*whole, *strong, *(w.removesuffix("s") for w in strong), *extra, *held]))
 
 
-def _singular(word: str) -> str:
-    return word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
-
-
 def find_labelled(slot: Slot, pool: Pool) -> Any:
     """The value that stands beside one of a slot's labels, or None."""
     for label in labels_of(slot):
@@ -123,15 +119,23 @@ def _fits(slot: Slot, item: Evidence) -> bool:
 
 def taken(slot: Slot, pool: Pool, item: Evidence) -> Any:
     """A piece's value as a parameter takes it: a string parameter a number as it is written, a share 5 % as .05."""
-    value = pool.take(item)
-    percent = _PERCENT.match(pool.text, item.end) if slot.numeric and item.kind is Kind.NUMBER else None
-    if percent and (
-        slot.is_share or slot.says("rate", "percent", "percentage") or "percent" in slot.description.lower()
-    ):
-        pool.used.append(percent.span())
-    if percent and slot.is_share:
-        return round(value / 100, 12)
+    value, percent = pool.take(item), is_percentage(pool, item)
+    if percent and takes_percentage(slot):
+        pool.used.append((item.end, percent))
+        return round(value / 100, 12) if slot.is_share else value
     return pool.text[item.start : item.end].strip() if slot.textual and item.kind is Kind.NUMBER else value
+
+
+def is_percentage(pool: Pool, item: Evidence) -> int:
+    """Where the percent sign of a number ends; 0 where it has none."""
+    match = _PERCENT.match(pool.text, item.end) if item.kind is Kind.NUMBER else None
+    return match.end() if match else 0
+
+
+def takes_percentage(slot: Slot) -> bool:
+    """Whether a parameter takes a percentage, as it is or as a share of 1."""
+    about = f"{' '.join(slot.words)} {slot.description.lower()}"
+    return slot.numeric and (slot.is_share or "rate" in slot.words or "percent" in about)
 
 
 def _before(slot: Slot, pool: Pool, start: int, label: str) -> Any:

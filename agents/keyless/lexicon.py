@@ -78,16 +78,16 @@ PARTICLES = frozenset({"up", "down", "out", "off", "on", "over", "back", "away",
 
 NEUTRAL = frozenset(
     """
-    a all also an and as at by for from get give here i in into it its just kindly let me my now of our please so that
-    the them then there these this those to too us using via we with you your
+    a all also an and as at by called for from get give here i in into it its just kindly let me my named now of our
+    please so that the them then there these this those to too us using via we with you your
     """.split()
 )
 """Words that carry no content of their own in an order."""
 
 QUESTION_WORDS = frozenset(
     """
-    am are be been being can come could did do does equal equals find had has have is know like on out over say see show
-    tell up want was were will what what's which would
+    am are be been being can come could did do does equal equals find had has have inside is know like on out over say
+    see show tell up want was were what what's which will would
     """.split()
 )
 """More words without content, in a question and for a tool that only reads or computes."""

@@ -73,10 +73,12 @@ def find_expression(pool: Pool, given: Sequence[float | int] = ()) -> str | None
 
 
 def _over_given(pool: Pool, given: Sequence[float | int]) -> str | None:
-    word = next((w for w in re.findall(r"[a-z]+", pool.bare.lower()) if w in _OVER), None)
-    numbers = [*given, *(n.value for n in pool.free(Kind.NUMBER))] if word else []
-    if word is None or len(numbers) < 2:
+    match = next((m for m in re.finditer(r"[a-z]+", pool.bare.lower()) if m.group() in _OVER), None)
+    items = pool.free(Kind.NUMBER)
+    if match is None or len(given) + len(items) < 2:
         return None
+    word, numbers = match.group(), [*given, *map(pool.take, items)]
+    pool.used.append(match.span())
     return _OVER[word].format(sum=" + ".join(map(str, numbers)), product=" * ".join(map(str, numbers)), n=len(numbers))
 
 

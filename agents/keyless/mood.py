@@ -35,7 +35,7 @@ _TASKS = frozenset(
 )
 
 
-def objection(step: str, request: str, tool: Collection[str]) -> str:
+def objection(step: str, request: str, tool: Collection[str], *, whole: bool = False) -> str:
     """Why a step is not a plain order for a tool that may change something; empty if it is one.
 
     A plain order opens with a verb that names what the tool does. All else that the request says must be orders and
@@ -45,6 +45,7 @@ def objection(step: str, request: str, tool: Collection[str]) -> str:
         step: The step's words.
         request: The whole request that it comes from.
         tool: The verbs that say what the tool does, lower case.
+        whole: Whether the tool is handed the whole step in words: who reads them then knows what is asked indirectly.
     """
     masked = mask(request)
     polite = _POLITE.sub("please ", masked)
@@ -59,7 +60,8 @@ def objection(step: str, request: str, tool: Collection[str]) -> str:
     for clause in clauses(request):
         if not _opens(clause.masked, tool) and not is_question(clause.masked):
             return f'"{clause.text}" is neither an order nor a question'
-        if indirect := next((m for m in _INDIRECT.finditer(clause.masked) if _is_effect(m)), None):
+        indirect = next((m for m in _INDIRECT.finditer(clause.masked) if _is_effect(m)), None)
+        if indirect and not whole:
             return f'"{indirect.group()}" is no order'
     return "it is a question" if step.rstrip().endswith("?") and not _POLITE.search(masked) else ""
 

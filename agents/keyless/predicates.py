@@ -6,7 +6,6 @@ import re
 
 from callsheet.agents.keyless.lexicon import (
     CONSUMING,
-    FUNCTION_WORDS,
     NOT_VERBS,
     PARTICLES,
     PLEASANTRIES,
@@ -127,12 +126,6 @@ def is_statement(text: str) -> bool:
     return opener in {"it", "i", "we", "the", "my", "our", "this", "there", "he", "she", "they"} and bool(
         re.search(r"\b(?:is|are|was|were|has|have|had|lives?|am)\b", text)
     )
-
-
-def is_english(text: str) -> bool:
-    """Whether the rules for English can be trusted with a text."""
-    found = [word.lower() for word in words(text)]
-    return any(word in FUNCTION_WORDS or is_verb(word) for word in found)
 
 
 def _has_object(rest: str) -> bool:

@@ -9,7 +9,7 @@ from callsheet.agents.keyless.closed import fill_closed, fill_flag
 from callsheet.agents.keyless.context import CONTENT, Context, Rule
 from callsheet.agents.keyless.evidence import Kind
 from callsheet.agents.keyless.formats import FORMATS, first, is_mail, is_path, path_of_inputs, typed
-from callsheet.agents.keyless.labels import find_labelled, taken
+from callsheet.agents.keyless.labels import find_labelled, is_percentage, taken, takes_percentage
 from callsheet.agents.keyless.places import find_place
 from callsheet.agents.keyless.quantities import is_unit
 from callsheet.agents.keyless.readings import composed, find_field, read
@@ -149,6 +149,10 @@ def _number(slot: Slot, context: Context) -> Any:
     if slot not in rivals:
         return None
     left, given = context.pool.free(Kind.NUMBER), context.numbers
+    if slot in (rates := [s for s in rivals if takes_percentage(s)]) and len(rates) == 1:
+        shares = [item for item in left if is_percentage(context.pool, item)]
+        if len(shares) == 1:
+            return taken(slot, context.pool, shares[0])
     if len(given) + len(left) == len(rivals):
         found = [*given, *(taken(s, context.pool, item) for s, item in zip(rivals[len(given) :], left, strict=True))]
         context.filled.update(zip((s.name for s in rivals), found, strict=True))
@@ -245,7 +249,7 @@ RULES: tuple[Rule, ...] = (
 def apply(context: Context) -> dict[str, Any]:
     """What the rules fill, the surest rule first for every slot."""
     for rule in RULES:
-        for slot in context.slots:
+        for slot in sorted(context.slots, key=lambda slot: not takes_percentage(slot)):
             if slot.name in context.filled or is_zone(slot) or is_unit(slot):
                 continue
             value = rule(slot, context)
