@@ -153,9 +153,9 @@ async def test_an_agent_of_ones_own(notebook: Notebook) -> None:
 async def test_what_is_not_at_the_same_time_is_not_refused(notebook: Notebook) -> None:
     """A wrong answer, a further question at the same checkpoint, a thread beside, another request."""
     app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
-    given: Any = {"messages": [HumanMessage("Add a note with the text 'one'. Add a note with the text 'two'.")]}
     for thread in ({"configurable": {"thread_id": name}} for name in ("1", "2", "1")):
-        state = await app.ainvoke(given, thread)
+        asked = HumanMessage("Add a note with the text 'one'. Add a note with the text 'two'.")
+        state = await app.ainvoke({"messages": [asked]}, thread)
         while waiting := state.get("__interrupt__"):
             state = await app.ainvoke(Command(resume={waiting[0].id: "what?"}), thread)
             (again,) = [one for one in state["__interrupt__"] if "problem" in one.value]
