@@ -137,8 +137,9 @@ def _codes(match: re.Match[str], longest: int) -> Iterator[str]:
 def shown_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A JSON Schema as a model is given it.
 
-    Titles and descriptions are cleaned as by ``shown``. A name or a value (of ``enum``, ``default`` ...) that hides
-    something is left out rather than changed: a tool knows them by every character. Beyond 64 kB only the names, the
+    Titles and descriptions are cleaned as by ``shown``. Every other string, a keyword's name, a name or a value (of
+    ``enum``, ``default``, ``pattern``, ``required`` ...), that hides something or is longer than a text may be is left
+    out rather than changed: a tool knows them by every character. Beyond 64 kB only the names, the
     types and the required marks of the parameters are left.
     """
     cleaned = _shown_object(schema)
@@ -189,7 +190,11 @@ def _kept(match: re.Match[str]) -> str:
 
 
 def _shown_object(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _shown_keyword(key, value) for key, value in schema.items() if not _left_out(key, value)}
+    return {
+        key: _shown_keyword(key, value)
+        for key, value in schema.items()
+        if not (_hides(str(key)) or _left_out(key, value))
+    }
 
 
 def _shown_keyword(key: str, value: Any) -> Any:
@@ -200,7 +205,7 @@ def _shown_keyword(key: str, value: Any) -> Any:
     if key in _VALUES:
         return value
     if key in _NAMED and isinstance(value, dict):
-        return {name: _shown_part(part) for name, part in value.items() if not hidden_in(name)}
+        return {name: _shown_part(part) for name, part in value.items() if not _hides(str(name))}
     return _shown_part(value)
 
 
@@ -209,7 +214,7 @@ def _shown_part(value: Any) -> Any:
         case dict():
             return _shown_object(value)
         case list():
-            return [_shown_part(item) for item in value]
+            return [_shown_part(item) for item in value if not (isinstance(item, str) and _hides(item))]
         case _:
             return value
 
@@ -217,8 +222,9 @@ def _shown_part(value: Any) -> Any:
 def _left_out(key: str, value: Any) -> bool:
     if key in _LISTS:
         return isinstance(value, list) and bool(value) and all(map(_hides, value))
-    return key in _VALUES and _hides(value)
+    return (key in _VALUES or (isinstance(value, str) and key not in _TEXTS)) and _hides(value)
 
 
 def _hides(value: Any) -> bool:
-    return any(hidden_in(text) for text in strings_in(value))
+    """Whether a value holds what nobody sees, or more than a model is shown of a text."""
+    return any(len(text) > LONGEST_TEXT or hidden_in(text) for text in strings_in(value))

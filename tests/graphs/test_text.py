@@ -130,7 +130,7 @@ def test_of_a_schema_without_end_the_names_and_types_stay() -> None:
     assert schema["properties"]["p99"] == {"type": "string"}
     assert schema["properties"]["odd"] == {}
     assert schema["required"] == ["p1"]
-    assert shown_schema({"properties": ["x" * 70_000]})["properties"] == {}
+    assert shown_schema({"properties": ["x" * 4_000] * 20})["properties"] == {}
 
 
 def test_every_string_of_a_value_is_found() -> None:
