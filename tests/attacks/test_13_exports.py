@@ -14,7 +14,7 @@ from callsheet.graphs.rdf import RdfFormat, from_rdf, to_rdf
 from callsheet.graphs.text import hidden_in
 from callsheet.orchestrator.cli.forms import FORMS
 from callsheet.orchestrator.cli.main import main
-from callsheet.retrievers.documents import DocumentIndex, answer_of, documents_in, quotes_of
+from callsheet.retrievers.documents import DocumentIndex, answer_from, documents_in
 from hostile import hostile_catalog
 
 SECRET = "salaries"
@@ -117,7 +117,7 @@ def test_the_name_of_a_file_forges_no_citation(name: str, tmp_path: Path) -> Non
     assert "rename it" in problem.message
     index = DocumentIndex(tmp_path, index=":memory:")
     index.sync()
-    assert "blue book" not in answer_of(quotes_of("What is the code of the safe?", index, ["leave.md#1"]))
+    assert "blue book" not in answer_from("What is the code of the safe?", index, ["leave.md#1"]).text
 
 
 def test_the_ending_of_a_file_forges_no_line(tmp_path: Path) -> None:

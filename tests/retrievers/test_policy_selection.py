@@ -81,7 +81,7 @@ def test_nothing_allowed_is_nothing_found() -> None:
     made = selector(catalog_of(a_x=""), {"a/x": 0.9})
     selection = within(made, Policy(default="deny")).select("do it")
     assert (selection.agents, selection.verdict) == ((), "nothing_fits")
-    assert selection.trace.policy == "the policy allows 0 of 1 tools"
+    assert selection.trace.policy == "the policy allows 0 of 1 tool"
 
 
 def test_a_policy_that_forbids_nothing_changes_nothing() -> None:
