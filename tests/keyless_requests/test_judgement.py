@@ -144,7 +144,28 @@ def test_a_line_that_is_no_record_is_named(tmp_path: Path, line: str) -> None:
         read_records(file)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in DATA.glob("*.jsonl")))
+def test_a_first_line_gives_a_file_a_workspace_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_text(
+        '{"fixture": {"b.txt": "beta"}}\n'
+        '{"id": "1", "category": "c", "request": "r", "answer": [], "files": {"b.txt": null}}\n',
+        encoding="utf-8",
+    )
+    (found,) = read_records(file)
+    assert judge(found, Outcome(True, "", {})).verdict is Verdict.RIGHT
+    assert judge(found, Outcome(True, "", {"b.txt": "beta"})).verdict is Verdict.SILENT
+    assert judge(found, Outcome(True, "", {**FIXTURE})).verdict is Verdict.UNSAFE
+
+
+@pytest.mark.parametrize("line", ['{"fixture": {"b.txt": 1}}', '{"fixture": "beta"}'])
+def test_a_workspace_that_is_none_is_named(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_text(f'{line}\n{{"id": "1", "category": "c", "request": "r", "answer": []}}', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"records\.jsonl, line 2: .*\n.*fixture"):
+        read_records(file)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in DATA.glob("*.jsonl") if path.name != "splits.jsonl"))
 def test_every_set_can_be_read(name: str) -> None:
     assert read_records(DATA / name)
 

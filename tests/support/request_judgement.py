@@ -12,8 +12,10 @@ A file of records is JSON Lines, one request a line:
   nothing correct can be said.
 * ``without``: what must not appear in the answer (left out lines, the wrong one of two values); none by default.
 * ``files``: file name -> its content afterwards, ``null`` if it is to be gone, or a list of what it must contain. All
-  others must be as in ``FIXTURE``. A value that the math server keeps is a file ``math:NAME``.
+  others must be as before the request. A value that the math server keeps is a file ``math:NAME``.
 * ``any_files``: true if the files are free.
+
+A first line ``{"fixture": {"a.txt": "alpha"}}`` gives a file its own workspace instead of ``FIXTURE``.
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 FIXTURE: Mapping[str, str] = {
     "a.txt": "alpha\n",
@@ -57,6 +60,7 @@ class Record(BaseModel):
     without: tuple[str, ...] = ()
     files: Mapping[str, str | tuple[Wanted, ...] | None] = {}
     any_files: bool = False
+    fixture: Mapping[str, str] = FIXTURE
 
 
 class Verdict(StrEnum):
@@ -75,7 +79,7 @@ class Outcome:
     Attributes:
         done: Whether ``callsheet ask`` would have ended with status 0.
         answer: What it would have printed as the answer.
-        files: The workspace afterwards, as in ``FIXTURE``.
+        files: The workspace afterwards, file name -> content.
         texts: What each step was to do.
         steps: Each step in one line, for whoever looks into a failure.
     """
@@ -108,10 +112,15 @@ def read_records(path: Path) -> list[Record]:
         ValueError: A line is no record, or an id is there twice.
     """
     found: list[Record] = []
+    common: dict[str, Any] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.strip():
             try:
-                found.append(Record.model_validate_json(line))
+                fields = TypeAdapter(dict[str, Any]).validate_json(line)
+                if not found and set(fields) == {"fixture"}:
+                    common = fields
+                else:
+                    found.append(Record.model_validate({**common, **fields}))
             except ValueError as error:
                 raise ValueError(f"{path}, line {number}: {error}") from error
     ids = [record.id for record in found]
@@ -188,8 +197,8 @@ def _said(wanted: Wanted, text: str) -> bool:
 
 def _not_ordered(record: Record, files: Mapping[str, str]) -> Iterator[str]:
     """The effects that the record does not order; a file that was to be written may have another content by now."""
-    for name in sorted({*FIXTURE, *files}):
-        now, before = files.get(name), FIXTURE.get(name)
+    for name in sorted({*record.fixture, *files}):
+        now, before = files.get(name), record.fixture.get(name)
         if now == before:
             continue
         if name not in record.files:

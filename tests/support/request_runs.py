@@ -5,13 +5,14 @@ Run it in the checkout's root with the environment's Python, after ``make .venv/
     alias requests='.venv/bin/python tests/support/request_runs.py'
     requests tests/keyless_requests/development.jsonl            # what was unsafe or silently wrong, and counts
     requests tests/keyless_requests/development.jsonl --all      # every request with its answer
-    requests HIDDEN.jsonl --counts                               # counts and nothing else
+    requests tests/keyless_requests/unseen.jsonl --counts        # counts and nothing else
 
-``--counts`` prints counts by category only, so that a set can be run that nobody is to read. ``--only TEXT`` runs the
-records with TEXT in the id or category. Exit status 1 if any was unsafe or silently wrong.
+``--counts`` prints counts by category only, so that a set can be run that whoever changes the rules is not to read.
+``--only TEXT`` runs the records with TEXT in the id or category. Exit status 1 if any was unsafe or silently wrong.
 
 All is as with ``callsheet ask --approve never`` where nobody sits at a terminal: the same catalog, the same run, the
-same status. The servers are real; they are started once, not once a request. The workspace is made anew each time.
+same status; only the checkpoints stay in memory. The servers are real; they are started once, not once a request. The
+workspace is made anew each time.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,9 +62,9 @@ class Demo:
     threads: Threads
     workspace: Path
 
-    def ask(self, request: str) -> Outcome:
+    def ask(self, request: str, fixture: Mapping[str, str] = FIXTURE) -> Outcome:
         """What becomes of a request, with nobody to ask and approval never."""
-        self._furnish()
+        self._furnish(fixture)
         ran = asyncio.run(self._ran(request))
         steps = ran.steps()
         saved = {f"math:{call['args']['name']}": str(call["args"]["result"]) for call in _saves(steps)}
@@ -84,10 +86,10 @@ class Demo:
             self.threads.remove(thread)
         return ran
 
-    def _furnish(self) -> None:
+    def _furnish(self, fixture: Mapping[str, str]) -> None:
         for entry in self.workspace.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-        for name, text in FIXTURE.items():
+        for name, text in fixture.items():
             (self.workspace / name).write_text(text, encoding="utf-8")
 
     def _files(self) -> Mapping[str, str]:
@@ -149,9 +151,23 @@ def _workflow(loaded: Loaded, registry: ToolRegistry) -> Any:
 
 
 def _threads() -> Threads:
+    """Threads of which nothing is written: nobody takes a run up again, and writing is a fifth of its time."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
     from callsheet.orchestrator.threads import Threads
 
-    return Threads()
+    kept: defaultdict[str, InMemorySaver] = defaultdict(InMemorySaver)
+
+    class Unwritten(Threads):
+        @asynccontextmanager
+        async def saver(self, thread: str) -> AsyncIterator[InMemorySaver]:
+            yield kept[thread]
+
+        def remove(self, thread: str) -> None:
+            super().remove(thread)
+            kept.pop(thread, None)
+
+    return Unwritten()
 
 
 def _registry(loaded: Loaded) -> ToolRegistry:
@@ -193,7 +209,7 @@ def main() -> int:
 def _run(agents: Demo, record: Record) -> tuple[Judgement, str]:
     """A request's verdict and how it came about; a run that raises said nothing."""
     try:
-        outcome = agents.ask(record.request)
+        outcome = agents.ask(record.request, record.fixture)
     except Exception as error:  # noqa: BLE001 (the other requests go on)
         found = Judgement(Verdict.SILENT, f"the run raised {error!r}")
         return found, f"{found.verdict} {record.id}: {record.request}\n  {found.why}\n"
