@@ -19,6 +19,7 @@ from callsheet.agents.keyless.arguments import fill
 from callsheet.agents.keyless.choice import Candidate, candidates, schema_of
 from callsheet.agents.keyless.readings import find_field, read
 from callsheet.agents.keyless.slots import Slot, slots_of
+from callsheet.agents.keyless.spans import MOST
 
 _NO_BRIEF = (
     "Keyless mode works by rules on a brief: it needs a HumanMessage with additional_kwargs['brief']. "
@@ -75,6 +76,8 @@ def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any
     position, brief = _brief(messages)
     if brief is None:
         return _failed(_NO_BRIEF)
+    if len(brief.text) > MOST:
+        return _failed(f"without a model at most {MOST:,} characters of a step are read: it has {len(brief.text):,}")
     ranked = candidates(brief, tools)
     if not ranked:
         fits = "None of the offered tools fits" if brief.offers else "No tool was offered for"

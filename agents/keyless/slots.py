@@ -10,14 +10,16 @@ from typing import Any
 
 import Stemmer
 
+from callsheet.graphs.linear import linear
+
 _DEEPEST = 6
+_MOST = 2_000  # characters of a server's description that are searched for a list of values
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
-_LISTED = re.compile(
-    r"(?:one of|any of|either|allowed|valid|available|supported|possible|options?|choices|values)\b"
+_LISTED = linear(
+    r"(?i)(?:one of|any of|either|allowed|valid|available|supported|possible|options?|choices|values)\b"
     r"[^:.\n(]{0,40}?[:(]?\s*"
     r"((?:['\"`]?[\w-]+(?: [\w-]+){0,2}['\"`]?"
-    r"(?:\s*(?:,|\||/|\bor\b)\s*(?:or\s+)?))+['\"`]?[\w-]+(?: [\w-]+){0,2}['\"`]?)",
-    re.IGNORECASE,
+    r"(?:\s*(?:,|\||/|\bor\b)\s*(?:or\s+)?))+['\"`]?[\w-]+(?: [\w-]+){0,2}['\"`]?)"
 )
 _SHARE = re.compile(
     r"\bas\s+(?:an?\s+)?(?:decimal|fraction)\b|\bdecimal\s+(?:form|fraction|rate)\b|\b0(?:\.0)?\s*(?:to|and|-|–)\s*1(?:\.0)?\b(?!\.\d)"
@@ -173,7 +175,7 @@ def _types(spec: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _listed(description: str) -> tuple[str, ...]:
-    match = _LISTED.search(description)
+    match = _LISTED.search(" ".join(description[:_MOST].split()).encode("utf-8", "replace").decode())
     if match is None:
         return ()
     parts = re.split(r"\s*(?:,|\||/|\bor\b)\s*", match.group(1))

@@ -13,8 +13,8 @@ URL = re.compile(r"\b(?:https?|ftp|file|s3|data|mailto)://?[^\s<>\"'`，。；]*
 EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 PATH = re.compile(
     r"(?<![\w@.])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[\w.@+-]+[/\\])*[\w.@+-]*[\w@+-]"
-    r"|(?<![\w@.])[\w.+-]*\w/(?:[\w.@+-]+/)*(?:[\w@+-][\w.@+-]*)?(?<![.])"
-    r"|(?<![\w@.])[\w+-][\w.+-]*\.(?!\d)[A-Za-z]\w{0,9}\b(?![(@])"
+    r"|(?<![\w@.+-])[\w.+-]*\w/(?:[\w.@+-]+/)*(?:[\w@+-][\w.@+-]*)?(?<![.])"
+    r"|(?<![\w@.+-])[\w+-][\w.+-]*\.(?!\d)[A-Za-z]\w{0,9}\b(?![(@])"
 )
 CLOCK = re.compile(
     r"\b(?:[01]?\d|2[0-4])[:.h][0-5]\d(?::[0-5]\d)?(?:\s*[ap]\.?m\b\.?)?|\b(?:1[0-2]|0?\d)\s*[ap]\.?m\b\.?"
@@ -30,6 +30,8 @@ SQL = re.compile(
     re.DOTALL,
 )
 
+MOST = 8_000
+"""Characters that the rules read: some of their patterns take time that grows with the square of the text."""
 _PROTECTED = (QUOTED, URL, EMAIL, PATH, CLOCK, DECIMAL, ABBREVIATION, BRACKETS, SQL)
 _LETTERED = re.compile(r"^\(\w\)$")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from callsheet.agents.keyless.clauses import clauses
 from callsheet.agents.keyless.gapping import shared_verbs
 from callsheet.agents.keyless.links import dependencies
+from callsheet.agents.keyless.spans import MOST
 from callsheet.agents.plan import Plan, Step
 from callsheet.graphs.errors import PlanError
 
@@ -24,7 +25,7 @@ def split(request: str) -> Plan:
         A plan of one step at least; every step's text is of the request's own words, in their order.
 
     Raises:
-        PlanError: The request is empty.
+        PlanError: The request is empty, or too long for rules.
 
     Examples:
         >>> [(s.text, s.depends_on) for s in split("Read a.txt and email it to ann@example.com").steps]
@@ -32,6 +33,11 @@ def split(request: str) -> Plan:
     """
     if not request.strip():
         raise PlanError("the request is empty: say what is to be done")
+    if len(request) > MOST:
+        raise PlanError(
+            f"without a model at most {MOST:,} characters of a request are read, and this has {len(request):,}: "
+            "shorten it, put what is long into a file, or use a model"
+        )
     found = shared_verbs(clauses(request))
     if not found:
         return Plan(steps=(Step(id="1", text=request.strip()),), note="keyless: taken as one step")

@@ -8,24 +8,22 @@ from typing import Any
 
 import pytest
 
+from callsheet.agents.keyless import split
+from callsheet.agents.keyless.spans import MOST
 from callsheet.agents.planner import decompose
-from callsheet.graphs import Catalog, RequestError, load
+from callsheet.graphs import Catalog, PlanError, RequestError, load
 from callsheet.graphs.asked import bounded
 from callsheet.graphs.lint.orders import orders_in
 from callsheet.graphs.text import normalized
 from callsheet.orchestrator import Settings
 from callsheet.retrievers import AgentGraphRetriever, units_of
 from fleet import Fleet, definition
-from pumps import SUPERLINEAR, Found, all_patterns, growth
+from pumps import SUPERLINEAR, Found, all_patterns, growth, texts, used
 
-_REWRITTEN = (
-    "callsheet.agents.keyless.",
-    "agents/keyless/",
-    "callsheet.retrievers.documents.loaders.",
-)
-"""Rules that work without a model, whose texts are bounded before they come there; readers of documents."""
-PATTERNS = [item for item in all_patterns() if not item.where.startswith(_REWRITTEN)]
-REWRITTEN = [item for item in all_patterns() if item.where.startswith(_REWRITTEN)]
+_RULES = ("callsheet.agents.keyless.", "agents/keyless/")
+"""The rules that work without a model: they read at most ``MOST`` characters, with few blanks in a row."""
+PATTERNS = [item for item in all_patterns() if not item.where.startswith(_RULES)]
+RULES = [item for item in all_patterns() if item.where.startswith(_RULES)]
 
 
 def test_there_are_patterns_to_be_tried() -> None:
@@ -39,10 +37,26 @@ def test_time_grows_no_faster_than_the_worst_text(item: Found) -> None:
     assert ratio < SUPERLINEAR, f"{item.pattern.pattern[:200]!r} over {text!r}"
 
 
-def test_time_of_what_is_being_rewritten() -> None:
-    found = {item.where: growth(item) for item in REWRITTEN}
-    if slow := [f"{where} over {text[:20]!r}" for where, (ratio, text) in found.items() if ratio >= SUPERLINEAR]:
-        pytest.xfail("these patterns are being rewritten: " + "; ".join(slow))
+@pytest.mark.parametrize("item", RULES, ids=lambda item: item.where)
+def test_no_pattern_of_the_rules_takes_longer_than_planning_a_text_of_that_length(item: Found) -> None:
+    use = used(item)
+
+    def seconds(act: Callable[[str], Any], text: str) -> float:
+        began = time.process_time()
+        act(text)
+        return time.process_time() - began
+
+    size = 1_000
+    plain = "Convert 3 miles to km and write it to a.txt. " * (size // 45)
+    allowed = min(seconds(split, plain) for _ in range(2))
+    for text in texts(item.pattern):
+        worst = bounded(text(size), size * 2, "max_request")[:size]
+        assert seconds(use, worst) < allowed or min(seconds(use, worst) for _ in range(3)) < allowed, f"{worst[:20]!r}"
+
+
+def test_rules_read_a_bounded_text() -> None:
+    with pytest.raises(PlanError, match="8,000 characters"):
+        split("a" * (MOST + 1))
 
 
 def times(act: Callable[[str], Any], short: str, long: str) -> float:

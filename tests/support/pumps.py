@@ -49,7 +49,7 @@ def growth(item: Found) -> tuple[float, str]:
 
     It is infinite where a text takes more than 150 times what it takes to cut it into words.
     """
-    use, worst = _used(item), (0.0, "")
+    use, worst = used(item), (0.0, "")
     for text in texts(item.pattern):
         worst = max(worst, (_ratio(use, text), text(60)))
         if worst[0] >= SUPERLINEAR:
@@ -96,7 +96,7 @@ def _seconds(use: Callable[[str], object], text: str) -> float:
     return time.thread_time() - began
 
 
-def _used(item: Found) -> Callable[[str], object]:
+def used(item: Found) -> Callable[[str], object]:
     def use(text: str) -> None:
         for method in item.methods:
             if method in ("finditer", "findall"):
