@@ -75,7 +75,7 @@ class Reaper:
 
     def _start(self) -> None:
         self._process = subprocess.Popen(  # noqa: S603 (our own script)
-            [sys.executable, "-I", "-S", str(_SCRIPT), self._name],
+            [sys.executable, "-I", "-S", str(_SCRIPT), self._name, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

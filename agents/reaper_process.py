@@ -139,9 +139,13 @@ def end_groups(groups: set[int], number: int) -> bool:
     return left
 
 
-def wait_for_owner() -> tuple[set[int], dict[int, str]]:
-    """Reads what the owner writes until it is gone; the groups that it left behind, and their families."""
-    owner, groups, rest = os.getppid(), set[int](), b""
+def wait_for_owner(owner: int) -> tuple[set[int], dict[int, str]]:
+    """Reads what the owner writes until it is gone; the groups that it left behind, and their families.
+
+    Args:
+        owner: Its process id, as it says itself: it may be gone before this process has come to ask who that is.
+    """
+    groups, rest = set[int](), b""
     family: dict[int, str] = {}
     while True:
         ready, _, _ = select.select([0], [], [], _LOOK)
@@ -160,5 +164,5 @@ def wait_for_owner() -> tuple[set[int], dict[int, str]]:
 
 
 if __name__ == "__main__":
-    left_behind, descended = wait_for_owner()
+    left_behind, descended = wait_for_owner(int(sys.argv[2]))
     end_all(left_behind, sys.argv[1], descended)

@@ -54,5 +54,5 @@ def test_who_is_waited_for_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pyte
     )
     with caplog.at_level(logging.WARNING):
         SessionPool().list_all({"slow": hung, "gone": ServerConfig(command="no-such-program")})
-    assert "no answer for 0.2 s from slow: waiting" in caplog.text
+    assert "no answer for 1 s from slow: waiting" in caplog.text
     assert "gone" not in caplog.text
