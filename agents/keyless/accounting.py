@@ -13,6 +13,8 @@ from callsheet.agents.keyless.slots import Slot, stem, words_of
 from callsheet.agents.keyless.units import currency_of
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
+_STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")
+"""Quotation marks that no quotation was read with: what they hold is not known."""
 _CURRENCY = re.compile(r"[€$£¥]|(?<=\d )(?:dollars|euros|pounds|yen|francs|[A-Z]{3})\b")
 _REFERENCES = frozenset(
     "it its that this them those these both all each result results two three four five one ones".split()
@@ -50,6 +52,7 @@ def unused_words(
             continue
         if word not in known and (stem(word) not in known or stem(word) in offered):
             left.append((start, end))
+    left += [m.span() for m in _STRAY.finditer(pool.bare) if not pool.is_used(*m.span())]
     return tuple(pool.text[start:end] for start, end in _joined(sorted(left), pool.text))
 
 

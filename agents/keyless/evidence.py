@@ -148,8 +148,16 @@ Found = Iterator[tuple[Any, int, int]]
 
 def _quoted(rest: str, text: str) -> Found:
     for match in QUOTED.finditer(rest):
+        if _cut_short(text[match.start() + 1 : match.end() - 1]):
+            continue
         inner = _FENCE.sub("", _FENCE.sub("", text[match.start() : match.end()]))
         yield inner, match.start(), match.end()
+
+
+def _cut_short(inner: str) -> bool:
+    """Whether a quotation holds one of another's marks alone: it may be cut at the wrong mark, and is not read."""
+    singles = len(re.findall(r"(?<![^\W_])'|'(?![^\W_])", inner))
+    return inner.count('"') % 2 == 1 or inner.count("“") != inner.count("”") or (singles % 2 == 1 and '"' in inner)
 
 
 def _plain(pattern: re.Pattern[str]) -> Callable[[str, str], Found]:

@@ -83,18 +83,21 @@ def compound(pool: Pool, units: Sequence[Unit]) -> list[tuple[Evidence, Unit]]:
         unit = next((u for u in units if u.start >= item.end and not pool.text[item.end : u.start].strip(" -")), None)
         if unit is None:
             continue
-        if parts and not (_JOINT.match(pool.text[parts[-1][1].end : item.start]) and _divides(parts[-1][1], unit)):
+        joint = pool.text[parts[-1][1].end : item.start] if parts else ""
+        if parts and not (_JOINT.match(joint) and _divides(parts[-1][1], unit, apart=bool(joint.strip()))):
             return parts if len(parts) > 1 else []
         parts.append((item, unit))
     return parts if len(parts) > 1 else []
 
 
-def _divides(larger: Unit, smaller: Unit) -> bool:
+def _divides(larger: Unit, smaller: Unit, *, apart: bool) -> bool:
+    """Whether both are one quantity; "2 km and 300 m" may be two, as other than "5 feet and 11 inches"."""
     one, other = unit_of(larger.value), unit_of(smaller.value)
     if one is None or other is None or one[0] != other[0] or not other[1]:
         return False
     ratio = one[1] / other[1]
-    return ratio > 1.5 and abs(ratio - round(ratio)) < 1e-6
+    decimal = set(str(round(ratio)).strip("0")) == {"1"}
+    return ratio > 1.5 and abs(ratio - round(ratio)) < 1e-6 and not (apart and decimal)
 
 
 def _total(parts: Sequence[tuple[Evidence, Unit]]) -> float | int:

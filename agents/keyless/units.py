@@ -92,6 +92,7 @@ def spelled_in(said: str, values: Sequence[str]) -> str | None:
     return next((found[0] for found in (named, same, bare) if len(found) == 1), None)
 
 
+@cache
 def _plain(name: str) -> str:
     words = re.sub(r"[\s‑_-]+", " ", name.lower()).strip().split()
     return " ".join(word if word.endswith("ss") or len(word) < 4 else word.removesuffix("s") for word in words)

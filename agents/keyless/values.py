@@ -13,7 +13,7 @@ from callsheet.agents.keyless.labels import find_labelled, is_percentage, taken,
 from callsheet.agents.keyless.places import find_place
 from callsheet.agents.keyless.quantities import is_unit
 from callsheet.agents.keyless.readings import composed, find_field, read
-from callsheet.agents.keyless.slots import Slot, slots_of
+from callsheet.agents.keyless.slots import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.zones import is_zone
 
 _IDENTIFIED = (
@@ -153,13 +153,20 @@ def _number(slot: Slot, context: Context) -> Any:
         shares = [item for item in left if is_percentage(context.pool, item)]
         if len(shares) == 1:
             return taken(slot, context.pool, shares[0])
-    if len(given) + len(left) == len(rivals):
+    if len(given) + len(left) == len(rivals) and (len(rivals) == 1 or _is_named(context)):
         found = [*given, *(taken(s, context.pool, item) for s, item in zip(rivals[len(given) :], left, strict=True))]
         context.filled.update(zip((s.name for s in rivals), found, strict=True))
         return context.filled[slot.name]
     if len(rivals) == 1 and len(left) == 1:
         return taken(slot, context.pool, left[0])
     return given[0] if len(rivals) == 1 and len(given) == 1 and not left else None
+
+
+def _is_named(context: Context) -> bool:
+    """Whether the text names the tool, or nothing is known of its name: else its numbers may be anybody's."""
+    name = context.slots[0].about.partition("\n")[0]
+    said = {stem(word) for word in re.findall(r"[a-z]+", context.pool.bare.lower())}
+    return not name.strip() or any(stem(word) in said for word in words_of(name))
 
 
 def _frequency(slot: Slot, context: Context) -> int | None:
