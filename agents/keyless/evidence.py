@@ -78,7 +78,7 @@ _NUMBER = re.compile(
 )
 _TIMES = {"k": 1_000, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _NO_PATHS = frozenset({"and/or", "n/a", "he/she", "his/her", "either/or", "w/o", "yes/no", "true/false", "on/off"})
-_FENCE = re.compile(r"^```(?:\w*\n)?|```$|^['\"`“„«‘]|['\"`”»’“]$")
+_FENCE = re.compile(r"^```(?:\w*\n)?|```$")
 
 
 @dataclass(slots=True)
@@ -150,7 +150,8 @@ def _quoted(rest: str, text: str) -> Found:
     for match in QUOTED.finditer(rest):
         if _cut_short(text[match.start() + 1 : match.end() - 1]):
             continue
-        inner = _FENCE.sub("", _FENCE.sub("", text[match.start() : match.end()]))
+        said = text[match.start() : match.end()]
+        inner = _FENCE.sub("", said) if said.startswith("```") else said[1:-1]
         yield inner, match.start(), match.end()
 
 

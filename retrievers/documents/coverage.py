@@ -33,6 +33,7 @@ _MOMENT = (
     "thursday friday saturday sunday today tomorrow yesterday noon midnight morning afternoon evening night daily "
     "before after during until since"
 )
+_DATED = "|".join(_MOMENT.split()[:24])
 
 
 def _any_of(words: str) -> re.Pattern[str]:
@@ -43,6 +44,7 @@ _NUMBERS, _MOMENTS = _any_of(_COUNT), _any_of(f"{_COUNT} {_MOMENT}")
 _CLOCKS = re.compile(
     r"\d[:.]\d\d|\d\s*[ap]\.?m\b|\bo'?clock\b|\b(?:noon|midnight)\b|\bhalf past\b|\bquarter", re.IGNORECASE
 )
+_WHEN = re.compile(rf"{_CLOCKS.pattern}|\b(?:\d{{4}}|\d{{1,2}}(?:st|nd|rd|th))\b|\b(?:{_DATED})\b", re.IGNORECASE)
 _EXTENTS = re.compile(
     rf"(?:\d|\b(?:{_COUNT.replace(' ', '|')})\b)\W*(?:an? )?"
     r"(?:s|sec|min|h|d|m|km|cm|mm|mi|ft|yd|second|minute|hour|day|week|month|year|decade|centur|mile|metre|meter|feet|foot|"
@@ -53,7 +55,8 @@ _ASKS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
     (re.compile(r"\bhow (?:long|far|old)\b", re.I), _EXTENTS),
     (re.compile(r"\bhow (?:many|much|often|high|large|big|tall|fast|late|early)\b", re.I), _NUMBERS),
     (re.compile(r"\b(?:what|which) (?:time|hour) (?!limit|zone)", re.I), _CLOCKS),
-    (re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day|month|year)\b", re.I), _MOMENTS),
+    (re.compile(r"\bwhen\b", re.I), _WHEN),
+    (re.compile(r"\b(?:what|which) (?:date|day|month|year)\b", re.I), _MOMENTS),
 )
 _ASKS_WHO = re.compile(r"\b(?:who|whom|whose)\b", re.I)
 _KIND_NUMBER = frozenset("number amount".split())
