@@ -91,7 +91,7 @@ class Show:
                 self._indented(_short(str(asked)), "", 4)
         self._console.print(f"Go on in a terminal with: {escape(again)}")
         if len(approve_all(interrupts)) == len(interrupts):
-            self._console.print("or agree to all of it with --approve never")
+            self._console.print("or agree to all of it with --approve never; without a model, nothing is deleted then")
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
         self._heading("Plan")
