@@ -6,20 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from fleet import Fleet
+from fleet import Fleet, empty_fleet
 from notebook import Notebook
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     """An empty fleet; every reading asks its servers."""
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
-    for name in ("CALLSHEET_YES", "CALLSHEET_PINS", "CALLSHEET_POLICY", "CALLSHEET_CATALOG"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("CALLSHEET_LIMIT_FRESH", "0")
-    folder = tmp_path / "fleet"
-    folder.mkdir()
-    return Fleet(folder)
+    return empty_fleet(tmp_path, monkeypatch)
 
 
 @pytest.fixture

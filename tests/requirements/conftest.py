@@ -9,19 +9,13 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from callsheet.orchestrator.nodes import Nodes
-from fleet import Fleet, definition
+from fleet import Fleet, definition, empty_fleet
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     """An empty fleet, with a home of its own for agreements, pins and indexes; every reading asks its servers."""
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
-    for name in ("CALLSHEET_YES", "CALLSHEET_PINS", "CALLSHEET_POLICY", "CALLSHEET_CATALOG"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("CALLSHEET_LIMIT_FRESH", "0")
-    folder = tmp_path / "fleet"
-    folder.mkdir()
-    return Fleet(folder)
+    return empty_fleet(tmp_path, monkeypatch)
 
 
 class PowerCut(BaseException):

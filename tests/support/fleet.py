@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 SERVER = Path(__file__).parents[1] / "fixtures" / "changing_server.py"
 
 
@@ -50,3 +52,13 @@ class Fleet:
     def calls(self, name: str) -> list[str]:
         """The tools that a server was called for."""
         return [message["params"]["name"] for message in self.sent(name) if message.get("method") == "tools/call"]
+
+
+def empty_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    """A fleet with a home of its own for agreements, pins and indexes; every reading asks its servers."""
+    monkeypatch.setenv("CALLSHEET_HOME", str(folder / "home"))
+    for name in ("CALLSHEET_YES", "CALLSHEET_PINS", "CALLSHEET_POLICY", "CALLSHEET_CATALOG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CALLSHEET_LIMIT_FRESH", "0")
+    (folder / "fleet").mkdir()
+    return Fleet(folder / "fleet")
