@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from callsheet.agents.keyless.evidence import with_digits
 from callsheet.agents.keyless.formats import is_sql
 from callsheet.agents.keyless.lexicon import FUNCTION_WORDS, is_verb
 from callsheet.agents.keyless.mood import is_yes_or_no, objection
-from callsheet.agents.keyless.slots import slots_of, stem, words_of
+from callsheet.agents.keyless.slots import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.spans import mask
 from callsheet.agents.keyless.variants import variants
 
@@ -83,9 +83,7 @@ def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Can
         _weigh(brief, offer, tools, offer.score / best if best > 0 else 1.0 - rank / MOST)
         for rank, offer in enumerate(offers)
     ]
-    return sorted(
-        (one for one in found if one.fits), key=lambda one: (not one.ready, sum(map(len, one.unused)), -one.score)
-    )
+    return sorted((one for one in found if one.fits), key=_rank)
 
 
 def _rank(one: Candidate) -> tuple[bool, int, float]:
@@ -107,7 +105,8 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     schema["title"] = " ".join(words_of(offer.tool))
     plainly = offer.harm != "none"
     text = with_digits(brief.text)
-    texts = variants(text, slots_of(schema, about=f"{schema['title']}\n{schema['description']}"))
+    slots = slots_of(schema, about=f"{schema['title']}\n{schema['description']}")
+    texts = variants(text, slots)
     calls = tuple(_filled(schema, each, brief, offer, tools, plainly=plainly) for each in texts)
     first = calls[0]
     whole = text.strip() in first.args.values()
@@ -119,7 +118,8 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     used = 1 - min(1.0, sum(map(len, first.unused)) / max(len(text), 1))
     score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + used - 0.4 * bool(open_) - 1.5 * whole
     fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or (first.args and not open_))
-    return Candidate(offer, schema, texts, calls, _objection(brief, offer, schema, first, whole=whole), score, fits)
+    why = _objection(brief, offer, schema, slots, first, whole=whole)
+    return Candidate(offer, schema, texts, calls, why, score, fits)
 
 
 def _filled(
@@ -134,9 +134,10 @@ def _filled(
     return filled
 
 
-def _objection(brief: Brief, offer: Offer, schema: Mapping[str, Any], call: Filled, *, whole: bool) -> str:
+def _objection(
+    brief: Brief, offer: Offer, schema: Mapping[str, Any], slots: Sequence[Slot], call: Filled, *, whole: bool
+) -> str:
     """Why rules may not call a tool for a step: what may change something takes a plain order, and a person's yes."""
-    slots = slots_of(schema, about=f"{schema['title']}\n{schema['description']}")
     if any(is_sql(slot) and _CHANGES_DATA.match(str(call.args.get(slot.name, ""))) for slot in slots):
         return "its SQL changes data, and rules alone never do that"
     if offer.harm == "none":

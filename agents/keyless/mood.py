@@ -75,9 +75,7 @@ def head_of(step: str, tool: Collection[str] = ()) -> str:
 
 def is_yes_or_no(step: str) -> bool:
     """Whether a step asks for a yes or a no."""
-    return bool(
-        re.match(r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|should|may|must|will|would)\b", step, re.I)
-    )
+    return bool(_AUXILIARY.match(step))
 
 
 def _opens(text: str, known: Collection[str] = ()) -> bool:
