@@ -89,7 +89,10 @@ class ChildProcess(asyncio.SubprocessProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keeps the transport; from here on the process does not outlive this one."""
         self.transport = cast("asyncio.SubprocessTransport", transport)
-        REAPER.watch(self.transport.get_pid())
+        stdin = self.transport.get_pipe_transport(0)
+        # uvloop does not show the pipe.
+        pipe = stdin.get_extra_info("pipe") if stdin is not None else None
+        REAPER.watch(self.transport.get_pid(), pipe.fileno() if pipe is not None else None)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Keeps the tail of standard error, and of standard output no more than ``read`` can keep up with."""
@@ -230,6 +233,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
             self._family = grown({self.transport.get_pid(): ""})
         if (stdin := self.transport.get_pipe_transport(0)) is not None:
             stdin.close()
+            REAPER.release(self.transport.get_pid())
         if self.responsive:
             await self._exited(_GRACE)
         for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):

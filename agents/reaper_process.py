@@ -1,7 +1,8 @@
 """Ends the servers of a process that died before it could; run by path, standard library only.
 
-The owner holds the other end of standard input and writes a line for each server: ``+PGID`` when
-one was started, ``-PGID`` when it is gone. The end of input, or another parent, means that the
+Standard input is a socket whose other end the owner holds. It writes a line for each server:
+``+PGID`` when one was started, with the owner's end of that server's standard input; ``=PGID`` when
+that end is to be closed; ``-PGID`` when the server is gone. The end of input, or another parent, means that the
 owner is gone, killed with -9 perhaps. Then all that it had started is ended: the groups it wrote
 of, every process that carries its mark in the environment, which a child keeps that has left the
 group of its server, and one that was started in the owner's very last moment, and every process
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -145,22 +147,35 @@ def wait_for_owner(owner: int) -> tuple[set[int], dict[int, str]]:
     Args:
         owner: Its process id, as it says itself: it may be gone before this process has come to ask who that is.
     """
-    groups, rest = set[int](), b""
+    groups, inputs, rest = set[int](), dict[int, int](), b""
     family: dict[int, str] = {}
+    channel = socket.socket(fileno=0)
     while True:
-        ready, _, _ = select.select([0], [], [], _LOOK)
+        ready, _, _ = select.select([channel], [], [], _LOOK)
+        # With the owner gone too: its servers still have their input, from here, and have not ended for want of it.
         if groups or family:
             family = grown({**dict.fromkeys(groups, ""), **family})
         if not ready:
-            # Somebody forked by the owner may still hold the pipe.
+            # Somebody forked by the owner may still hold the other end.
             if os.getppid() != owner:
                 return groups, family
             continue
-        if not (read := os.read(0, 65_536)):
+        read, descriptors, _, _ = socket.recv_fds(channel, 65_536, 1)
+        if not read:
             return groups, family
         *lines, rest = (rest + read).split(b"\n")
         for line in lines:
-            (groups.add if line.startswith(b"+") else groups.discard)(int(line[1:]))
+            kind, group = line[:1], int(line[1:])
+            if kind == b"+":
+                groups.add(group)
+                # A read ends with the line that a descriptor came with.
+                if descriptors and line is lines[-1]:
+                    inputs[group] = descriptors[0]
+            else:
+                if group in inputs:
+                    os.close(inputs.pop(group))
+                if kind == b"-":
+                    groups.discard(group)
 
 
 if __name__ == "__main__":
