@@ -15,9 +15,13 @@ from callsheet.orchestrator.settings import Settings
 
 Role = Literal["planner", "worker", "answer"]
 _STRICTEST = ("always", "risky", "never")
-_REFUSED = (
+_ANONYMOUS = (
     "approval {!r} was asked for by a client that is not authenticated, so it stays {!r}: set CALLSHEET_APPROVAL on "
     "the server, or authenticate its clients"
+)
+_STORED = (
+    "approval {!r} is a preference in the store, which others may have written, so it stays {!r}: say so in the run's "
+    "context"
 )
 
 
@@ -45,16 +49,14 @@ class Choices:
     def settings(self) -> Settings:
         """What holds in the current run.
 
-        Calls that a person is asked about stay so, whatever a client says that is not authenticated.
+        Calls that a person is asked about stay so, whatever the store says, or a client that is not authenticated.
         """
         found = self._said()
-        return found.model_copy(update={"approval": self.defaults.approval}) if self._loosened(found) else found
+        return found.model_copy(update={"approval": self.defaults.approval}) if self._refused(found) else found
 
     def noted(self, note: str) -> str:
         """The note of a plan, with what was said for the current run and does not hold."""
-        said = self._said()
-        refused = _REFUSED.format(said.approval, self.defaults.approval) if self._loosened(said) else ""
-        return "; ".join(filter(None, (note, refused)))
+        return "; ".join(filter(None, (note, self._refused(self._said()))))
 
     def _said(self) -> Settings:
         found = self.defaults
@@ -62,9 +64,14 @@ class Choices:
             found = one.over(found) if one else found
         return found
 
-    def _loosened(self, said: Settings) -> bool:
-        looser = _STRICTEST.index(said.approval) > _STRICTEST.index(self.defaults.approval)
-        return looser and anonymous_client()
+    def _refused(self, said: Settings) -> str:
+        """Why fewer calls are not asked about than by default; empty where they are not, or may be."""
+        if _STRICTEST.index(said.approval) <= _STRICTEST.index(self.defaults.approval):
+            return ""
+        given = context()
+        stored = given is None or "approval" not in given.model_fields_set
+        why = _STORED if stored else _ANONYMOUS if anonymous_client() else ""
+        return why.format(said.approval, self.defaults.approval)
 
     def model(self, role: Role) -> BaseChatModel | None:
         """The chat model for a role in the current run: of the context, the user, the supervisor itself, or none."""
