@@ -165,17 +165,21 @@ def wait_for_owner(owner: int) -> tuple[set[int], dict[int, str]]:
             return groups, family
         *lines, rest = (rest + read).split(b"\n")
         for line in lines:
-            kind, group = line[:1], int(line[1:])
-            if kind == b"+":
-                groups.add(group)
-                # A read ends with the line that a descriptor came with.
-                if descriptors and line is lines[-1]:
-                    inputs[group] = descriptors[0]
-            else:
-                if group in inputs:
-                    os.close(inputs.pop(group))
-                if kind == b"-":
-                    groups.discard(group)
+            # A read ends with the line that a descriptor came with.
+            _take(line, descriptors if line is lines[-1] else [], groups, inputs)
+
+
+def _take(line: bytes, descriptors: list[int], groups: set[int], inputs: dict[int, int]) -> None:
+    kind, group = line[:1], int(line[1:])
+    if kind == b"+":
+        groups.add(group)
+        if descriptors:
+            inputs[group] = descriptors[0]
+        return
+    if group in inputs:
+        os.close(inputs.pop(group))
+    if kind == b"-":
+        groups.discard(group)
 
 
 if __name__ == "__main__":
