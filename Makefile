@@ -24,6 +24,8 @@ export LANGGRAPH_CLI_NO_ANALYTICS := 1
 export LANGGRAPH_NO_VERSION_CHECK := true
 export LANGSMITH_TRACING := false
 export ANONYMIZED_TELEMETRY := False
+# Compiled once, here, and not with every start: a machine may forbid Python to write what it compiled.
+export UV_COMPILE_BYTECODE := 1
 
 .PHONY: help run test dev bench bench-rivals audit pins clean
 
@@ -105,6 +107,7 @@ clean:
 .venv/.run: pyproject.toml constraints.txt | .venv/bin/uv
 	@echo 'Installing callsheet and what it needs'
 	@$(INSTALL) .
+	@$(BIN)/python -m compileall -q callsheet
 	@touch $@
 
 .venv/.demo: .venv/.run examples/demo/mcp.json examples/demo/warm.py

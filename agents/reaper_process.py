@@ -141,45 +141,49 @@ def end_groups(groups: set[int], number: int) -> bool:
     return left
 
 
+class _Servers:
+    """What the owner has told of its servers: their groups, and our copies of their standard input."""
+
+    def __init__(self) -> None:
+        self.groups, self._inputs, self._rest = set[int](), dict[int, int](), b""
+
+    def take(self, data: bytes, descriptors: list[int]) -> None:
+        """Reads what the owner wrote; a read ends with the line that a descriptor came with."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for number, line in enumerate(lines, 1):
+            kind, group = line[:1], int(line[1:])
+            if kind == b"+":
+                self.groups.add(group)
+                if descriptors and number == len(lines):
+                    self._inputs[group] = descriptors[0]
+                continue
+            if group in self._inputs:
+                os.close(self._inputs.pop(group))
+            if kind == b"-":
+                self.groups.discard(group)
+
+
 def wait_for_owner(owner: int) -> tuple[set[int], dict[int, str]]:
     """Reads what the owner writes until it is gone; the groups that it left behind, and their families.
 
     Args:
         owner: Its process id, as it says itself: it may be gone before this process has come to ask who that is.
     """
-    groups, inputs, rest = set[int](), dict[int, int](), b""
-    family: dict[int, str] = {}
-    channel = socket.socket(fileno=0)
+    servers, family, channel = _Servers(), dict[int, str](), socket.socket(fileno=0)
     while True:
         ready, _, _ = select.select([channel], [], [], _LOOK)
-        # With the owner gone too: its servers still have their input, from here, and have not ended for want of it.
-        if groups or family:
-            family = grown({**dict.fromkeys(groups, ""), **family})
+        # When the owner is gone its servers still have their input, from here: none has ended for want of it.
+        if servers.groups or family:
+            family = grown({**dict.fromkeys(servers.groups, ""), **family})
         if not ready:
             # Somebody forked by the owner may still hold the other end.
             if os.getppid() != owner:
-                return groups, family
+                return servers.groups, family
             continue
-        read, descriptors, _, _ = socket.recv_fds(channel, 65_536, 1)
-        if not read:
-            return groups, family
-        *lines, rest = (rest + read).split(b"\n")
-        for line in lines:
-            # A read ends with the line that a descriptor came with.
-            _take(line, descriptors if line is lines[-1] else [], groups, inputs)
-
-
-def _take(line: bytes, descriptors: list[int], groups: set[int], inputs: dict[int, int]) -> None:
-    kind, group = line[:1], int(line[1:])
-    if kind == b"+":
-        groups.add(group)
-        if descriptors:
-            inputs[group] = descriptors[0]
-        return
-    if group in inputs:
-        os.close(inputs.pop(group))
-    if kind == b"-":
-        groups.discard(group)
+        data, descriptors, _, _ = socket.recv_fds(channel, 65_536, 1)
+        if not data:
+            return servers.groups, family
+        servers.take(data, descriptors)
 
 
 if __name__ == "__main__":

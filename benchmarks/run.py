@@ -16,8 +16,7 @@ from benchmarks.baselines import (
     graph_rag_at,
 )
 from benchmarks.cases import Benchmark, Case, Level
-from benchmarks.oracle import HEADROOM, ORACLE, oracle
-from benchmarks.oracle import SETS as RERANKED
+from benchmarks.oracle import HEADROOM, ORACLE, SETS as RERANKED, oracle
 from benchmarks.ours import DEFAULT, ours_at
 from benchmarks.search import Rank, World
 from benchmarks.statistics import Bootstrap, cross_validated

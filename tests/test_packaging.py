@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("callsheet", "graphs", "retrievers", "agents", "orchestrator")
-PACKAGED = frozenset({".py", ".json", ".ttl", ".rq", ".css", ".html", ".js", ".svg"})
+PACKAGED = frozenset({".py", ".pyi", ".json", ".ttl", ".rq", ".css", ".html", ".js", ".svg"})
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
 
 

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import reject
-from hypothesis import strategies as st
+from hypothesis import reject, strategies as st
 
 from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, Provenance, Tool
 

@@ -8,8 +8,7 @@ from typing import Any
 import ladybug
 import networkx as nx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from callsheet.graphs import Agent, Capability, Catalog, Dependency, DependencyKind, Tool, knowledge_graph
 from callsheet.graphs.export import cypher_schema, to_cypher, to_graphml

@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, SettingsError, Tool, UnknownNameError
 from callsheet.graphs.export import to_mermaid

@@ -7,8 +7,7 @@ from typing import Any
 
 import pyoxigraph
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from rdflib import BNode, Graph
 
 from callsheet.graphs import Agent, Catalog, Tool, dump, load

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.graphs import Hidden, escaped, hidden_in, shown, shown_schema, split_name, strings_in
 from callsheet.graphs.text import LARGEST_SCHEMA, LONGEST_TEXT

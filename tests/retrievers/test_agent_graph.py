@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.graphs import Agent, Catalog, OwnershipGraph, Tool, ownership_graph
 from callsheet.retrievers import Hit, agent_as_a_graph

@@ -9,8 +9,7 @@ from __future__ import annotations
 from math import log2
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import average_precision, complete, ndcg, recall

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.retrievers import agent_scores, expected_use, node_scores, share
 from callsheet.retrievers.scoring import Rows, Scores

@@ -3,8 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.retrievers import units_of
 from callsheet.retrievers.units import IMPLIED, MOST_CLAUSES, clause_spans, implied_steps, spans_of

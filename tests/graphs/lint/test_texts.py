@@ -6,8 +6,7 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.graphs.lint import texts
 from callsheet.graphs.lint.similar import similar_pairs

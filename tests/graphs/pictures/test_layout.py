@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool
 from callsheet.graphs.pictures.groups import groups_of

@@ -11,8 +11,7 @@ from collections import Counter
 from html.parser import HTMLParser
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Provenance, Tool, hidden_in, shown, strings_in
 from callsheet.graphs.pictures import to_html, to_svg

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.retrievers.documents import Block, Passage, estimated_tokens, passages_of, sentences_of
 from callsheet.retrievers.documents.passages import LONGEST_SENTENCE
