@@ -41,8 +41,8 @@ async def test_a_call_that_hangs_ends_at_our_limit(scenario: Any, http: Any) -> 
     await made.survives("timeout", mode="hang", status="outcome_unknown")
 
 
-async def test_cancels_at_every_moment_leave_no_process_no_lock_and_usable_checkpoints(scenario: Any) -> None:
-    """Each run is cancelled at one of its events, and some turns of the loop after that."""
+async def test_cancels_at_any_moment_leave_no_process_no_lock_and_usable_checkpoints(scenario: Any) -> None:
+    """Each run is cancelled at one of every three of its events, and some turns of the loop after that."""
     made, chance = scenario(), random.Random(0)
     made.be(FAULTY, "slow")
     ends: Counter[str] = Counter()
@@ -74,14 +74,15 @@ async def test_cancels_at_every_moment_leave_no_process_no_lock_and_usable_check
     async with made.app() as app:
         whole = await events(app, 1_000_000, asyncio.Event())
         assert whole > 20
-        await asyncio.gather(*(one(app, last, last) for last in range(whole)))
+        threads = range(0, whole, 3)
+        await asyncio.gather(*(one(app, last, last) for last in threads))
         assert await asyncio.to_thread(until, lambda: not alive(made.tag)), alive(made.tag)
         assert set(ends) <= {"CancelledError", "int"}
-        assert ends["CancelledError"] > whole / 2
+        assert ends["CancelledError"] > len(threads) / 2
         calls = made.count(FAULTY)
-        states = [await app.aget_state({"configurable": {"thread_id": str(i)}}) for i in range(whole)]
-        cut = [i for i, state in enumerate(states) if state.next]
-        for thread in cut[:: max(1, len(cut) // 8)]:
+        states = {i: await app.aget_state({"configurable": {"thread_id": str(i)}}) for i in threads}
+        cut = [i for i, state in states.items() if state.next]
+        for thread in cut[:: max(1, len(cut) // 4)]:
             state = await resume(app, {"configurable": {"thread_id": str(thread)}})
             statuses = {i: r["status"] for i, r in state["results"].items()}
             assert set(statuses) == set("1234")

@@ -8,6 +8,7 @@ import pkgutil
 import re
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
@@ -142,10 +143,18 @@ def _sources() -> dict[Path, str]:
     return {path: path.read_text(encoding="utf-8") for room in rooms for path in (_ROOT / room).rglob("*.py")}
 
 
+@cache
+def _used_methods() -> dict[str, set[str]]:
+    calls = re.compile(rf"\b(\w+)\.({'|'.join(_METHODS)})\b")
+    methods = defaultdict[str, set[str]](set)
+    for source in _sources().values():
+        for name, method in calls.findall(source):
+            methods[name].add(method)
+    return methods
+
+
 def _methods(name: str) -> tuple[str, ...]:
-    used = re.compile(rf"\b{re.escape(name)}\.({'|'.join(_METHODS)})\b")
-    methods = {match for source in _sources().values() for match in used.findall(source)}
-    return tuple(sorted(methods)) or ("finditer",)
+    return tuple(sorted(_used_methods().get(name, ()))) or ("finditer",)
 
 
 def _of_calls() -> Iterator[Found]:
