@@ -11,15 +11,17 @@ from callsheet.graphs.catalog import Tool
 
 NEED_TOOL = "need_tool"
 """The name by which a worker asks for a tool; no tool of the catalog is shown under it."""
-_LONGEST_NAME, _DIGEST = 64, 8
+_LONGEST_NAME, _DIGEST = 64, 16
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
+# Else a server could give a tool the very name that another one's tool gets.
+_DIGESTED = re.compile(r"_[0-9a-f]{16}$")
 
 
 def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[str]:
     """A unique name for each tool that every model provider accepts: ``^[a-zA-Z0-9_-]{1,64}$``.
 
     The tool's own name where it is unique among these and those beside them, else ``agent__tool``; a digest of
-    the id is added where that is still not unique, or too long.
+    the id is added where that is still not unique, is too long, or looks as if it had one.
     """
     bare = [_fit(tool.name, tool.id) for tool in tools]
     taken = (*beside, NEED_TOOL)
@@ -41,7 +43,7 @@ def names_of(agent: str, name: str) -> tuple[str, ...]:
 
 def _fit(name: str, tool_id: str) -> str:
     fit = _UNFIT.sub("_", name)
-    return fit if len(fit) <= _LONGEST_NAME else _digested(fit, tool_id)
+    return fit if len(fit) <= _LONGEST_NAME and not _DIGESTED.search(fit) else _digested(fit, tool_id)
 
 
 def _digested(name: str, tool_id: str) -> str:
