@@ -11,7 +11,7 @@ from callsheet.graphs.difference import difference
 from callsheet.graphs.findings import Finding, Severity
 from callsheet.graphs.mcp import Problem
 from callsheet.graphs.pins import Change
-from callsheet.graphs.text import escaped
+from callsheet.graphs.text import escaped, one_line
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+")
 _MOST_NAMES = 8
@@ -31,7 +31,7 @@ _SEVERITY = {"removed": Severity.INFO, "about": Severity.WARNING, "new": Severit
 
 def told(change: Change) -> str:
     """One line for a person."""
-    return f"{escaped(change.id)} {_said(change)}"
+    return f"{one_line(change.id)} {_said(change)}"
 
 
 def _said(change: Change) -> str:
@@ -78,7 +78,7 @@ def findings_of(changes: Sequence[Change]) -> tuple[Finding, ...]:
 
 
 def _told(group: Sequence[Change]) -> str:
-    change, names = group[0], [escaped(item.tool) for item in group[:_MOST_NAMES] if item.tool]
+    change, names = group[0], [one_line(item.tool) for item in group[:_MOST_NAMES] if item.tool]
     if len(group) > _MOST_NAMES:
         names.append(f"and {len(group) - _MOST_NAMES} more")
     said = _said(change)
@@ -87,7 +87,7 @@ def _told(group: Sequence[Change]) -> str:
 
 
 def _cure(agent: str) -> str:
-    return f"look at it with `callsheet approve {escaped(agent)}`"
+    return f"look at it with `callsheet approve {one_line(agent)}`"
 
 
 def _lines(value: Mapping[str, Any] | None) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _lines(value: Mapping[str, Any] | None) -> Iterator[str]:
         item = (value or {})[key]
         text = "\n".join(_SENTENCE.split(item)) if isinstance(item, str) else _as_json(item)
         first, *rest = escaped(text).split("\n")
-        yield f"{escaped(key)}: {first}"
+        yield f"{one_line(key)}: {first}"
         yield from (f"  {line}" for line in rest)
 
 

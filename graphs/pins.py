@@ -16,7 +16,7 @@ from callsheet.graphs.catalog import Record
 from callsheet.graphs.entries import Entries, name_of
 from callsheet.graphs.mcp import ServerConfig
 from callsheet.graphs.secret_words import masked
-from callsheet.graphs.text import Hidden, hidden_in, strings_in
+from callsheet.graphs.text import Hidden, hidden_in, one_line, strings_in
 
 ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]
 _LONGEST_KEPT = 65_536
@@ -136,7 +136,7 @@ def pinned(listed: Listed) -> ServerPin:
         tools={
             name: pin_of(definition)
             for name, definition in Entries.of(listed.entries).tools.items()
-            if not suspect(definition)
+            if not _suspect_tool(name, definition)
         },
     )
 
@@ -148,6 +148,11 @@ def suspect(value: Any) -> bool:
     hidden = {Hidden.TAG, Hidden.BIDI, Hidden.CONTROL}
     texts = list(strings_in(value))
     return any(orders_in(*texts)) or any(hidden & hidden_in(text).keys() for text in texts)
+
+
+def _suspect_tool(name: str, definition: Mapping[str, Any]) -> bool:
+    """The same of a tool, whose name, wherever it is shown, must not pass for a line of ours or for another name."""
+    return not name.isprintable() or one_line(name) != name or suspect(definition)
 
 
 def pin_of(definition: Mapping[str, Any]) -> Pin:
@@ -179,7 +184,7 @@ def compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[st
         changes.append(Change(agent, "about", "", pin.about, dict(listed.about), digest(dict(listed.about))))
     for name, definition in now.items():
         if name not in pin.tools:
-            kind: ChangeKind = "suspect" if suspect(definition) else "new"
+            kind: ChangeKind = "suspect" if _suspect_tool(name, definition) else "new"
             changes.append(Change(agent, kind, name, None, definition, found[name]))
         elif found[name] != pin.tools[name].sha256:
             changes.append(Change(agent, "changed", name, pin.tools[name].definition, definition, found[name]))

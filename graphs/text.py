@@ -14,6 +14,7 @@ from callsheet.graphs.linear import linear
 
 LONGEST_TEXT, LARGEST_SCHEMA = 4_096, 65_536
 _PILED = linear(r"(\pM{30})\pM+")
+_BREAKS = re.compile(r"[\n\t\u2028\u2029]")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _TEXTS = frozenset({"title", "description", "$comment"})
 _LISTS, _VALUES = frozenset({"enum", "examples"}), frozenset({"default", "const", "example"})
@@ -109,7 +110,7 @@ def escaped(text: str) -> str:
 
 def one_line(text: str) -> str:
     """``escaped``, with the ends of lines written out too: nothing in it can pass for a line of ours."""
-    return escaped(text).replace("\n", "\\n")
+    return _BREAKS.sub(lambda match: match.group().encode("unicode_escape").decode(), escaped(text))
 
 
 def written_out(document: str, *, longest: int = 4) -> str:
