@@ -54,6 +54,7 @@ def test_the_labels_are_leaves_of_the_default_taxonomy_in_two_halves_without_a_s
     assert {entry["half"] for _, entry in entries} == set(halves)
 
 
+@pytest.mark.slow
 def test_the_published_figures(shared: object) -> None:
     body = measure(shared / "benchmarks")  # type: ignore[operator]
     levels = {(entry["level"], entry["half"]): entry["f1"]["mean"] for entry in body["levels_measured"]}  # type: ignore[attr-defined]

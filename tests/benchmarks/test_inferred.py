@@ -70,6 +70,7 @@ def test_tables_of_a_small_catalog(catalog: Catalog) -> None:
     assert len(RANK_COLUMNS) == 3
 
 
+@pytest.mark.slow
 def test_toollinkos_from_schemas_alone(shared: Path) -> None:
     """The promise of the documentation, on the half of the tools that no rule was chosen with."""
     bench = toollinkos(shared / "benchmarks" / "toollinkos")[1]

@@ -14,6 +14,8 @@ from benchmarks.search import Rank, World
 from benchmarks.vectors import SharedVectors, vectors_of_this_run
 from callsheet.retrievers.metrics import average_precision, recall
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def vectors() -> SharedVectors:

@@ -81,9 +81,11 @@ async def to_the_end(app: Any, shop: Any, given: Any, durability: Any, asked: se
     return state
 
 
-@pytest.mark.parametrize("durability", ["sync", "async"])
-async def test_killed_at_every_write_of_a_checkpoint_every_effect_happens_once(
-    workflow: Any, shop: Any, monkeypatch: pytest.MonkeyPatch, durability: str
+@pytest.mark.parametrize(
+    ("durability", "every"), [pytest.param("sync", 1, marks=pytest.mark.slow), ("sync", 4), ("async", 4)]
+)
+async def test_killed_at_a_write_of_a_checkpoint_every_effect_happens_once(
+    workflow: Any, shop: Any, monkeypatch: pytest.MonkeyPatch, durability: str, every: int
 ) -> None:
     saver = Fragile(10_000)
     real = type(shop)._done
@@ -96,7 +98,7 @@ async def test_killed_at_every_write_of_a_checkpoint_every_effect_happens_once(
     monkeypatch.setattr(type(shop), "_done", done)
     await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, durability)
     writes, asked = 10_000 - saver.left, set[str]()
-    for dies_at in range(0, writes, 1 if durability == "sync" else 4):
+    for dies_at in range(0, writes, every):
         saver, shop.called = Fragile(dies_at), []
         with pytest.raises(PowerCut):
             await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, durability)

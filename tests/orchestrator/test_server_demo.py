@@ -15,7 +15,7 @@ from langgraph_sdk import get_client
 from langgraph_server import BIN, DevServer
 from served import ROOT, pinged, running
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 CATALOG = "examples/demo/mcp.json,examples.demo.toolkits:agents"
 QUESTION = (ROOT / "examples/demo/question.txt").read_text(encoding="utf-8").strip()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from callsheet.graphs import load
 from callsheet.graphs.lint import TRUST_RULES, lint
 from callsheet.graphs.pins import suspect
@@ -32,6 +34,7 @@ def test_a_tool_that_speaks_of_anothers_is_a_finding(fleet: Any, tool: Any) -> N
     assert ("shadowing", "mail/send_mail") in found
 
 
+@pytest.mark.slow
 def test_real_servers_are_hardly_ever_accused(shared: Path) -> None:
     loaded = load(shared / "fleet" / "manifests")
     assert len(loaded.catalog.tools) == 472

@@ -35,6 +35,7 @@ def test_recall_counts_any_of_the_alternatives() -> None:
     assert recall(["a", "b"], [["x", "a"], ["y"]]) == 0.5
 
 
+@pytest.mark.slow
 def test_agents_of_livemcpbenchs_steps_are_still_found(bench: Path, minilm: MiniLMEmbeddings) -> None:
     steps = steps_of(bench)
     assert len(steps) == 211

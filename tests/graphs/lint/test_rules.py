@@ -49,6 +49,7 @@ def test_only_the_rules_that_are_named_look() -> None:
         ("benchmarks/toollinkos", {"invalid-schema": 248, "duplicate-description": 3}),
     ],
 )
+@pytest.mark.slow
 def test_real_servers_are_not_accused(shared: Path, place: str, others: dict[str, int]) -> None:
     if not (shared / place).exists():
         pytest.skip(f"{place} is not among the public data beside this checkout")

@@ -102,6 +102,7 @@ def test_in_a_narrow_window_what_is_chosen_takes_the_place_of_what_was_found(sho
     page.wait("document.querySelector('.results').checkVisibility()")
 
 
+@pytest.mark.slow
 def test_with_10000_tools_the_first_result_is_there_about_as_soon_as_with_100(show: Show) -> None:
     """From the key to the first result on the page; the best of some, for the machine may have other work."""
     took = {}
