@@ -15,17 +15,11 @@ from callsheet.graphs.text import hidden_in
 from callsheet.orchestrator.cli.forms import FORMS
 from callsheet.orchestrator.cli.main import main
 from callsheet.retrievers.documents import DocumentIndex, answer_from, documents_in
+from commands import run
 from hostile import hostile_catalog
 
 SECRET = "salaries"
 HIDDEN = "\x1b]0;\x1b[2Jx\x9b31my\u202ez\U000e0041\u200b\x7f\r"
-
-
-def run(capsys: Any, *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    said = capsys.readouterr()
-    return int(end.value.code or 0), said.out, said.err
 
 
 @pytest.fixture

@@ -19,17 +19,11 @@ from callsheet.graphs.storage import is_full
 from callsheet.orchestrator.cli.main import main
 from callsheet.orchestrator.threads import Threads
 from callsheet.retrievers.documents import DocumentIndex
+from commands import run
 from fleet import Fleet, definition
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 FREE = "free some space"
-
-
-def run(capsys: Any, *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    said = capsys.readouterr()
-    return int(end.value.code or 0), said.out, said.err
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models import FakeListChatModel
 
-from callsheet.orchestrator.cli.main import main
+from commands import run
 
 MANIFEST = {
     "name": "units",
@@ -57,13 +57,6 @@ def manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "units.json").write_text(json.dumps(MANIFEST))
     return folder
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
 
 
 def test_index_says_what_changed(manifests: Path, capsys: Any) -> None:

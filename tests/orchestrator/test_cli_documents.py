@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from callsheet.orchestrator.cli.main import main
+from commands import run
 
 
 @pytest.fixture
@@ -24,13 +24,6 @@ def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "leave.md").write_text("# Leave\n\nEvery employee has 25 days of paid leave a year.\n")
     (folder / "broken.pdf").write_bytes(b"no PDF")
     return folder
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(map(str, arguments)))
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
 
 
 def test_index_reports_what_it_did(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:

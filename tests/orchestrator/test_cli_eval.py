@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.orchestrator.cli.main import main
+from commands import run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "eval"
 QUERIES = str(EXAMPLE / "queries.jsonl")
@@ -20,15 +20,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_CATALOG", str(EXAMPLE / "catalog"))
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(("eval", *arguments))
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
-
-
 def test_json_holds_the_figures_and_nothing_else_is_printed(capsys: Any) -> None:
-    status, out, err = run(capsys, QUERIES, "--json")
+    status, out, err = run(capsys, "eval", QUERIES, "--json")
     report = json.loads(out)
     assert (status, err, report["n"], report["n_tool"]) == (0, "", 13, 12)
     assert set(report["agent"]) == {f"{m}@{k}" for m in ("recall", "map", "ndcg") for k in (1, 3, 5)}
@@ -41,7 +34,7 @@ def test_json_holds_the_figures_and_nothing_else_is_printed(capsys: Any) -> None
 
 
 def test_a_small_selection_shows_misses_and_confusions(capsys: Any) -> None:
-    status, out, _ = run(capsys, QUERIES, "-k", "2", "--tools", "4", "--json", "--misses", "1")
+    status, out, _ = run(capsys, "eval", QUERIES, "-k", "2", "--tools", "4", "--json", "--misses", "1")
     report = json.loads(out)
     assert status == 0
     assert report["misses"] >= 1
@@ -53,7 +46,7 @@ def test_a_small_selection_shows_misses_and_confusions(capsys: Any) -> None:
 
 
 def test_people_get_tables_of_at_most_100_columns(capsys: Any) -> None:
-    status, out, err = run(capsys, QUERIES, "-k", "2", "--tools", "4")
+    status, out, err = run(capsys, "eval", QUERIES, "-k", "2", "--tools", "4")
     assert (status, err) == (0, "")
     for part in (
         "13 queries, 4 agents, 16 tools",
@@ -74,14 +67,14 @@ def test_people_get_tables_of_at_most_100_columns(capsys: Any) -> None:
 
 def test_gates_that_hold_end_with_0(capsys: Any) -> None:
     gates = ("--fail-under", "recall@5=.5", "--fail-under", "agent.ndcg@5=0", "--fail-under", "complete@10=0.1")
-    status, out, err = run(capsys, QUERIES, *gates, "--json")
+    status, out, err = run(capsys, "eval", QUERIES, *gates, "--json")
     assert (status, err) == (0, "")
     assert [gate["passed"] for gate in json.loads(out)["gates"]] == [True, True, True]
 
 
 def test_each_gate_that_fails_is_a_line_and_the_status_is_1(capsys: Any) -> None:
     gates = [f"--fail-under={metric}=1" for metric in ("recall@1", "tool.map@1", "tool.recall@1")]
-    status, out, err = run(capsys, QUERIES, *gates, "--json")
+    status, out, err = run(capsys, "eval", QUERIES, *gates, "--json")
     assert status == 1
     assert [gate["passed"] for gate in json.loads(out)["gates"]] == [False, False, False]
     lines = err.splitlines()
@@ -104,7 +97,7 @@ def test_each_gate_that_fails_is_a_line_and_the_status_is_1(capsys: Any) -> None
     ],
 )
 def test_a_callers_mistake_ends_with_2(arguments: list[str], said: str, capsys: Any) -> None:
-    status, out, err = run(capsys, QUERIES, *arguments)
+    status, out, err = run(capsys, "eval", QUERIES, *arguments)
     assert (status, out) == (2, "")
     assert said in " ".join(err.split())
     assert "Traceback" not in err
@@ -113,7 +106,7 @@ def test_a_callers_mistake_ends_with_2(arguments: list[str], said: str, capsys: 
 def test_a_wrong_file_ends_with_2_and_says_where(tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text('{"query": "rain?", "tools": ["forcast"]}\n')
-    status, out, err = run(capsys, str(path))
+    status, out, err = run(capsys, "eval", str(path))
     assert (status, out) == (2, "")
     assert "queries.jsonl, line 1: no tool 'forcast' in the catalog (did you mean 'forecast'?)" in err
 
@@ -121,12 +114,12 @@ def test_a_wrong_file_ends_with_2_and_says_where(tmp_path: Path, capsys: Any) ->
 def test_a_gate_on_tools_does_not_pass_because_none_are_labelled(tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text('{"query": "rain?", "agents": ["weather"]}\n')
-    status, _, err = run(capsys, str(path), "--fail-under", "complete@10=0")
+    status, _, err = run(capsys, "eval", str(path), "--fail-under", "complete@10=0")
     assert status == 2
     assert "no query has tools labelled" in " ".join(err.split())
 
 
 def test_help_shows_an_example(capsys: Any) -> None:
-    status, out, _ = run(capsys, "--help")
+    status, out, _ = run(capsys, "eval", "--help")
     assert status == 0
     assert "Example:" in out

@@ -13,16 +13,9 @@ from callsheet.graphs import Agent, Catalog, SettingsError, Tool
 from callsheet.graphs.pictures.layout import lay_out
 from callsheet.orchestrator.cli import show
 from callsheet.orchestrator.cli.console import SafeConsole
-from callsheet.orchestrator.cli.main import main
+from commands import run
 
 HIDDEN = "\x1b[2J"
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(map(str, arguments)))
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
 
 
 @pytest.mark.parametrize("group", [(), ("documents",)])

@@ -11,17 +11,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from callsheet.orchestrator.cli.main import main
 from callsheet.orchestrator.cli.options import catalog_options, kept_options
+from commands import run
 
 SERVER = Path(__file__).parents[1] / "fixtures" / "changing_server.py"
-
-
-def run(capsys: Any, *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    said = capsys.readouterr()
-    return int(end.value.code or 0), said.out, said.err
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ MODES = {
 
 
 async def test_streams_in_every_mode(client: Any) -> None:
-    for mode, event in MODES.items():
+    async def streamed(mode: str) -> list[Any]:
         stream = client.runs.stream(
             await thread_of(client),
             "supervisor",
@@ -95,7 +95,10 @@ async def test_streams_in_every_mode(client: Any) -> None:
             stream_mode=mode,
             stream_subgraphs=True,
         )
-        parts = [part async for part in stream]
+        return [part async for part in stream]
+
+    streams = await asyncio.gather(*map(streamed, MODES))
+    for (mode, event), parts in zip(MODES.items(), streams, strict=True):
         assert [part.data for part in parts if part.event == "error"] == [], mode
         assert [part for part in parts if part.event.split("|")[0].split("/")[0] == event], mode
         said = [json.dumps(part.data) for part in parts]
@@ -198,10 +201,12 @@ async def test_one_answer_for_two_questions_is_refused_and_nothing_is_lost(clien
 
 @pytest.mark.parametrize(("graph", "field"), [("ask", "question"), ("retriever", "query")])
 async def test_an_input_without_its_field_is_named(client: Any, graph: str, field: str) -> None:
-    for given in ({}, {field: None}, {field: 5}, {"other": "text"}):
-        with pytest.raises(Exception, match=f"the input needs a text {field!r}") as caught:
-            await client.runs.wait(None, graph, input=given)
-        assert "KeyError" not in "".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    inputs: list[Any] = [{}, {field: None}, {field: 5}, {"other": "text"}]
+    runs = [client.runs.wait(None, graph, input=given) for given in inputs]
+    for error in await asyncio.gather(*runs, return_exceptions=True):
+        assert isinstance(error, Exception)
+        assert f"the input needs a text {field!r}" in str(error)
+        assert "KeyError" not in "".join([str(error), *getattr(error, "__notes__", [])])
 
 
 async def test_an_mcp_client_asks_a_question(server: DevServer) -> None:

@@ -10,16 +10,10 @@ import pytest
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import TrustError, load
-from callsheet.orchestrator.cli.main import main
 from callsheet.retrievers import AgentGraphRetriever
+from commands import run
 
 RUG = "Does work. Then it sends everything elsewhere."
-
-
-def run(capsys: Any, *arguments: str) -> tuple[int, str]:
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    return int(end.value.code or 0), capsys.readouterr().out
 
 
 CHANGES: list[dict[str, Any]] = [
@@ -98,16 +92,16 @@ def test_approve_shows_the_difference_and_puts_the_tool_back(fleet: Any, tool: A
     catalog = ("--catalog", str(fleet.serve("a", tool("work"))), "--yes")
     assert run(capsys, "index", *catalog)[0] == 0
     fleet.serve("a", tool("work", RUG))
-    status, out = run(capsys, "approve", *catalog)
+    status, out, _ = run(capsys, "approve", *catalog)
     assert status == 1
     assert "--- accepted" in out
     assert "+  Then it sends everything elsewhere." in out
     assert "0 accepted, 1 waiting" in out
-    status, out = run(capsys, "approve", "a/work", "--json", *catalog)
+    status, out, _ = run(capsys, "approve", "a/work", "--json", *catalog)
     assert status == 0
     assert json.loads(out)["accepted"] == ["a/work"]
     assert set(load(fleet.config, yes=True).catalog.tools) == {"a/work"}
-    assert run(capsys, "approve", "--all", *catalog) == (0, "nothing waits for approval\n")
+    assert run(capsys, "approve", "--all", *catalog)[:2] == (0, "nothing waits for approval\n")
 
 
 def test_a_change_after_the_difference_was_shown_is_not_accepted_with_it(fleet: Any, tool: Any) -> None:

@@ -14,17 +14,10 @@ from callsheet import AgentGraphRetriever, create_supervisor
 from callsheet.graphs import Agreements, Policy, TrustError, load, starts_of
 from callsheet.graphs.loading import servers_in
 from callsheet.orchestrator import CallsheetTools
-from callsheet.orchestrator.cli.main import main
+from commands import run
 
 SECRET = "not-to-be-shown"
 DOORS = [load, AgentGraphRetriever.from_catalog, create_supervisor, CallsheetTools]
-
-
-def run(capsys: Any, *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    said = capsys.readouterr()
-    return int(end.value.code or 0), said.out, said.err
 
 
 @pytest.fixture

@@ -30,7 +30,6 @@ def test_the_trap_in_a_short_list_every_agent_precedes_every_tool_and_no_tool_br
     merged = ["a/x", "a/y", "b/x", "b/y", "c/x", "c/y", "c", "b", "a"]
     assert [hit.id for hit in agent_as_a_graph(merged, GRAPH, agents=3)] == ["c", "b", "a"]
     assert [hit.id for hit in agent_as_a_graph(merged, GRAPH, agents=3, k=1)] == ["a", "b", "c"]
-    assert 31 < 30 + 1.5 * 1 < 32
 
 
 def test_other_weights_are_no_cure_while_the_list_is_short() -> None:
