@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from callsheet.agents.error_texts import is_error
 from callsheet.agents.limits import Limits
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.mcp import clean
 
 __all__ = ["Effect", "Fault", "Keep", "Kept", "Kind", "Limits", "Outcome", "capped", "failed", "outcome_of", "text_of"]
@@ -86,7 +87,10 @@ def outcome_of(
     agent_id: str, tool: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
     """The raw result of ``tools/call``, whatever it holds, as an outcome."""
-    structured = clean(result.get("structuredContent"))
+    try:
+        structured = clean(result.get("structuredContent"))
+    except CatalogError as error:
+        return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
     text, media = text_of(result.get("content"), keep)
     text = clean(text)
     if result.get("isError") is True or is_error(tool, text, structured):

@@ -281,17 +281,17 @@ def _parsed(line: bytes) -> Any | None:
 
 
 def _rescued(text: str) -> Any | None:
+    """What a message may still be that is not valid: one without lone surrogates, or an answer that is none."""
     try:
         value = json.loads(text)
-        if not isinstance(value, dict):
-            return None
-        value = clean(value)
     except (ValueError, RecursionError):
         return None
+    if not isinstance(value, dict):
+        return None
     try:
-        return jsonrpc_message_adapter.validate_python(value, by_name=False)
+        return jsonrpc_message_adapter.validate_python(clean(value), by_name=False)
     except ValueError:
-        if isinstance(value, dict) and isinstance(value.get("id"), int | str) and "method" not in value:
+        if isinstance(value.get("id"), int | str) and "method" not in value:
             data = {"code": -32603, "message": "its answer is not a JSON-RPC response"}
-            return JSONRPCError.model_validate({"jsonrpc": "2.0", "id": value["id"], "error": data})
+            return JSONRPCError.model_validate(clean({"jsonrpc": "2.0", "id": value["id"], "error": data}))
         return None

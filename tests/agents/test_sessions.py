@@ -150,6 +150,8 @@ async def test_odd_answers_are_kept(pool: SessionPool, mode: str, text: str) -> 
         ("is_error", "tool", "no such row ***"),
         ("rpc_error", "protocol", "error -32000: backend down"),
         ("no_object", "protocol", "not a JSON-RPC response"),
+        ("deep", "protocol", "its structured result is nested more than 100 levels deep"),
+        ("too_deep", "protocol", "not a JSON-RPC response"),
         ("exit", "start", "cannot open config ***"),
     ],
 )

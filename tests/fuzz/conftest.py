@@ -1,0 +1,18 @@
+"""A stage for each fuzzer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stage import Stage
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """A pool with a server that is fuzzed and a healthy one, which must not be slowed by it."""
+    stage = Stage(tmp_path)
+    yield stage
+    stage.finish()
