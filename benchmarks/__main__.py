@@ -10,30 +10,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import (
-    arag,
-    capabilities,
-    coldstart,
-    discovery,
-    firstminute,
-    fleet,
-    fleet_tasks,
-    headline,
-    inferred,
-    not_found,
-    nothing_fits,
-    recovery,
-    results,
-    tables,
-)
-from benchmarks.cases import Benchmark
-from benchmarks.latency import measure
-from benchmarks.loaders import load_benchmarks
-from benchmarks.rivals import rivals_there
-from benchmarks.rivals.compare import beside_rivals, worth_comparing
-from benchmarks.run import outcomes, summary
-from benchmarks.search import World
-from benchmarks.vectors import vectors_of_this_run
+from benchmarks.costs import coldstart, firstminute
+from benchmarks.costs.latency import measure
+from benchmarks.fleet import fleet_costs, fleet_tasks
+from benchmarks.measurements import arag, capabilities, discovery, inferred, not_found, nothing_fits, recovery
+from benchmarks.measurements.run import outcomes, summary
+from benchmarks.methods.rivals import rivals_there
+from benchmarks.methods.rivals.compare import beside_rivals, worth_comparing
+from benchmarks.methods.search import World
+from benchmarks.methods.vectors import vectors_of_this_run
+from benchmarks.report import headline, result_files, tables
+from benchmarks.sets.cases import Benchmark
+from benchmarks.sets.loaders import load_benchmarks
 
 QUICK = 60
 Say = Callable[[str], None]
@@ -57,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; 1 when there was nothing to measure."""
     options = _parsed(arguments)
     if options.tables:
-        tables.write_page(kept := results.read_all())
+        tables.write_page(kept := result_files.read_all())
         tables.put_between(headline.PAGE, headline.BEGIN, headline.END, headline.headline(kept))
         return 0
     say = _sayer(time.perf_counter())
@@ -186,7 +174,7 @@ def _fleet(options: Options, say: Say) -> Mapping[str, object]:
     if options.fleet is None and "fleet" not in options.only:
         say("fleet: left out, --fleet names no mcp.json of installed servers")
         return {}
-    return fleet.measure(options.fleet, say, quick=options.quick)
+    return fleet_costs.measure(options.fleet, say, quick=options.quick)
 
 
 def _fleet_tasks(options: Options, say: Say) -> Mapping[str, object]:
@@ -219,9 +207,9 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
 
 
 def _keep(name: str, body: Mapping[str, object], options: Options) -> None:
-    document = {**body, **results.circumstances()}
+    document = {**body, **result_files.circumstances()}
     if not options.quick:
-        results.write(name, document)
+        result_files.write(name, document)
     print("\n".join(tables.section(name, document)), flush=True)
 
 

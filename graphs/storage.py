@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from callsheet.graphs.errors import TrustError
+from callsheet.graphs.catalog.errors import TrustError
 
 _LOCK_SECONDS = 30.0
 _FULL = "disk is full"  # in the words of SQLite, and of what is built on it

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import gc
 
-from callsheet.graphs.inference import ObservationLog
-from callsheet.orchestrator.arag import create_arag
-from callsheet.orchestrator.asking import create_ask_app
-from callsheet.orchestrator.served import served
-from callsheet.orchestrator.settings import Environment, Settings
+from callsheet.graphs.dependencies import ObservationLog
+from callsheet.orchestrator.apps.arag_graph import create_arag
+from callsheet.orchestrator.apps.ask_graph import create_ask_app
+from callsheet.orchestrator.run.process_state import served
+from callsheet.orchestrator.run.settings import Environment, Settings
 from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
-from callsheet.retrievers.minilm import EMBEDDED
+from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 
 _environment = Environment()
 _settings = Settings.model_validate(_environment.model_dump(include={"model", "approval"}))

@@ -32,16 +32,16 @@ from callsheet.agents import (
     unsettled,
 )
 from callsheet.graphs import CallsheetError
-from callsheet.graphs.inference import ObservationLog
-from callsheet.orchestrator.caller import caller
-from callsheet.orchestrator.choices import Choices
-from callsheet.orchestrator.inputs import StepInputs, finished
-from callsheet.orchestrator.metrics import count_result
-from callsheet.orchestrator.observing import keep_observed
-from callsheet.orchestrator.offers import offers_of
-from callsheet.orchestrator.selecting import picked_event, selected
+from callsheet.graphs.dependencies import ObservationLog
+from callsheet.orchestrator.run.current_user import caller
+from callsheet.orchestrator.run.preferences import preferences
+from callsheet.orchestrator.run.run_metrics import count_result
+from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import ChatInput, State, StepState, planned, with_earlier
-from callsheet.orchestrator.stored import preferences
+from callsheet.orchestrator.step.call_observation import keep_observed
+from callsheet.orchestrator.step.step_inputs import StepInputs, finished
+from callsheet.orchestrator.step.step_selection import picked_event, selected
+from callsheet.orchestrator.step.tool_offers import offers_of
 from callsheet.retrievers import AgentGraphRetriever, Selection
 
 Worker = Runnable[Any, Any]

@@ -10,15 +10,13 @@ from langgraph.graph import END, START, StateGraph
 
 from callsheet.agents import Prompts, ToolRegistry, worker
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
-from callsheet.graphs.inference import ObservationLog
-from callsheet.orchestrator.caller import caller
-from callsheet.orchestrator.choices import Choices, context
-from callsheet.orchestrator.following import Following
-from callsheet.orchestrator.inputs import StepInputs, after_ask, after_work
-from callsheet.orchestrator.loops import both_ways
+from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.nodes import Nodes
-from callsheet.orchestrator.selecting import selected
-from callsheet.orchestrator.settings import Settings
+from callsheet.orchestrator.run.catalog_updates import Following
+from callsheet.orchestrator.run.current_user import caller
+from callsheet.orchestrator.run.run_settings import Choices, context
+from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.sync_bridge import both_ways
 from callsheet.orchestrator.state import (
     ChatInput,
     ChatOutput,
@@ -30,6 +28,8 @@ from callsheet.orchestrator.state import (
     StepState,
     text_of,
 )
+from callsheet.orchestrator.step.step_inputs import StepInputs, after_ask, after_work
+from callsheet.orchestrator.step.step_selection import selected
 from callsheet.retrievers import AgentGraphRetriever
 
 Model = str | BaseChatModel

@@ -10,9 +10,9 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from callsheet.graphs import Catalog, Tool, UnknownNameError, shown, shown_schema
-from callsheet.retrievers.lexical import keyword_score
+from callsheet.retrievers.index.lexical_index import keyword_score
+from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.retriever import AgentGraphRetriever
-from callsheet.retrievers.texts import first_sentence
 
 MOST_FOUND = 20
 MOST_READ = 10

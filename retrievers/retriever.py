@@ -24,15 +24,15 @@ from callsheet.graphs import (
     load,
     shown,
 )
-from callsheet.retrievers.assembly import Assembly, assembly_of
 from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover
-from callsheet.retrievers.embeddings import embeddings_of
-from callsheet.retrievers.index import Changes, Progress, VectorIndex
-from callsheet.retrievers.minilm import EMBEDDED
-from callsheet.retrievers.rerank import Reranker
-from callsheet.retrievers.select import Selector
-from callsheet.retrievers.selection import PickedAgent, Selection, explain_tool
-from callsheet.retrievers.settings import SelectSettings
+from callsheet.retrievers.index.embedding.minilm import EMBEDDED
+from callsheet.retrievers.index.embedding.providers import embeddings_of
+from callsheet.retrievers.index.protocols import Changes, Progress, VectorIndex
+from callsheet.retrievers.selection.reranking import Reranker
+from callsheet.retrievers.selection.result import PickedAgent, Selection, explain_tool
+from callsheet.retrievers.selection.select_settings import SelectSettings
+from callsheet.retrievers.selection.selector import Selector
+from callsheet.retrievers.selection.selector_factory import Assembly, assembly_of
 
 
 class AgentGraphRetriever(BaseRetriever):

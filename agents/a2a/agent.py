@@ -10,23 +10,23 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from callsheet.agents.app_tool import TOOL_NAME, tool_of_partner
-from callsheet.agents.assurance import APPROVAL, ApprovalPolicy
-from callsheet.agents.calls import Fault
-from callsheet.agents.limits import Limits
-from callsheet.agents.listings import Listing
-from callsheet.agents.local import CALL_LIMITS, InProcess
-from callsheet.graphs.mcp import ServerConfig
-from callsheet.graphs.pins import digests
-from callsheet.graphs.terms import Terms
-from callsheet.graphs.text import shown
+from callsheet.agents.approval.assurance import APPROVAL, ApprovalPolicy
+from callsheet.agents.servers.catalogs.listings import Listing
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.tools.app_tool import TOOL_NAME, tool_of_partner
+from callsheet.agents.tools.in_process import CALL_LIMITS, InProcess
+from callsheet.agents.tools.tool_result import Fault
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_options import Terms
+from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.trust.pins import digests
 
 if TYPE_CHECKING:
     from a2a.types import AgentCard, Message, Part
 
-    from callsheet.agents.a2a.heard import Heard
+    from callsheet.agents.a2a.replies import Heard
     from callsheet.agents.a2a.wire import Wire
-    from callsheet.agents.remote import Talk
+    from callsheet.agents.tools.remote_app import Talk
 
 _MOST_SKILLS = 30
 _LONGEST_LINE = 160
@@ -150,7 +150,7 @@ def _line(name: str, description: str) -> str:
 
 async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Heard:
     """Sends a message and hears the agent out; one that is stopped before that is told so."""
-    from callsheet.agents.a2a.heard import Heard
+    from callsheet.agents.a2a.replies import Heard
 
     heard = Heard(most=wire.limits.message)
     try:
@@ -224,7 +224,7 @@ def _part(said: Any) -> Part:
 
 
 def _question(agent_id: str, heard: Heard) -> dict[str, Any]:
-    from callsheet.agents.a2a.heard import data_of, text_of
+    from callsheet.agents.a2a.replies import data_of, text_of
 
     asked = [*(part for parts in heard.made.values() for part in parts), *heard.said]
     text, data = text_of(asked), data_of(asked)
@@ -236,7 +236,7 @@ def _question(agent_id: str, heard: Heard) -> dict[str, Any]:
 
 
 def _answer(heard: Heard) -> tuple[str, Any]:
-    from callsheet.agents.a2a.heard import data_of, text_of
+    from callsheet.agents.a2a.replies import data_of, text_of
 
     parts = heard.parts
     found = data_of(parts)

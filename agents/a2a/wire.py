@@ -11,12 +11,12 @@ from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from functools import cache
 from typing import Self, cast
 
-from callsheet.agents.calls import Effect, Fault
-from callsheet.agents.faults import named_in
-from callsheet.agents.limits import Limits
-from callsheet.agents.log_secrets import hide_in_logs
-from callsheet.agents.secrets import of_server
-from callsheet.graphs.mcp import ServerConfig
+from callsheet.agents.safety.faults import named_in
+from callsheet.agents.safety.log_secrets import hide_in_logs
+from callsheet.agents.safety.secrets import of_server
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.tools.tool_result import Effect, Fault
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
 
 try:
     import httpx

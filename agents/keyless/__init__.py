@@ -1,8 +1,8 @@
 """Working without a model: planning, arguments, tool choice and answers by rules, honestly."""
 
-from callsheet.agents.keyless.answer import compose
-from callsheet.agents.keyless.arguments import Filled, fill
-from callsheet.agents.keyless.model import KeylessModel
-from callsheet.agents.keyless.steps import split
+from callsheet.agents.keyless.rule_answer import compose
+from callsheet.agents.keyless.rule_model import KeylessModel
+from callsheet.agents.keyless.rule_planner import split
+from callsheet.agents.keyless.slots.slot_filling import Filled, fill
 
 __all__ = ["Filled", "KeylessModel", "compose", "fill", "split"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from callsheet.agents.acts import alike
-from callsheet.agents.keyless.evidence import Kind, Pool
-from callsheet.agents.keyless.labels import labels_of
-from callsheet.agents.keyless.lexicon import NEUTRAL, QUESTION_WORDS, RESULT_NOUNS
-from callsheet.agents.keyless.slots import Slot, stem, words_of
-from callsheet.agents.keyless.units import currency_of
+from callsheet.agents.keyless.entities.evidence import Kind, Pool
+from callsheet.agents.keyless.entities.measurement_units import currency_of
+from callsheet.agents.keyless.language.lexicon import NEUTRAL, QUESTION_WORDS, RESULT_NOUNS
+from callsheet.agents.keyless.slots.labelled_values import labels_of
+from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
+from callsheet.agents.safety.tool_effects import alike
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
 _STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")

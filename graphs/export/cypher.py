@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from callsheet.graphs.capabilities import Capability
-from callsheet.graphs.catalog import Catalog, DependencyKind
-from callsheet.graphs.knowledge_graph import Property, knowledge_graph
-from callsheet.graphs.text import written_out
+from callsheet.graphs.capabilities.taxonomy import Capability
+from callsheet.graphs.catalog.model import Catalog, DependencyKind
+from callsheet.graphs.export.knowledge_graph import Property, knowledge_graph
+from callsheet.graphs.text.sanitizing import written_out
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
 _LARGEST = 2**63 - 1  # of Cypher's integers

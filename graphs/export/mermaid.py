@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from callsheet.graphs.catalog import Agent, Catalog, Dependency, DependencyKind, near_names
-from callsheet.graphs.errors import SettingsError, UnknownNameError
-from callsheet.graphs.text import counted, escaped
+from callsheet.graphs.catalog.errors import SettingsError, UnknownNameError
+from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, near_names
+from callsheet.graphs.text.sanitizing import counted, escaped
 
 MOST_TOOLS = 60
 _LONGEST = 60

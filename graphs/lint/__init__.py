@@ -4,42 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from callsheet.graphs.capabilities import Taxonomy, default_taxonomy
-from callsheet.graphs.findings import Finding
-from callsheet.graphs.given import CatalogSource
-from callsheet.graphs.lint import schemas, structure, texts, trust
+from callsheet.graphs.capabilities.taxonomy import Taxonomy, default_taxonomy
+from callsheet.graphs.catalog.finding import Finding
+from callsheet.graphs.catalog.loading import load
+from callsheet.graphs.catalog.source import CatalogSource
+from callsheet.graphs.lint import schema_rules, structure_rules, text_rules, trust_rules
 from callsheet.graphs.lint.rule import Remark, Rule, Subject, rule
-from callsheet.graphs.loading import load
 
 __all__ = ["RULES", "TRUST_RULES", "Remark", "Rule", "Subject", "lint", "rule"]
 
 TRUST_RULES = (
-    trust.poisoned_text,
-    trust.hidden_text,
-    trust.shadowing,
-    trust.invisible_characters,
-    trust.long_text,
+    trust_rules.poisoned_text,
+    trust_rules.hidden_text,
+    trust_rules.shadowing,
+    trust_rules.invisible_characters,
+    trust_rules.long_text,
 )
 """Rules on what a server says to a model."""
 
 RULES = (
-    structure.load_problem,
-    structure.dependency_cycle,
-    structure.unknown_capability,
+    structure_rules.load_problem,
+    structure_rules.dependency_cycle,
+    structure_rules.unknown_capability,
     *TRUST_RULES,
-    schemas.invalid_schema,
-    schemas.schema_not_object,
-    schemas.unresolved_reference,
-    schemas.remote_reference,
-    schemas.undeclared_required,
-    schemas.large_schema,
-    schemas.foreign_pattern,
-    texts.empty_description,
-    texts.duplicate_description,
-    texts.near_identical_tools,
-    texts.description_hides_tools,
-    texts.undescribed_agent,
-    texts.undescribed_parameter,
+    schema_rules.invalid_schema,
+    schema_rules.schema_not_object,
+    schema_rules.unresolved_reference,
+    schema_rules.remote_reference,
+    schema_rules.undeclared_required,
+    schema_rules.large_schema,
+    schema_rules.foreign_pattern,
+    text_rules.empty_description,
+    text_rules.duplicate_description,
+    text_rules.near_identical_tools,
+    text_rules.description_hides_tools,
+    text_rules.undescribed_agent,
+    text_rules.undescribed_parameter,
 )
 """Every rule, in the order of their findings."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from callsheet.graphs.capabilities import Taxonomy
-from callsheet.graphs.catalog import Catalog, Tool
-from callsheet.graphs.findings import Finding, Severity
-from callsheet.graphs.mcp import Problem
-from callsheet.graphs.text import escaped
+from callsheet.graphs.capabilities.taxonomy import Taxonomy
+from callsheet.graphs.catalog.finding import Finding, Severity
+from callsheet.graphs.catalog.formats.mcp_format import Problem
+from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.text.sanitizing import escaped
 
 
 @dataclass(frozen=True, slots=True)

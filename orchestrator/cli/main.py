@@ -7,23 +7,23 @@ from collections.abc import Sequence
 
 import click
 
-from callsheet.graphs.errors import CallsheetError
+from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.storage import cure_of, is_full
-from callsheet.graphs.text import shown
-from callsheet.orchestrator.cli.approve import approve
-from callsheet.orchestrator.cli.ask import ask
-from callsheet.orchestrator.cli.capabilities import capabilities
-from callsheet.orchestrator.cli.check import check
-from callsheet.orchestrator.cli.discover import discover
-from callsheet.orchestrator.cli.documents import documents
-from callsheet.orchestrator.cli.eval import evaluate_command
-from callsheet.orchestrator.cli.explore import explore
-from callsheet.orchestrator.cli.export import export
-from callsheet.orchestrator.cli.index import index
-from callsheet.orchestrator.cli.infer import infer
-from callsheet.orchestrator.cli.mcp import mcp
-from callsheet.orchestrator.cli.retrieve import retrieve
-from callsheet.orchestrator.cli.sync import sync
+from callsheet.graphs.text.sanitizing import shown
+from callsheet.orchestrator.cli.catalog.approve import approve
+from callsheet.orchestrator.cli.catalog.capabilities import capabilities
+from callsheet.orchestrator.cli.catalog.check import check
+from callsheet.orchestrator.cli.catalog.export import export
+from callsheet.orchestrator.cli.catalog.index import index
+from callsheet.orchestrator.cli.catalog.infer import infer
+from callsheet.orchestrator.cli.catalog.sync import sync
+from callsheet.orchestrator.cli.requests.ask import ask
+from callsheet.orchestrator.cli.requests.discover import discover
+from callsheet.orchestrator.cli.requests.documents import documents
+from callsheet.orchestrator.cli.requests.eval import evaluate_command
+from callsheet.orchestrator.cli.requests.explore import explore
+from callsheet.orchestrator.cli.requests.mcp import mcp
+from callsheet.orchestrator.cli.requests.retrieve import retrieve
 
 CALLERS_MISTAKE, INTERRUPTED = 2, 130
 

@@ -1,7 +1,7 @@
 """Beside LangGraph's own routes: the explorer, metrics and health, at ``/callsheet``."""
 
-from callsheet.orchestrator.served import Served
-from callsheet.orchestrator.server.routes import create_explorer
-from callsheet.orchestrator.server.site import Site
+from callsheet.orchestrator.run.process_state import Served
+from callsheet.orchestrator.server.explorer.routes import create_explorer
+from callsheet.orchestrator.server.explorer.site import Site
 
 __all__ = ["Served", "Site", "create_explorer"]

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from callsheet.orchestrator.server.server_client import allowed
-from callsheet.orchestrator.settings import unknown_setting
+from callsheet.orchestrator.run.settings import unknown_setting
+from callsheet.orchestrator.server.runs.server_client import allowed
 
 if TYPE_CHECKING:
     from langgraph_sdk.client import LangGraphClient

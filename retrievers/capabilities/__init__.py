@@ -6,9 +6,9 @@ from callsheet.retrievers.capabilities.assignment import (
     assign_capabilities,
     with_capabilities,
 )
-from callsheet.retrievers.capabilities.by_model import AssignmentError, assign_by_model
+from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.capabilities.discovery import Discovery, discover
-from callsheet.retrievers.capabilities.index import CapabilityIndex
+from callsheet.retrievers.capabilities.model_assignment import AssignmentError, assign_by_model
 
 __all__ = [
     "Assigned",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from callsheet.graphs import Catalog, Taxonomy, Tool
-from callsheet.retrievers.capabilities.index import POSSIBLE, CapabilityIndex, Confidences
+from callsheet.retrievers.capabilities.capability_index import POSSIBLE, CapabilityIndex, Confidences
 
 AssignedBy = Literal["declared", "text", "model"]
 LIKELY, MOST = 0.5, 3

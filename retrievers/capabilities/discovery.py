@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from callsheet.retrievers.capabilities.assignment import LIKELY
-from callsheet.retrievers.selection import PickedTool, Selection, Verdict
+from callsheet.retrievers.selection.result import PickedTool, Selection, Verdict
 
 if TYPE_CHECKING:
-    from callsheet.retrievers.select import Selector
+    from callsheet.retrievers.selection.selector import Selector
 
 WEIGHT, CUT = 0.15, 0.0025
 AGENTS, INSPECTED, _NAMED = 10, 3, 5

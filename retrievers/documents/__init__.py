@@ -2,23 +2,23 @@
 
 from typing import TYPE_CHECKING, Any
 
-from callsheet.retrievers.documents.answering import Answer, Quote, answer_from
-from callsheet.retrievers.documents.arag import chunk_read, keyword_search, search_and_read, semantic_search
-from callsheet.retrievers.documents.evidence import Words, words_of
-from callsheet.retrievers.documents.folder import Found, Listing, documents_in
-from callsheet.retrievers.documents.index import DocumentIndex, Indexed, Stage
-from callsheet.retrievers.documents.lexicon import Lexicon, Occurrences, PlainChunk
-from callsheet.retrievers.documents.loaders import LOADERS, DocumentError, Loader
-from callsheet.retrievers.documents.overview import Overview, overview_of
-from callsheet.retrievers.documents.passages import Block, Passage, estimated_tokens, passages_of, sentences_of
-from callsheet.retrievers.documents.phrases import content_words, names
-from callsheet.retrievers.documents.results import Hit, Hits, Part, Reading
-from callsheet.retrievers.documents.rules import Call, Interface, Rules, asked_for, moves, next_call
-from callsheet.retrievers.documents.store import Chunk, TextStore
-from callsheet.retrievers.documents.vectors import SentenceVectors, Similar
+from callsheet.retrievers.documents.document_overview import Overview, overview_of
+from callsheet.retrievers.documents.index.chunk_store import Chunk, TextStore
+from callsheet.retrievers.documents.index.chunk_vectors import SentenceVectors, Similar
+from callsheet.retrievers.documents.index.document_index import DocumentIndex, Indexed, Stage
+from callsheet.retrievers.documents.index.keyword_index import Lexicon, Occurrences, PlainChunk
+from callsheet.retrievers.documents.interface_results import Hit, Hits, Part, Reading
+from callsheet.retrievers.documents.interfaces import chunk_read, keyword_search, search_and_read, semantic_search
+from callsheet.retrievers.documents.reading.chunking import Block, Passage, estimated_tokens, passages_of, sentences_of
+from callsheet.retrievers.documents.reading.folder_scan import Found, Listing, documents_in
+from callsheet.retrievers.documents.reading.loaders import LOADERS, DocumentError, Loader
+from callsheet.retrievers.documents.rules.chunk_evidence import Words, words_of
+from callsheet.retrievers.documents.rules.interface_rules import Call, Interface, Rules, asked_for, moves, next_call
+from callsheet.retrievers.documents.rules.phrases import content_words, names
+from callsheet.retrievers.documents.rules.quoted_answer import Answer, Quote, answer_from
 
 if TYPE_CHECKING:
-    from callsheet.retrievers.documents.tools import DocumentTools
+    from callsheet.retrievers.documents.interface_tools import DocumentTools
 
 __all__ = [
     "LOADERS",
@@ -73,6 +73,6 @@ def __getattr__(name: str) -> Any:
     """What stands on LangChain, when it is first used."""
     if name != "DocumentTools":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from callsheet.retrievers.documents.tools import DocumentTools
+    from callsheet.retrievers.documents.interface_tools import DocumentTools
 
     return DocumentTools

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs import Tool
-from callsheet.retrievers.inference.columns import Columns, part_of
-from callsheet.retrievers.inference.ends import Ask, Give, asks_of, gives_of
-from callsheet.retrievers.inference.hints import Hint
-from callsheet.retrievers.inference.terms import Floats, Postings, Terms
-from callsheet.retrievers.inference.words import name_of
+from callsheet.retrievers.inference.endpoints import Ask, Give, asks_of, gives_of
+from callsheet.retrievers.inference.output_columns import Columns, part_of
+from callsheet.retrievers.inference.signal import Hint
+from callsheet.retrievers.inference.term_similarity import Floats, Postings, Terms
+from callsheet.retrievers.inference.word_roles import name_of
 
 Embed = Callable[[Sequence[str]], Floats]
 """From n texts to ``(n, d) float32``, rows unit length."""

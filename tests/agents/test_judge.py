@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 
 from callsheet.agents import judge_proposals
 from callsheet.graphs import Catalog, DependencyKind
-from callsheet.graphs.inference import Proposal
+from callsheet.graphs.dependencies import Proposal
 from scripted_model import ScriptedModel, calls
 
 

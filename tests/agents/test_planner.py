@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
-from callsheet.agents.plan import Plan, Step
-from callsheet.agents.planner import decompose
+from callsheet.agents.planning.plan import Plan, Step
+from callsheet.agents.planning.planner import decompose
 from callsheet.graphs import PlanError
 
 REQUEST = "Convert 3 miles to km and write the result to a.txt"

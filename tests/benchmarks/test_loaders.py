@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cases import Benchmark, Case, wanted
-from benchmarks.loaders import livemcpbench, load_benchmarks, metatool, sealtools, shuffled, toollinkos, toolsandbox
+from benchmarks.sets.cases import Benchmark, Case, wanted
+from benchmarks.sets.loaders import (
+    livemcpbench,
+    load_benchmarks,
+    metatool,
+    sealtools,
+    shuffled,
+    toollinkos,
+    toolsandbox,
+)
 from callsheet.graphs import Agent, Catalog, CatalogError, Tool
 
 

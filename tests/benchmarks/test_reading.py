@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import arag
-from benchmarks.reading import answer_words, hotpotqa, medical
-from benchmarks.results import FOLDER
+from benchmarks.measurements import arag
+from benchmarks.report.result_files import FOLDER
+from benchmarks.sets.reading import answer_words, hotpotqa, medical
 from callsheet.retrievers.documents import Rules
 
 

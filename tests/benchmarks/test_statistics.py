@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.statistics import Bootstrap, cross_validated, folds
+from benchmarks.report.statistics import Bootstrap, cross_validated, folds
 
 GROUPS = ["a", "a", "b", "c", "c", "c", "d", "e", "f"]
 

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
-from callsheet.agents.sources import load_reference
+from callsheet.agents.servers.catalogs.catalog_sources import load_reference
 from callsheet.graphs import Loaded, load
 from scripted_model import ScriptedModel, calls, planned
 

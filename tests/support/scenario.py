@@ -16,11 +16,11 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import Limits, ToolRegistry
-from callsheet.agents.sources import load_servers
+from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.graphs import Loaded, ServerConfig, load
-from callsheet.graphs.pin_book import PinBook
-from callsheet.graphs.terms import Terms
-from callsheet.orchestrator.resume import resume
+from callsheet.graphs.catalog.formats.server_options import Terms
+from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.orchestrator.run.resumption import resume
 from scripted_model import ScriptedModel, calls, planned
 from servers import FIXTURES, HANG, HttpServer, alive, until
 

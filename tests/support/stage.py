@@ -18,13 +18,13 @@ from typing import Any, get_args
 from hypothesis import currently_in_test_context, target
 
 from callsheet.agents import Limits, ToolRegistry
-from callsheet.agents.calls import Kind
-from callsheet.agents.kept import KeptResults
-from callsheet.agents.listings import LastListings, Listing
-from callsheet.agents.live import read_listings
-from callsheet.agents.sessions import SessionPool
+from callsheet.agents.servers.catalogs.listings import LastListings, Listing
+from callsheet.agents.servers.catalogs.server_catalog import read_listings
+from callsheet.agents.servers.session_pool import SessionPool
+from callsheet.agents.tools.result_files import KeptResults
+from callsheet.agents.tools.tool_result import Kind
 from callsheet.graphs import Catalog, Loaded, Policy, ServerConfig, User, load
-from callsheet.graphs.pin_book import PinBook
+from callsheet.graphs.trust.pin_book import PinBook
 from fuzzing import LONG
 from puppet import Puppet
 from servers import FIXTURES, HANG

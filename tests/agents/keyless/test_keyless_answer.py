@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callsheet.agents.keyless import compose
-from callsheet.agents.plan import Status, StepResult
+from callsheet.agents.planning.plan import Status, StepResult
 
 
 def step(id_: str, text: str, result: str = "", status: Status = "done", error: str = "") -> StepResult:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from callsheet.agents.keyless import Filled, fill
-from callsheet.agents.plan import StepResult
+from callsheet.agents.planning.plan import StepResult
 
 
 def schema(required: str, /, **properties: Any) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 
-from callsheet.agents.acts import harm_of
-from callsheet.agents.brief import Brief, Offer
 from callsheet.agents.keyless import KeylessModel, compose, split
-from callsheet.agents.plan import StepResult
+from callsheet.agents.planning.plan import StepResult
+from callsheet.agents.safety.tool_effects import harm_of
+from callsheet.agents.work.brief import Brief, Offer
 from callsheet.graphs import Tool
 
 

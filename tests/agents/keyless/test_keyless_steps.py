@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callsheet.agents.keyless import split
-from callsheet.graphs.errors import PlanError
+from callsheet.graphs.catalog.errors import PlanError
 
 # request -> (step text, numbers of the steps it depends on)
 Expected = list[tuple[str, tuple[int, ...]]]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from callsheet.graphs import Agent, Catalog, Tool
-from callsheet.graphs.capabilities import default_taxonomy
+from callsheet.graphs.capabilities.taxonomy import default_taxonomy
 from callsheet.graphs.lint import Rule, Subject
 
 Found = list[tuple[str, str, str]]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from callsheet.graphs.lint import schemas
+from callsheet.graphs.lint import schema_rules
 from callsheet.graphs.lint.rule import Rule
-from callsheet.graphs.text import LARGEST_SCHEMA
+from callsheet.graphs.text.sanitizing import LARGEST_SCHEMA
 
 Finds = Callable[..., list[tuple[str, str, str]]]
 
@@ -29,22 +29,26 @@ SOUND: list[dict[str, Any]] = [
     {"$schema": "http://unknown.test/schema", "type": "object"},
 ]
 BROKEN: list[tuple[Rule, dict[str, Any], str]] = [
-    (schemas.invalid_schema, {"type": "objekt"}, "objekt"),
-    (schemas.invalid_schema, taking(x={"type": "bool"}), "$.properties.x.type"),
-    (schemas.invalid_schema, {"properties": ["x"]}, "$.properties"),
-    (schemas.invalid_schema, taking(x="string"), "$.properties.x"),
-    (schemas.invalid_schema, {"required": "x"}, "$.required"),
-    (schemas.invalid_schema, {"$schema": {}}, "TypeError"),
-    (schemas.schema_not_object, {"type": "array", "items": {}}, "'array'"),
-    (schemas.schema_not_object, {"type": ["object", "null"]}, "object"),
-    (schemas.unresolved_reference, taking(x={"$ref": "#/$defs/Missing"}), "'#/$defs/Missing'"),
-    (schemas.unresolved_reference, taking(x={"items": [{"$ref": "#no-anchor"}]}), "'#no-anchor'"),
-    (schemas.unresolved_reference, taking(x={"$ref": "http://["}), "'http://['"),
-    (schemas.remote_reference, taking(x={"$ref": "http://127.0.0.1:9/steal.json"}), "'http://127.0.0.1:9/steal.json'"),
-    (schemas.remote_reference, taking(x={"$ref": "file:///etc/hosts"}), "never fetched"),
-    (schemas.remote_reference, taking(x={"anyOf": [{"$ref": "other.json#/a"}]}), "'other.json#/a'"),
-    (schemas.undeclared_required, {"properties": {"x": {}}, "required": ["x", "y", "z"]}, ": 'y', 'z'"),
-    (schemas.foreign_pattern, taking(x={"pattern": r"\p{L}+"}), "p{L}"),
+    (schema_rules.invalid_schema, {"type": "objekt"}, "objekt"),
+    (schema_rules.invalid_schema, taking(x={"type": "bool"}), "$.properties.x.type"),
+    (schema_rules.invalid_schema, {"properties": ["x"]}, "$.properties"),
+    (schema_rules.invalid_schema, taking(x="string"), "$.properties.x"),
+    (schema_rules.invalid_schema, {"required": "x"}, "$.required"),
+    (schema_rules.invalid_schema, {"$schema": {}}, "TypeError"),
+    (schema_rules.schema_not_object, {"type": "array", "items": {}}, "'array'"),
+    (schema_rules.schema_not_object, {"type": ["object", "null"]}, "object"),
+    (schema_rules.unresolved_reference, taking(x={"$ref": "#/$defs/Missing"}), "'#/$defs/Missing'"),
+    (schema_rules.unresolved_reference, taking(x={"items": [{"$ref": "#no-anchor"}]}), "'#no-anchor'"),
+    (schema_rules.unresolved_reference, taking(x={"$ref": "http://["}), "'http://['"),
+    (
+        schema_rules.remote_reference,
+        taking(x={"$ref": "http://127.0.0.1:9/steal.json"}),
+        "'http://127.0.0.1:9/steal.json'",
+    ),
+    (schema_rules.remote_reference, taking(x={"$ref": "file:///etc/hosts"}), "never fetched"),
+    (schema_rules.remote_reference, taking(x={"anyOf": [{"$ref": "other.json#/a"}]}), "'other.json#/a'"),
+    (schema_rules.undeclared_required, {"properties": {"x": {}}, "required": ["x", "y", "z"]}, ": 'y', 'z'"),
+    (schema_rules.foreign_pattern, taking(x={"pattern": r"\p{L}+"}), "p{L}"),
 ]
 
 
@@ -68,10 +72,10 @@ def test_output_schemas_are_looked_at_too(finds: Finds) -> None:
         "properties": {"x": {"$ref": "#/nowhere"}, "y": {"$ref": "//host/x"}, "z": {"pattern": "("}},
     }
     for rule in (
-        schemas.invalid_schema,
-        schemas.unresolved_reference,
-        schemas.remote_reference,
-        schemas.foreign_pattern,
+        schema_rules.invalid_schema,
+        schema_rules.unresolved_reference,
+        schema_rules.remote_reference,
+        schema_rules.foreign_pattern,
     ):
         [(_, _, message)] = finds(rule, a={"x": {"output_schema": broken}})
         assert message.startswith("its output schema")
@@ -79,12 +83,14 @@ def test_output_schemas_are_looked_at_too(finds: Finds) -> None:
 
 def test_a_reference_is_told_once(finds: Finds) -> None:
     twice = taking(x={"$ref": "#/a"}, y={"$ref": "#/a"})
-    assert len(finds(schemas.unresolved_reference, a={"x": {"input_schema": twice}})) == 1
+    assert len(finds(schema_rules.unresolved_reference, a={"x": {"input_schema": twice}})) == 1
 
 
 def test_a_schema_without_end_is_found(finds: Finds) -> None:
     text = "x" * (LARGEST_SCHEMA + 1)
-    [(_, _, message)] = finds(schemas.large_schema, a={"x": {"input_schema": taking(p={"description": text})}, "y": {}})
+    [(_, _, message)] = finds(
+        schema_rules.large_schema, a={"x": {"input_schema": taking(p={"description": text})}, "y": {}}
+    )
     assert "65,597 characters" in message
 
 
@@ -92,4 +98,4 @@ def test_a_hundred_levels_are_walked(finds: Finds) -> None:
     schema: dict[str, Any] = {"$ref": "#/nowhere"}
     for _ in range(100):
         schema = {"items": schema}
-    assert len(finds(schemas.unresolved_reference, a={"x": {"input_schema": schema}})) == 1
+    assert len(finds(schema_rules.unresolved_reference, a={"x": {"input_schema": schema}})) == 1

@@ -10,7 +10,7 @@ import pytest
 from callsheet.graphs import Agent, Catalog, Taxonomy, Tool, default_taxonomy
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, nodes_of
 from callsheet.retrievers.capabilities import CapabilityIndex
-from callsheet.retrievers.capabilities.index import confidence
+from callsheet.retrievers.capabilities.capability_index import confidence
 from known import Known, WordVectors, capability, taxonomy_of
 from scripted import Scripted, catalog_of
 

@@ -17,7 +17,7 @@ from callsheet.retrievers.documents import (
     search_and_read,
     semantic_search,
 )
-from callsheet.retrievers.documents.arag import MOST_HITS
+from callsheet.retrievers.documents.interfaces import MOST_HITS
 
 Made = Callable[..., DocumentIndex]
 

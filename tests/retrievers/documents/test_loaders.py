@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from pypdf import PdfWriter
 
-from callsheet.retrievers.documents import LOADERS, DocumentError, loaders
-from callsheet.retrievers.documents.loaders import encoding_of
+from callsheet.retrievers.documents import LOADERS, DocumentError
+from callsheet.retrievers.documents.reading import loaders
+from callsheet.retrievers.documents.reading.loaders import encoding_of
 
 
 def loaded(path: Path) -> list[str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from callsheet.retrievers.documents import Block, Passage, estimated_tokens, passages_of, sentences_of
-from callsheet.retrievers.documents.passages import LONGEST_SENTENCE
+from callsheet.retrievers.documents.reading.chunking import LONGEST_SENTENCE
 
 
 def cut(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from callsheet.retrievers.documents import (
     next_call,
     words_of,
 )
-from callsheet.retrievers.documents.rules import Interface
+from callsheet.retrievers.documents.rules.interface_rules import Interface
 
 Made = Callable[..., DocumentIndex]
 QUESTION = "In which city does the person work who signs requests for leave?"

@@ -9,10 +9,10 @@ import pytest
 from langchain_core.tools import BaseTool, ToolException
 from mcp import Client
 
-from callsheet.agents.serving import listing, mcp_server
+from callsheet.agents.tools.mcp_serving import listing, mcp_server
 from callsheet.graphs import Catalog, agent_from_listing
 from callsheet.retrievers.documents import DocumentIndex, DocumentTools
-from callsheet.retrievers.tokens import SchemaTokens
+from callsheet.retrievers.selection.schema_tokens import SchemaTokens
 
 Made = Callable[..., DocumentIndex]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from callsheet.graphs import Tool
-from callsheet.retrievers.inference.ends import Ask, Give, asks_of, gives_of
-from callsheet.retrievers.inference.words import stems
+from callsheet.retrievers.inference.endpoints import Ask, Give, asks_of, gives_of
+from callsheet.retrievers.inference.word_roles import stems
 
 
 def tool(name: str, description: str = "", *, output: dict[str, Any] | None = None, **properties: Any) -> Tool:

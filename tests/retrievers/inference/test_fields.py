@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from callsheet.retrievers.inference.fields import fields_of
-from callsheet.retrievers.inference.words import name_of, parts_of, stems
+from callsheet.retrievers.inference.schema_fields import fields_of
+from callsheet.retrievers.inference.word_roles import name_of, parts_of, stems
 
 PERSON = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
 

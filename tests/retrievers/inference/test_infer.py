@@ -9,7 +9,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Provenance, SettingsError, Tool
-from callsheet.graphs.inference import Proposal
+from callsheet.graphs.dependencies import Proposal
 from callsheet.retrievers import MiniLMEmbeddings
 from callsheet.retrievers.inference import infer_dependencies
 

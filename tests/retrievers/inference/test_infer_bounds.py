@@ -11,8 +11,8 @@ from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers.inference import infer_dependencies
+from callsheet.retrievers.inference.inference import embedding
 from callsheet.retrievers.inference.matching import Ends, matches
-from callsheet.retrievers.inference.propose import embedding
 
 
 class Hashed(Embeddings):

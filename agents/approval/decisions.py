@@ -1,0 +1,196 @@
+"""What a person is asked about a call, and the answers in which that is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from langchain_core.messages import ToolCall
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from callsheet.agents.tools.bound_tool import BoundTool
+from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.trust.pins import digest
+
+Kind = Literal["tool_approval", "unknown_outcome"]
+
+
+class AnswerError(CallsheetError, ValueError):
+    """A person's answer cannot be understood, or does not fit the call that it is about."""
+
+
+class Decision(BaseModel):
+    """What a person says of a call that was not sent yet, in the words of LangChain's human-in-the-loop middleware.
+
+    Attributes:
+        type: ``approve`` sends it; ``edit`` changes its arguments, after which it is asked about again; ``reject``
+            does not send it; ``respond`` does not send it either and gives ``message`` in the place of its answer.
+        args: The arguments of an ``edit``.
+        message: Why it was rejected, or the answer of a ``respond``.
+        hash: That of the question, if the answer is to hold for exactly that call.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: Literal["approve", "edit", "reject", "respond"]
+    args: dict[str, Any] | None = None
+    message: str = ""
+    hash: str | None = None
+
+
+class Verdict(BaseModel):
+    """What a person says of a call of which nobody knows whether it took effect.
+
+    Attributes:
+        type: ``done`` if it did; ``not_done`` if it did not, so that it is sent again; ``give_up`` to leave it at that.
+        message: What it answered, if that is known.
+        hash: As in ``Decision``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: Literal["done", "not_done", "give_up"]
+    message: str = Field(default="", max_length=100_000)
+    hash: str | None = None
+
+
+Answer = TypeVar("Answer", Decision, Verdict)
+
+
+def fingerprint(tool_id: str, pin: str, args: Mapping[str, Any]) -> str:
+    """SHA-256 of what an approval is bound to: the tool, its definition, and the arguments."""
+    return digest([tool_id, pin, args])
+
+
+def question(
+    kind: Kind,
+    call: ToolCall,
+    bound: BoundTool,
+    args: Mapping[str, Any],
+    *,
+    step_id: str,
+    why: str,
+    mark: str,
+    problem: str = "",
+    unchecked: str = "",
+) -> dict[str, Any]:
+    """What the interrupt shows.
+
+    Args:
+        kind: Whether a call is to be approved, or its outcome is unknown.
+        call: The call as the model made it.
+        bound: The tool.
+        args: The arguments as they would be, or were, sent.
+        step_id: The step of the plan; empty in an agent that has no plan.
+        why: Why a person is asked.
+        mark: The ``fingerprint``.
+        problem: What was wrong with the answer to the last question about this call.
+        unchecked: Why the arguments were not held against the tool's schema; empty if they were.
+    """
+    who = f"Step {step_id}" if step_id else "The agent"
+    what = "wants to call" if kind == "tool_approval" else "has called"
+    return {
+        "type": kind,
+        "step_id": step_id,
+        "agent": bound.agent,
+        "tool": bound.id,
+        "name": call["name"],
+        "args": dict(args),
+        "why": why,
+        "hash": mark,
+        "tool_call_id": call["id"] or "",
+        "description": f"{who} {what} {bound.id}: {why}.",
+        "decisions": list(_types(kind)),
+        **({"problem": problem} if problem else {}),
+        **({"unchecked": unchecked} if unchecked else {}),
+    }
+
+
+def answer_schema(kind: Kind, args_schema: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON Schema of the answers, from which a client can make a form.
+
+    Args:
+        kind: As in ``question``.
+        args_schema: JSON Schema of the tool's arguments.
+    """
+    more: dict[str, dict[str, Any]] = {
+        "edit": {"args": dict(args_schema)},
+        "reject": {"message": {"type": "string"}},
+        "respond": {"message": {"type": "string"}},
+        "done": {"message": {"type": "string"}},
+    }
+    required = {"edit": ["args"], "respond": ["message"]}
+    return {
+        "oneOf": [
+            {
+                "type": "object",
+                "title": word,
+                "properties": {"type": {"const": word}, **more.get(word, {}), "hash": {"type": "string"}},
+                "required": ["type", *required.get(word, [])],
+            }
+            for word in _types(kind)
+        ]
+    }
+
+
+def read_decision(answer: object, name: str) -> Decision:
+    """A person's answer about a call that was not sent yet.
+
+    Args:
+        answer: ``{"type": "approve"}`` and so on, the word alone, true or false, or LangChain's form of an answer
+            (``{"decisions": [...]}``, ``{"edited_action": {"name", "args"}}``).
+        name: The name by which the model called the tool.
+
+    Raises:
+        AnswerError: It is none of these; the message says what is.
+    """
+    if isinstance(answer, bool):
+        return Decision(type="approve" if answer else "reject")
+    plain = _plain(answer)
+    if isinstance(edited := plain.get("edited_action"), Mapping):
+        if edited.get("name", name) != name:
+            raise AnswerError(f"an edit changes the arguments of {name}, it cannot call {edited['name']!r} instead")
+        plain = {**{key: value for key, value in plain.items() if key != "edited_action"}, "args": edited.get("args")}
+    decision = _checked(Decision, plain)
+    if decision.type == "edit" and decision.args is None:
+        raise AnswerError('an edit needs "args", an object with all arguments')
+    if decision.type == "respond" and not decision.message:
+        raise AnswerError('a respond needs a "message", which the model is given in the place of an answer')
+    return decision
+
+
+def read_verdict(answer: object) -> Verdict:
+    """A person's answer about a call whose outcome is unknown.
+
+    Raises:
+        AnswerError: It is none; the message says what is.
+    """
+    return _checked(Verdict, _plain(answer))
+
+
+def _plain(answer: object) -> dict[str, Any]:
+    match answer:
+        case str():
+            return {"type": answer.strip()}
+        case {"decisions": [one]}:
+            return _plain(one)
+        case Mapping():
+            return {str(key): value for key, value in answer.items()}
+        case _:
+            return {"type": answer}
+
+
+def _checked(form: type[Answer], plain: Mapping[str, Any]) -> Answer:
+    try:
+        return form.model_validate(dict(plain))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        words = " or ".join(form.model_json_schema()["properties"]["type"]["enum"])
+        raise AnswerError(f'{where}: {first["msg"]}; an answer is {{"type": {words}, ...}}') from error
+
+
+def _types(kind: Kind) -> Sequence[str]:
+    form = Decision if kind == "tool_approval" else Verdict
+    words: list[str] = form.model_json_schema()["properties"]["type"]["enum"]
+    return words

@@ -1,0 +1,236 @@
+"""One run at a time decides about, and makes, the calls of a thread's present step; a second one is refused.
+
+Two runs that resume a thread at the same time both find the question unanswered, and each would send the call. So
+before anything is decided or sent, a run takes the checkpoint that the thread stands at: in this process by a lock, and
+among processes by a write to that checkpoint, of which savers keep the first (``put_writes`` of LangGraph's own savers:
+in memory, SQLite, Postgres). What a run that has died leaves behind is taken over, and then asked about as ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import get_runtime
+
+from callsheet.graphs.catalog.errors import CallsheetError
+
+_CHANNEL = "callsheet:run"
+# Seconds in which a run that has made its calls writes the thread's next checkpoint: so long another one waits for it.
+_PASSING_ON = 2.0
+# Seconds for which a run on another machine, which cannot be looked at from here, is taken to be alive.
+_LEASE = 900.0
+_SENT_NOTHING = "this run has decided nothing and sent nothing; look at the thread again when the other one is done"
+
+
+class ConcurrentRunError(CallsheetError, GraphBubbleUp):
+    """Another run works on the same step of the thread. It ends this run, and writes nothing to the thread."""
+
+
+@dataclass(slots=True)
+class _Owner:
+    """A run that has taken a checkpoint, as this process knows it.
+
+    Attributes:
+        control: What LangGraph gives to all parts of one run, and to no other run.
+        taken: Done when the checkpoint is taken, or is known not to be.
+        generation: How often the checkpoint was taken, this time included; 0 while it is kept nowhere.
+        working: How many parts of the run are at work.
+        stopped: Whether one of them ended in a question or an error, so that the run ends here.
+        left: How often all of them had left.
+        at: When that was, in seconds of ``time.monotonic``.
+    """
+
+    control: object
+    taken: Future[None] = field(default_factory=Future)
+    generation: int = 0
+    working: int = 0
+    stopped: bool = False
+    left: int = 0
+    at: float = 0.0
+
+    def passing_on(self) -> float:
+        """Seconds for which its run may be about to write the next checkpoint."""
+        return 0.0 if self.stopped else max(0.0, self.at + _PASSING_ON - time.monotonic())
+
+
+_Place = tuple[str, str]
+_OWNERS: dict[_Place, _Owner] = {}
+_LOCK = threading.Lock()
+
+
+@asynccontextmanager
+async def sole_run(saver: BaseCheckpointSaver[Any] | None) -> AsyncIterator[None]:
+    """While a part of the current run works on a step, or decides about a call and makes it.
+
+    Args:
+        saver: The run's checkpointer; without one there is no thread that another run could be at.
+
+    Raises:
+        ConcurrentRunError: Another run has taken the step, or the thread has gone on without this one.
+    """
+    if saver is None:
+        yield
+        return
+    configurable: Mapping[str, Any] = get_config().get("configurable") or {}
+    place = (str(configurable["thread_id"]), str(configurable["checkpoint_map"][""]))
+    owner, first = await _joined(place, get_runtime().control)
+    try:
+        if first:
+            await _take(saver, place, owner)
+        else:
+            await asyncio.shield(asyncio.wrap_future(owner.taken))
+        yield
+    except BaseException as error:
+        left = _left(place, owner, stopped=True)
+        if left and isinstance(error, Exception | asyncio.CancelledError):  # else the program ends
+            await _say_left(saver, place, owner)
+        raise
+    if _left(place, owner, stopped=False):
+        await _say_left(saver, place, owner)
+
+
+async def _joined(place: _Place, control: object) -> tuple[_Owner, bool]:
+    """The owner of a checkpoint for a part of its run, and whether it is the first part."""
+    owner, first, seconds = _entered(place, control)
+    if owner is not None:
+        return owner, first
+    await asyncio.sleep(seconds)
+    return await _joined(place, control)
+
+
+def _entered(place: _Place, control: object) -> tuple[_Owner | None, bool, float]:
+    """The same; without an owner, the seconds to wait for a run that is passing on."""
+    with _LOCK:
+        for key, one in [*_OWNERS.items()]:
+            if one.control is not control and not one.working and not one.passing_on():
+                del _OWNERS[key]
+        owner = _OWNERS.get(place)
+        if owner is not None and owner.control is not control:
+            if not owner.working:
+                return None, False, owner.passing_on()
+            raise ConcurrentRunError(f"another run in this process is at the same step of this thread: {_SENT_NOTHING}")
+        first = owner is None
+        owner = owner or _OWNERS.setdefault(place, _Owner(control))
+        owner.working += 1
+        return owner, first, 0.0
+
+
+def _left(place: _Place, owner: _Owner, *, stopped: bool) -> bool:
+    """Whether all parts have left a checkpoint that was taken."""
+    with _LOCK:
+        owner.working -= 1
+        owner.stopped, owner.at = owner.stopped or stopped, time.monotonic()
+        if not owner.taken.done() or owner.taken.exception() is not None:
+            _OWNERS.pop(place, None)
+            return False
+        owner.left += owner.working == 0
+        return owner.working == 0 and owner.generation > 0
+
+
+async def _take(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owner) -> None:
+    try:
+        records = await _records(saver, place)
+        if records is not None:  # else no other process can know of this checkpoint
+            taken = [record for record in records if record["kind"] == "taken"]
+            if taken:
+                await _check_free(saver, place, taken[-1], records)
+            mine = {"kind": "taken", "generation": len(taken) + 1, "key": uuid.uuid4().hex, **await _whoami()}
+            await _write(saver, place, mine, f"{len(taken) + 1}")
+            kept = [record for record in await _records(saver, place) or () if record["kind"] == "taken"]
+            if kept[-1]["key"] != mine["key"]:
+                raise _taken_by(kept[-1])
+            owner.generation = len(taken) + 1
+    except BaseException as error:
+        owner.taken.set_exception(error)
+        raise
+    owner.taken.set_result(None)
+
+
+async def _check_free(saver: BaseCheckpointSaver[Any], place: _Place, last: Any, records: list[Any]) -> None:
+    """Raises unless the run that took a checkpoint before has stopped there, or died."""
+    left = [one for one in records if one["kind"] == "left" and one["generation"] == last["generation"]]
+    if left and left[-1]["stopped"]:
+        return
+    here = await _whoami()
+    ours = all(last[key] == here[key] for key in ("host", "process", "born"))
+    if not ours:  # of this process, ``_entered`` knows more
+        if not left and await asyncio.to_thread(_alive, last, here["host"]):
+            raise _taken_by(last)
+        await asyncio.sleep(min(_PASSING_ON, max(0.0, left[-1]["at"] + _PASSING_ON - time.time())) if left else 0.0)
+    newest = await saver.aget_tuple({"configurable": {"thread_id": place[0], "checkpoint_ns": ""}})
+    if newest is not None and newest.checkpoint["id"] != place[1]:
+        raise ConcurrentRunError(f"another run has gone on with this thread meanwhile: {_SENT_NOTHING}")
+
+
+async def _say_left(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owner) -> None:
+    record = {"kind": "left", "generation": owner.generation, "stopped": owner.stopped, "at": time.time()}
+    await _write(saver, place, {**record, "number": owner.left}, f"{owner.generation}.{owner.left}")
+
+
+async def _records(saver: BaseCheckpointSaver[Any], place: _Place) -> list[dict[str, Any]] | None:
+    """What runs have written to a checkpoint, in order; None where it is not kept (yet)."""
+    found = await saver.aget_tuple(_config(place))
+    if found is None:
+        return None
+    records = [value for _, channel, value in found.pending_writes or () if channel == _CHANNEL]
+    return sorted(records, key=lambda record: (record["generation"], record.get("number", 0)))
+
+
+async def _write(saver: BaseCheckpointSaver[Any], place: _Place, record: dict[str, Any], name: str) -> None:
+    task = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{_CHANNEL} {place} {name}"))
+    await saver.aput_writes(_config(place), [(_CHANNEL, record)], task)
+
+
+def _config(place: _Place) -> RunnableConfig:
+    return {"configurable": {"thread_id": place[0], "checkpoint_ns": "", "checkpoint_id": place[1]}}
+
+
+async def _whoami() -> dict[str, Any]:
+    process = os.getpid()
+    born = await asyncio.to_thread(_born, process)
+    return {"host": socket.gethostname(), "process": process, "born": born, "at": time.time()}
+
+
+def _alive(record: Mapping[str, Any], host: str) -> bool:
+    """Whether the process that took a checkpoint is there; on another machine, whether it may be."""
+    if record["host"] != host or sys.platform == "win32":
+        return time.time() - float(record["at"]) < _LEASE
+    try:
+        os.kill(record["process"], 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is there, and somebody else's
+    return bool(_born(record["process"]) == record["born"])
+
+
+def _born(process: int) -> str:
+    """When a process was started, where the system says so: a number may be given to another one later."""
+    try:
+        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return told[19] if told[0] != "Z" else "ended"
+
+
+def _taken_by(record: Mapping[str, Any]) -> ConcurrentRunError:
+    since = datetime.fromtimestamp(record["at"], UTC).strftime("%H:%M:%S UTC")
+    whose = f"process {record['process']} on {record['host']!r}, since {since}"
+    return ConcurrentRunError(f"another run is at the same step of this thread ({whose}): {_SENT_NOTHING}")

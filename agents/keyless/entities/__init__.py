@@ -1,0 +1,1 @@
+"""Values that a text names: numbers with units, places, time zones, formulas, quotations."""

@@ -1,0 +1,130 @@
+"""Time zones by the names people use, and which side of a conversion each stands on."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from zoneinfo import available_timezones
+
+from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
+from callsheet.agents.keyless.slots.slot import Slot
+
+_ABBREVIATIONS = {
+    "utc": "UTC", "gmt": "GMT", "cet": "CET", "cest": "CET", "eet": "EET", "est": "America/New_York",
+    "edt": "America/New_York", "mst": "America/Denver", "pst": "America/Los_Angeles", "pdt": "America/Los_Angeles",
+    "jst": "Asia/Tokyo", "uk": "Europe/London", "nyc": "America/New_York",
+}  # fmt: skip
+_REGIONS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
+_NAME = re.compile(r"[^\W\d_]+(?:[/_][^\W\d_]+)*")
+_SOURCE = frozenset({"source", "from", "src", "origin", "base", "input", "start"})
+_TARGET = frozenset({"target", "to", "dest", "destination", "output", "end"})
+_MOST = 0.8
+"""Share of a country's airports in one time zone from which on the country's name means that zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A time zone that a text names.
+
+    Attributes:
+        name: Its IANA name.
+        start: Where its name begins in the text.
+        end: Where it ends.
+    """
+
+    name: str
+    start: int
+    end: int
+
+
+@cache
+def _known() -> dict[str, str]:
+    """Names in lower case -> zone: the database's own, cities with an airport, countries of one zone."""
+    import airportsdata
+    from babel import Locale
+
+    cities, countries = defaultdict(set), defaultdict(list)
+    for airport in airportsdata.load("IATA").values():
+        cities[airport["city"].lower()].add(airport["tz"])
+        countries[airport["country"]].append(airport["tz"])
+    found = {city: next(iter(zones)) for city, zones in cities.items() if len(zones) == 1}
+    names = Locale("en").territories
+    for code, zones in countries.items():
+        zone, count = Counter(zones).most_common(1)[0]
+        if count >= _MOST * len(zones) and code in names:
+            found[names[code].lower()] = zone
+    for zone in sorted(available_timezones()):
+        found[zone.lower()] = zone
+        if zone.startswith(_REGIONS):
+            found[zone.rsplit("/", 1)[1].replace("_", " ").lower()] = zone
+    return found | _ABBREVIATIONS
+
+
+def is_zone(slot: Slot) -> bool:
+    """Whether a slot takes a time zone."""
+    joined = "".join(slot.words)
+    return slot.textual and (
+        "timezone" in joined or (slot.head in {"tz", "zone"} and "zone" in slot.description.lower())
+    )
+
+
+def zones_in(text: str) -> list[Zone]:
+    """The time zones that a text names, in order; a lower-case name counts only after a preposition."""
+    tokens = list(_NAME.finditer(text))
+    found: list[Zone] = []
+    index = 0
+    while index < len(tokens):
+        for size in (3, 2, 1):
+            if index + size > len(tokens):
+                continue
+            start, end = tokens[index].start(), tokens[index + size - 1].end()
+            said = text[start:end]
+            zone = _known().get(re.sub(r"\s+", " ", said.lower()))
+            if zone and _is_name(said, text[:start]):
+                found.append(Zone(zone, start, end))
+                index += size - 1
+                break
+        index += 1
+    return found
+
+
+def _is_name(said: str, before: str) -> bool:
+    if said[0].isupper():
+        return True
+    return len(said) > 2 and bool(re.search(r"\b(?:in|from|to|into|of|for|at|and)\s+$|[\d:]\s*(?:am|pm)?\s+$", before))
+
+
+def fill_zones(slots: Sequence[Slot], pool: Pool) -> dict[str, str]:
+    """Values for the time zone slots: the zone of the clock time that is named, and the one that is asked about."""
+    wanted = [slot for slot in slots if is_zone(slot)]
+    if not wanted:
+        return {}
+    found = zones_in(pool.text)
+    source = _source(found, next(iter(pool.free(Kind.CLOCK)), None), pool.text)
+    target = next((zone for zone in found if zone is not source), None)
+    args: dict[str, str] = {}
+    for slot in wanted:
+        chosen = source if set(slot.words) & _SOURCE else target if set(slot.words) & _TARGET else target or source
+        if chosen:
+            args[slot.name] = chosen.name
+            pool.used.append((chosen.start, chosen.end))
+    return args
+
+
+def _source(found: Sequence[Zone], clock: Evidence | None, text: str) -> Zone | None:
+    """The zone that a clock time is given in: "from X", "9:30 in X", "X at 9:30"."""
+    for zone in found:
+        if re.search(r"\bfrom\s+$", text[: zone.start]):
+            return zone
+    if clock is None:
+        return None
+    for zone in found:
+        after, before = text[clock.end : zone.start], text[zone.end : clock.start]
+        if zone.start >= clock.end and re.fullmatch(r"\s*,?\s*(?:o'?clock\s*)?(?:in|at)?\s*(?:the\s+)?", after, re.I):
+            return zone
+        if zone.end <= clock.start and re.fullmatch(r"\s*(?:it\s+is|it's|time)?\s*(?:is|at|,)?\s*", before):
+            return zone
+    return None

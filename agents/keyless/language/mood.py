@@ -1,0 +1,94 @@
+"""Whether a step is a plain order: affirmative, unconditional, and all that the request says of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from callsheet.agents.keyless.language.clauses import clauses
+from callsheet.agents.keyless.language.predicates import is_question, words
+from callsheet.agents.keyless.language.spans import mask
+from callsheet.agents.safety.tool_effects import alike, is_act
+
+_UNSURE = re.compile(
+    r"\b(?:not|never|no|none|nobody|nothing|neither|nor|without|unless|if|whether|or|except|instead|rather|otherwise"
+    r"|when|whenever|once|until|till|while|before|because|cannot|\w+n['’]t|(?:do|does|did|is|are|was|were|ca|wo|should|would|could|must|has|have|had)nt"
+    r"|should|shall|may|might|must|ought|would|could|supposed?|assum(?:e|ing)|imagine|pretend|hypothetically)\b",
+    re.IGNORECASE,
+)
+_TIME_ASKED = re.compile(r"\bwhen\s+(?:it(?:'s|\s+is)\b|(?:the|a|our|my)\b)", re.IGNORECASE)
+_ORDERED_BY_TIME = re.compile(
+    r"\bbefore\s+you\b|\b(?:when|once)\s+(?:that|this|it)(?:'s|\s+is)\s+(?:done|finished)\b", re.I
+)
+_POLITE = re.compile(
+    r"\b(?:(?:can|could|would|will)\s+you(?:\s+please)?\b|i(?:'d|\s+would)\s+like\s+you\s+to\b"
+    r"|i\s+(?:want|need)\s+you\s+to\b),?\s*",
+    re.IGNORECASE,
+)
+_INDIRECT = re.compile(r"\bto\s+(\w+)|\b(\w+?)(?:ing|ed)\b", re.IGNORECASE)
+_AUXILIARY = re.compile(
+    r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|should|may|must|will|would)\b", re.IGNORECASE
+)
+_HEADER = re.compile(r"^(.*):[ \t]*$", re.MULTILINE)
+_TASKS = frozenset(
+    "do please perform complete carry execute handle the these following steps tasks todo two three four".split()
+)
+
+
+def objection(step: str, request: str, tool: Collection[str], *, whole: bool = False) -> str:
+    """Why a step is not a plain order for a tool that may change something; empty if it is one.
+
+    A plain order opens with a verb that names what the tool does. All else that the request says must be orders and
+    questions too: a negation, a condition, a supposition, a report or an alternative anywhere in it counts against all.
+
+    Args:
+        step: The step's words.
+        request: The whole request that it comes from.
+        tool: The verbs that say what the tool does, lower case.
+        whole: Whether the tool is handed the whole step in words: who reads them then knows what is asked indirectly.
+    """
+    masked = mask(request)
+    polite = _POLITE.sub("please ", masked)
+    if doubt := _UNSURE.search(_without_questions(polite)):
+        return f'"{doubt.group()}" makes it no plain order'
+    verb = head_of(step, tool)
+    if not alike(verb) & set(tool):
+        return f'"{verb or step}" does not order what this tool does'
+    for header in _HEADER.findall(masked):
+        if header.split() and not _opens(header, _TASKS):
+            return f'"{header.strip()}:" is no order'
+    for clause in clauses(request):
+        if not _opens(clause.masked, tool) and not is_question(clause.masked):
+            return f'"{clause.text}" is neither an order nor a question'
+        indirect = next((m for m in _INDIRECT.finditer(clause.masked) if _is_effect(m)), None)
+        if indirect and not whole:
+            return f'"{indirect.group()}" is no order'
+    return "it is a question" if step.rstrip().endswith("?") and not _POLITE.search(masked) else ""
+
+
+def head_of(step: str, tool: Collection[str] = ()) -> str:
+    """The verb that a step opens with, lower case; empty where it opens with something else."""
+    text = mask(step).lstrip()
+    first = words(text)[:1]
+    return first[0].lower() if first and text.startswith(first[0]) and _opens(text, tool) else ""
+
+
+def is_yes_or_no(step: str) -> bool:
+    """Whether a step asks for a yes or a no."""
+    return bool(_AUXILIARY.match(step))
+
+
+def _opens(text: str, known: Collection[str] = ()) -> bool:
+    first = words(text)[:1]
+    return bool(first) and (is_act(first[0].lower()) or first[0].lower() in known)
+
+
+def _without_questions(masked: str) -> str:
+    """The text without the words that only say which time is asked about, or in which order things are done."""
+    return _TIME_ASKED.sub("", _ORDERED_BY_TIME.sub("", masked))
+
+
+def _is_effect(match: re.Match[str]) -> bool:
+    after_to, stem = match.groups()
+    forms = {after_to} if after_to else {stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem}
+    return any(is_act(form.lower()) for form in forms)

@@ -1,0 +1,50 @@
+"""The answer without a model: what each step found, and what was not done and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from callsheet.agents.keyless.entities.result_values import line
+from callsheet.agents.planning.plan import StepResult
+
+_LONGEST = 2_000
+_HEADINGS = {
+    "failed": "Failed",
+    "outcome_unknown": "Outcome unknown",
+    "needs_input": "Needs your input",
+    "skipped": "Skipped",
+}
+
+
+def compose(request: str, results: Sequence[StepResult]) -> str:
+    """Put the results of a plan in plain words, and say what was not done.
+
+    Args:
+        request: What the user asked.
+        results: What became of the steps, in the plan's order.
+
+    Returns:
+        One line or paragraph per step: the done ones first, then those that failed, need input or were skipped.
+    """
+    done = [result for result in results if result.status == "done"]
+    parts = [_shortened(_said(result)) for result in done]
+    for status, heading in _HEADINGS.items():
+        parts += [f"{heading}: {_why(result)}" for result in results if result.status == status]
+    if not done:
+        parts.insert(
+            0, f'Nothing was done of "{_shortened(request.strip(), 200)}".' if request.strip() else "Nothing was done."
+        )
+    return "\n".join(parts)
+
+
+def _said(result: StepResult) -> str:
+    return line(result) if result.result.strip() else f"{result.text.strip()}: done"
+
+
+def _why(result: StepResult) -> str:
+    reason = result.error.strip() or result.result.strip() or "no reason was given"
+    return f"{result.text.strip()}: {_shortened(reason)}"
+
+
+def _shortened(text: str, longest: int = _LONGEST) -> str:
+    return text if len(text) <= longest else f"{text[:longest].rstrip()} ... ({len(text)} characters in all)"

@@ -1,0 +1,49 @@
+"""The rule-based planner: a request to steps, and what each waits for."""
+
+from __future__ import annotations
+
+from callsheet.agents.keyless.language.clauses import clauses
+from callsheet.agents.keyless.language.gapping import shared_verbs
+from callsheet.agents.keyless.language.spans import MOST
+from callsheet.agents.keyless.language.step_links import dependencies
+from callsheet.agents.planning.plan import Plan, Step
+from callsheet.graphs.catalog.errors import PlanError
+
+
+def split(request: str) -> Plan:
+    """Cut a request into steps by rules, in the request's own words.
+
+    A step begins where a new predicate does: an imperative, a question or a "should be"; objects that share one verb
+    ("convert 3 miles to km and 5 lb to kg") are a step each, with the verb before them. A step waits for
+    earlier ones when an order word ("then", "after that") or a reference ("it", "both results") says so;
+    otherwise steps are independent and may run in parallel.
+
+    Args:
+        request: What the user wrote.
+
+    Returns:
+        A plan of one step at least; every step's text is of the request's own words, in their order.
+
+    Raises:
+        PlanError: The request is empty, or too long for rules.
+
+    Examples:
+        >>> [(s.text, s.depends_on) for s in split("Read a.txt and email it to ann@example.com").steps]
+        [('Read a.txt', ()), ('email it to ann@example.com', ('1',))]
+    """
+    if not request.strip():
+        raise PlanError("the request is empty: say what is to be done")
+    if len(request) > MOST:
+        raise PlanError(
+            f"without a model at most {MOST:,} characters of a request are read, and this has {len(request):,}: "
+            "shorten it, put what is long into a file, or use a model"
+        )
+    found = shared_verbs(clauses(request))
+    if not found:
+        return Plan(steps=(Step(id="1", text=request.strip()),), note="keyless: taken as one step")
+    waits = dependencies(found)
+    steps = tuple(
+        Step(id=str(number), text=clause.text, depends_on=tuple(str(index + 1) for index in earlier))
+        for number, (clause, earlier) in enumerate(zip(found, waits, strict=True), start=1)
+    )
+    return Plan(steps=steps, note="planned by rules, without a model")

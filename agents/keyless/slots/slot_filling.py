@@ -1,0 +1,76 @@
+"""Arguments by JSON Schema: each value has its evidence in the text or in an earlier result, or is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from callsheet.agents.keyless.accounting import unused_words
+from callsheet.agents.keyless.entities.evidence import Pool, with_digits
+from callsheet.agents.keyless.entities.quantities import fill_quantities
+from callsheet.agents.keyless.entities.result_values import read
+from callsheet.agents.keyless.entities.time_zones import fill_zones
+from callsheet.agents.keyless.slots.slot import slots_of
+from callsheet.agents.keyless.slots.slot_context import Context
+from callsheet.agents.keyless.slots.slot_rules import apply
+from callsheet.agents.planning.plan import StepResult
+from callsheet.agents.safety.schema_validation import errors_of
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What could be filled of a tool's parameters.
+
+    Attributes:
+        args: Arguments that have evidence and fit the schema.
+        missing: Names of the required parameters that have none, in the schema's order.
+        unused: Words of the text that carry content and went into no argument, in its order.
+    """
+
+    args: dict[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    unused: tuple[str, ...] = field(default=(), compare=False)
+
+
+def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = (), *, plainly: bool = False) -> Filled:
+    """Fill a tool's parameters from what a step says and from the results it builds on.
+
+    Nothing is invented and no sentence is stuffed into a parameter: a required one without evidence is
+    reported as missing. Each piece of evidence is used once.
+
+    Args:
+        schema: JSON Schema of the arguments; a top-level ``title`` and ``description`` are read as the tool's.
+        text: The step's words.
+        inputs: Results of the steps that it depends on.
+        plainly: Whether question words count as content, as for a tool that may change something.
+
+    Examples:
+        >>> number = {"type": "number"}
+        >>> fill({"properties": {"radius": number, "height": number}, "required": ["radius", "height"]}, "radius 5")
+        Filled(args={'radius': 5}, missing=('height',))
+    """
+    text = with_digits(text)
+    about = f"{schema.get('title') or ''}\n{schema.get('description') or ''}"
+    pool = Pool.of(text)
+    slots = slots_of(schema, about=about)
+    done = tuple(given for given in inputs if given.status == "done")
+    together = fill_zones(slots, pool) | fill_quantities(slots, pool, [read(given.result) for given in done])
+    args = apply(Context(pool, done, slots, together))
+    kept = {name: value for name, value in args.items() if _valid(name, value, schema)}
+    ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
+    missing = tuple(s.name for s in slots if s.required and s.name not in kept)
+    refused = tuple(f"{name} {value!r}" for name, value in args.items() if name not in kept)
+    unused = unused_words(pool, about, slots, kept, builds_on=len(done), plainly=plainly)
+    return Filled(ordered, missing, (*unused, *refused))
+
+
+def _valid(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether a value fits its property; a schema that is broken itself cannot refuse one."""
+    properties = schema.get("properties")
+    spec = properties.get(name) if isinstance(properties, Mapping) else None
+    if not isinstance(spec, Mapping):
+        return False
+    shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    errors = errors_of({**shared, **spec}, value)
+    return not isinstance(value, Mapping) if errors is None else not errors

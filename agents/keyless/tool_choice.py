@@ -1,0 +1,170 @@
+"""Which of the offered tools a step wants: the one whose name and arguments account for all of its words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from callsheet.agents.keyless.entities.evidence import with_digits
+from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, is_verb
+from callsheet.agents.keyless.language.mood import is_yes_or_no, objection
+from callsheet.agents.keyless.language.spans import mask
+from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
+from callsheet.agents.keyless.slots.slot_filling import Filled, fill
+from callsheet.agents.keyless.slots.value_formats import is_sql
+from callsheet.agents.keyless.slots.variants import variants
+from callsheet.agents.safety.tool_effects import alike, is_act
+from callsheet.agents.work.brief import Brief, Offer
+
+MOST = 12
+"""How many offers are weighed: more only cost time, the retriever has put them in order."""
+_NEAR_BEST = 0.75
+"""Share of the best offer's score from which on a tool that takes any whole question is worth asking."""
+_CHANGES_DATA = re.compile(
+    r"\s*(?:insert|update|delete|drop|alter|create|replace|truncate|attach|grant|revoke|vacuum|pragma)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An offered tool with what could be filled of it.
+
+    Attributes:
+        offer: The offer.
+        schema: JSON Schema of its arguments, with the tool's title and description.
+        texts: The step's words, once for each call that it comes to.
+        calls: What could be filled for each of these texts.
+        objection: Why rules may not call it for this step; empty where they may.
+        score: How well it fits the step; higher is better.
+        fits: Whether anything but its place in the list speaks for it.
+    """
+
+    offer: Offer
+    schema: Mapping[str, Any]
+    texts: tuple[str, ...]
+    calls: tuple[Filled, ...]
+    objection: str
+    score: float
+    fits: bool
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Required parameters without a value."""
+        return tuple(dict.fromkeys(name for call in self.calls for name in call.missing))
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """Missing parameters that no offered source can give."""
+        return tuple(name for name in self.missing if not self.offer.sources.get(name))
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Words of the step that no call uses."""
+        return tuple(dict.fromkeys(word for call in self.calls for word in call.unused))
+
+    @property
+    def ready(self) -> bool:
+        """Whether it does all that the step says."""
+        return not (self.open or self.unused or self.objection)
+
+
+def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Candidate]:
+    """The offered tools that something speaks for: those that do all that the step says first, then by score.
+
+    Args:
+        brief: The step.
+        tools: Model-facing name -> the tool's function in OpenAI's format.
+    """
+    offers = [offer for offer in brief.offers if offer.name in tools][:MOST]
+    best = max((offer.score for offer in offers), default=0.0)
+    found = [
+        _weigh(brief, offer, tools, offer.score / best if best > 0 else 1.0 - rank / MOST)
+        for rank, offer in enumerate(offers)
+    ]
+    return sorted((one for one in found if one.fits), key=_rank)
+
+
+def _rank(one: Candidate) -> tuple[bool, int, float]:
+    return not one.ready, sum(map(len, one.unused)), -one.score
+
+
+def schema_of(function: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool's parameters with its name and description beside them."""
+    parameters = function.get("parameters")
+    return {
+        **(parameters if isinstance(parameters, Mapping) else {}),
+        "title": str(function.get("name") or ""),
+        "description": str(function.get("description") or ""),
+    }
+
+
+def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], retrieved: float) -> Candidate:
+    schema = schema_of(tools[offer.name])
+    schema["title"] = " ".join(words_of(offer.tool))
+    plainly = offer.harm != "none"
+    text = with_digits(brief.text)
+    slots = slots_of(schema, about=f"{schema['title']}\n{schema['description']}")
+    texts = variants(text, slots)
+    calls = tuple(_filled(schema, each, brief, offer, tools, plainly=plainly) for each in texts)
+    first = calls[0]
+    whole = text.strip() in first.args.values()
+    named, described = (_agreement(said, mask(text)) for said in (_name(offer.tool), schema["description"][:300]))
+    required = schema.get("required")
+    needed = len(required) if isinstance(required, list) else 0
+    open_ = [name for name in first.missing if not offer.sources.get(name)]
+    complete = 0.5 if not needed else 1 - len(open_) / needed
+    used = 1 - min(1.0, sum(map(len, first.unused)) / max(len(text), 1))
+    score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + used - 0.4 * bool(open_) - 1.5 * whole
+    fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or (first.args and not open_))
+    why = _objection(brief, offer, schema, slots, first, whole=whole)
+    return Candidate(offer, schema, texts, calls, why, score, fits)
+
+
+def _filled(
+    schema: Mapping[str, Any], text: str, brief: Brief, offer: Offer, tools: Mapping[str, Any], *, plainly: bool
+) -> Filled:
+    """What can be filled; words that a source of a missing parameter uses are not unused."""
+    filled = fill(schema, text, brief.inputs, plainly=plainly)
+    for source in {name for missing in filled.missing for name in offer.sources.get(missing, ())} & set(tools):
+        left = fill(schema_of(tools[source]), text, brief.inputs).unused
+        kept = tuple(piece for piece in filled.unused if any(piece in other for other in left))
+        filled = replace(filled, unused=kept)
+    return filled
+
+
+def _objection(
+    brief: Brief, offer: Offer, schema: Mapping[str, Any], slots: Sequence[Slot], call: Filled, *, whole: bool
+) -> str:
+    """Why rules may not call a tool for a step: what may change something takes a plain order, and a person's yes."""
+    if any(is_sql(slot) and _CHANGES_DATA.match(str(call.args.get(slot.name, ""))) for slot in slots):
+        return "its SQL changes data, and rules alone never do that"
+    if offer.harm == "none":
+        return "it is a question for a yes or a no" if is_yes_or_no(brief.text) and not whole else ""
+    named = set(words_of(offer.tool.rpartition("/")[2]))
+    known = {word for word in named if is_act(word)} or named | set(words_of(schema["description"][:80])[:1])
+    known |= {word for name, value in call.args.items() if value is True for word in words_of(name)}
+    if whole:
+        known |= {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
+    if why := objection(brief.text, brief.request or brief.text, known, whole=whole):
+        return f"it may change something, and {why}"
+    if lost := [result for result in brief.inputs if result.status != "done"]:
+        return f'it builds on "{lost[0].text}", which was not done'
+    if offer.harm == "destroy" and not offer.confirmed:
+        return "it destroys something: rules alone never do that, and nobody is asked in this run"
+    return ""
+
+
+def _name(tool: str) -> str:
+    """A tool's name without a first word that only repeats its agent's."""
+    owner, _, name = tool.rpartition("/")
+    names = words_of(name)
+    return " ".join(names[1:] if len(names) > 1 and names[0] in words_of(owner) else names)
+
+
+def _agreement(name: str, text: str) -> float:
+    """The share of a name's words that a text says."""
+    said = {stem(other) for word in re.findall(r"[A-Za-z]+", text.lower()) for other in alike(word)}
+    wanted = [stem(w) for w in words_of(name) if w not in FUNCTION_WORDS and not w.isdigit()]
+    return sum(word in said for word in wanted) / len(wanted) if wanted else 0.0

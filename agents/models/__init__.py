@@ -1,0 +1,1 @@
+"""Chat models: by name, their prompts, and what they wrote as the state keeps it."""

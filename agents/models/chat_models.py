@@ -1,0 +1,72 @@
+"""Chat models by name, and their failures as one error."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import TypeVar
+
+from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
+
+from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
+
+T = TypeVar("T")
+
+
+class ModelError(CallsheetError):
+    """A chat model did not answer; the message holds its provider's words."""
+
+
+@lru_cache(maxsize=32)
+def chat_model(name: str) -> BaseChatModel:
+    """The chat model of this name, as LangChain's ``init_chat_model`` makes it.
+
+    Args:
+        name: ``provider:model``, such as ``openai:gpt-5-mini``.
+
+    Raises:
+        SettingsError: No provider of this name is known, or it refuses its settings (a missing key ...).
+        ImportError: The provider's package is not installed; the message names it.
+    """
+    from langchain.chat_models import init_chat_model
+
+    try:
+        model = init_chat_model(name)
+    except ImportError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())
+        cure = _missing(name) or "; a model is named provider:model, such as openai:gpt-5-mini"
+        raise SettingsError(f"the model {name!r} cannot be used: {said}{cure}") from error
+    if key := _missing_key(name, model):
+        raise SettingsError(f"the model {name!r} cannot be used: it needs a key: set {key}")
+    return model
+
+
+def _missing_key(name: str, model: BaseChatModel) -> str:
+    """The variable of the provider's key, where the model was made without one; some are not missed before a call."""
+    field = f"{name.partition(':')[0]}_api_key"
+    if not (variable := model.lc_secrets.get(field)):
+        return ""
+    key = getattr(model, field, None)
+    return "" if (key.get_secret_value() if isinstance(key, SecretStr) else key) else variable
+
+
+def _missing(name: str) -> str:
+    """The package to install, which LangChain does not name: it blames an older home of the class."""
+    lacks = name.startswith("ollama:") and find_spec("langchain_ollama") is None
+    return "; pip install langchain-ollama" if lacks else ""
+
+
+async def answered(call: Awaitable[T]) -> T:
+    """What a model answers.
+
+    Raises:
+        ModelError: Whatever its provider raised.
+    """
+    try:
+        return await call
+    except Exception as error:
+        raise ModelError(f"the model did not answer: {type(error).__name__}: {error}") from error

@@ -1,0 +1,1 @@
+"""Plans: the types, and the planner that makes one with a model or by rules."""

@@ -1,0 +1,1 @@
+"""Checks on a call before it is sent and on its result: arguments, schemas, secrets, definitions, effects."""

@@ -1,0 +1,79 @@
+"""Vetoes on calls: what the last thing says that looks at one before it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from callsheet.agents.servers.catalogs.listings import Listing
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.loaded import Loaded
+from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.trust.pins import Change, digest, digests
+from callsheet.graphs.trust.policy import Policy
+from callsheet.graphs.trust.policy_rules import User
+
+AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
+"""Whether a person has agreed to the call that is under way."""
+
+NOT_OFFERED = "its server does not offer it any more, or more than once, or the catalog leaves it out by now"
+
+
+class Unchanged:
+    """Refuses a tool whose server says something else of it now than when the catalog was read.
+
+    A server says what its tools are whenever a session with it opens, and again when it announces a change.
+
+    Args:
+        accepted: Tool id -> SHA-256 of the definition that the catalog was read with (``Loaded.digests``).
+    """
+
+    def __init__(self, accepted: Mapping[str, str] | None = None) -> None:
+        self._accepted = accepted or {}
+        self._said: dict[str, Mapping[str, str]] = {}
+
+    def follow(self, accepted: Mapping[str, str]) -> None:
+        """Takes these for accepted from now on."""
+        self._accepted = accepted
+
+    def pin(self, tool: Tool) -> str:
+        """SHA-256 of the definition that a tool was accepted with; of what the catalog says where nobody pinned it."""
+        return self._accepted.get(tool.id) or digest(tool.model_dump(mode="json"))
+
+    def heard(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
+        """Takes note of what a server says of its tools."""
+        self._said[agent_id] = digests(listing.tools)
+
+    def __call__(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """Why a call must not be sent; empty if it may."""
+        accepted, said = self._accepted.get(tool.id), self._said.get(tool.agent)
+        if accepted is None or said is None or said.get(tool.name) == accepted:
+            return ""
+        return changed(tool.id) if tool.name in said else NOT_OFFERED
+
+
+def forbidden(policy: Policy | None, tool: Tool, user: User | None) -> str:
+    """Why a policy does not allow a call; empty if it does, or there is none."""
+    if policy is None or policy.allows(tool, user):
+        return ""
+    return f"the policy does not allow {f'{user.id!r} to call it' if user and user.id else 'that it is called'}"
+
+
+def gone(tool_id: str, agent_id: str, changes: Sequence[Change]) -> str:
+    """Why the catalog does not hold a tool that it once held."""
+    change = next((c for c in changes if c.quarantines and c.id in (tool_id, agent_id)), None)
+    if change is None:
+        return NOT_OFFERED
+    return changed(change.id, "its definition" if change.tool else "the command of its server")
+
+
+def changed(change_id: str, what: str = "its definition") -> str:
+    """That it has, and what to do about it."""
+    return f"{what} has changed since it was accepted: look at it with `callsheet approve {change_id}`"
+
+
+def why_not(tool_id: str, loaded: Loaded, user: User | None) -> str:
+    """Why a tool may not be called, with whatever arguments; empty if it may."""
+    tool = loaded.catalog.tools.get(tool_id)
+    return forbidden(loaded.policy, tool, user) if tool else gone(tool_id, tool_id.split("/", 1)[0], loaded.changes)

@@ -1,0 +1,116 @@
+"""What the exceptions of the client library mean: each becomes a ``Fault`` in words for people and models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from callsheet.agents.safety.secrets import Redaction
+from callsheet.agents.tools.tool_result import Effect, Fault
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+
+if TYPE_CHECKING:
+    from callsheet.agents.servers.transport.stdio_process import ChildProcess
+
+CLOSED = "Connection closed"
+"""What the client library says when the connection has broken."""
+START = "initialize"
+"""The exchange with which a session begins."""
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
+# What the client library says in the place of an answer that did not come, or that nobody can read.
+_NO_ANSWER = ("SSE stream",)
+_UNREADABLE = (
+    *("its answer is not", "Failed to parse", "Server returned an error response", "Unexpected content type"),
+    "server answered a request with 202",
+)
+_NOT_SENT = ("ConnectError", "ConnectTimeout")
+_LONGEST = 4_000
+
+
+class Faults:
+    """Knows what has happened to one server.
+
+    Args:
+        redaction: Takes out what no message may show.
+
+    Attributes:
+        hidden: Takes them out of a text.
+        child: The process of the server.
+        cause: What broke the connection, where that is known.
+    """
+
+    def __init__(self, redaction: Redaction) -> None:
+        self.hidden = redaction.text
+        self.child: ChildProcess | None = None
+        self.cause: BaseException | None = None
+
+    def late(self, doing: str, seconds: float) -> Fault:
+        """There was no answer within the limit."""
+        if doing == START:
+            return Fault("timeout", self._said(f"it did not start within {seconds:.3g} s"), effect="none")
+        return Fault("timeout", f"no answer to {doing} within {seconds:.3g} s{_doubt(doing)}")
+
+    async def broken(self, what: str, doing: str) -> Fault:
+        """There is no connection any more."""
+        if self.child is not None and self.child.ended:
+            await self.child.settled()
+            status = self.child.status
+            what = "the server closed its output" if status is None else f"the server ended with status {status}"
+        elif self.cause is not None and doing != START:
+            what = _named(_leaf(self.cause))
+        if doing == START:
+            return Fault("start", self._said(f"it did not start: {what}"), effect="none")
+        effect: Effect = "none" if what.startswith(_NOT_SENT) else "unknown"
+        doubt = "" if effect == "none" else _doubt(doing)
+        return Fault("crash", self._said(f"{what} during {doing}{doubt}"), effect=effect)
+
+    async def of(self, error: BaseException, doing: str) -> Fault:
+        """What an exception means that came up in an exchange."""
+        from mcp import MCPError
+
+        if isinstance(error, Fault):
+            return Fault(error.kind, self.hidden(str(error)), effect=error.effect)
+        if self.child is not None and self.child.fault is not None:
+            return Fault(self.child.fault.kind, self.hidden(f"{self.child.fault}{_doubt(doing)}"))
+        leaf = _leaf(error)
+        if not isinstance(leaf, MCPError):
+            return await self.broken(_named(leaf), doing)
+        said = leaf.message
+        if "exceeded the" in said and said.startswith(_NO_ANSWER):
+            return Fault("too_large", f"{said}{_doubt(doing)}")
+        if (self.child is not None and self.child.ended) or said == CLOSED or said.startswith(_NO_ANSWER):
+            return await self.broken("the connection was closed", doing)
+        if said == "Session terminated":
+            return Fault("crash", "the server has forgotten this session", effect="none")
+        told = self.hidden(f"the server answered {doing} with error {leaf.code}: {said}"[:_LONGEST])
+        if doing == START:
+            return Fault("protocol", f"{told} (unsupported protocol)", effect="none")
+        if said.startswith(_UNREADABLE):
+            return Fault("protocol", told + _doubt(doing))
+        return Fault("protocol", told, effect="reported")
+
+    def _said(self, what: str) -> str:
+        if self.child is None:
+            return self.hidden(what)
+        words = [("Not of the protocol, it printed", self.child.printed), ("Its last words", self.child.last_words)]
+        return self.hidden("\n".join((what, *(f"{about}: {said}" for about, said in words if said))))
+
+
+def _doubt(method: str) -> str:
+    return "; whether the call took effect is unknown" if method == "tools/call" else ""
+
+
+def named_in(raw: ServerConfig, environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The variables of our environment that a server's entry refers to, with their values."""
+    return [(name, environ[name]) for name in _VARIABLE.findall(raw.model_dump_json()) if name in environ]
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_LONGEST]
+
+
+def _leaf(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

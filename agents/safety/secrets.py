@@ -1,0 +1,273 @@
+"""What no state, checkpoint, message or file may show: secrets of servers, and secret arguments of calls."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from callsheet.agents.safety.log_secrets import hide_in_logs
+from callsheet.agents.tools.tool_result import Outcome, failed
+from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.text.secret_patterns import MASK, is_secret_name, secrets_in
+
+_SHORTEST, _MOST_RUNS = 6, 1_000
+_FOR_ADDRESSES = str.maketrans("+/", "-_")
+# A short word, a number, a date, a folder, an e-mail address, an address without a password in it.
+_PLAIN = re.compile(
+    r"[\w.-]{0,15}|[-+\d.,:TZ ]+|(?:[~.]{0,2}|[A-Za-z]:)[/\\].*|[^@\s]+@[\w.-]+|[a-z]+://[^@\s?]*", re.ASCII | re.DOTALL
+)
+_PLACEHOLDER = re.compile(r"secret:[0-9a-f]{16}")
+
+Call = Callable[[dict[str, Any]], Outcome]
+AsyncCall = Callable[[dict[str, Any]], Awaitable[Outcome]]
+
+
+class LostSecretError(CallsheetError):
+    """A secret argument is not known any more: it was kept in the memory of a program that has ended."""
+
+
+def is_secret(name: str, schema: Mapping[str, Any]) -> bool:
+    """Whether an argument is secret: by its name, or because its schema is ``writeOnly`` or of format ``password``."""
+    return is_secret_name(name) or schema.get("format") == "password" or schema.get("writeOnly") is True
+
+
+class Redaction:
+    """Takes values out of texts, however they are written: plain, in JSON, in an address, in base64.
+
+    Args:
+        values: What is taken out; what is shorter than six characters stays.
+    """
+
+    def __init__(self, values: Iterable[str]) -> None:
+        forms = {form for value in values if len(value) >= _SHORTEST for form in _forms(value)}
+        self._forms = sorted(forms, key=len, reverse=True)
+
+    def text(self, text: str) -> str:
+        """The text without them."""
+        for form in self._forms:
+            text = text.replace(form, MASK)
+        return text
+
+    def value(self, value: Any) -> Any:
+        """The same for every text of a JSON value, keys too; keys that would be the same then stay apart."""
+        if not self._forms:
+            return value
+        match value:
+            case str():
+                return self.text(value)
+            case dict():
+                return self._object(value)
+            case list():
+                return [self.value(item) for item in value]
+            case _:
+                return value
+
+    def _object(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, item in value.items():
+            name = self.text(key)
+            while name != key and (name in found or name in value):
+                name += "*"
+            found[name] = self.value(item)
+        return found
+
+
+def of_server(full: ServerConfig, named: Iterable[tuple[str, str]], *, everything: bool = False) -> Redaction:
+    """What no answer of a server may show.
+
+    Values of its headers, and of its environment unless neither name nor value looks like a secret: a folder, a number
+    or an ordinary word of an answer must not be taken for one.
+
+    Args:
+        full: The server, its variables expanded.
+        named: Variables of our environment that its entry refers to, with their values.
+        everything: Take every value of its environment for a secret, as fits an error message.
+    """
+    given = [*full.env.items(), *named]
+    kept = {value for name, value in given if everything or is_secret_name(name) or _looks_secret(value)}
+    headers = {part for value in full.headers.values() for part in _of_header(value)}
+    words = secrets_in((*full.args, full.url or "", *(value for _, value in given)))
+    return Redaction({*kept, *headers, *words})
+
+
+def _of_header(value: str) -> set[str]:
+    """The value, what follows its scheme (``Bearer``), and the user and password that are in it as base64."""
+    scheme, _, rest = value.partition(" ")
+    found = {value, rest}
+    if scheme.lower() == "basic":
+        with suppress(ValueError):
+            pair = base64.b64decode(rest).decode()
+            found |= {pair, pair.partition(":")[2]}
+    return found
+
+
+class RunSecrets:
+    """The secret arguments of one run: in memory only, and in the state as placeholders."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._placeholders: dict[str, str] = {}
+        self._values: dict[str, Any] = {}
+        self._redaction = Redaction(())
+
+    def masked(self, schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments with a placeholder in the place of each secret one.
+
+        Args:
+            schema: JSON Schema of the arguments.
+            args: As a model, or a person, gave them.
+        """
+        return {name: _changed(name, value, _property(schema, name), self._hide) for name, value in args.items()}
+
+    def opened(self, schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as they are sent: placeholders are replaced where the schema has a secret, nowhere else.
+
+        Raises:
+            LostSecretError: A placeholder is of another run, or of a program that has ended.
+        """
+        return {name: _changed(name, value, _property(schema, name), self._show) for name, value in args.items()}
+
+    def text(self, text: str) -> str:
+        """A text without the secrets that are known so far."""
+        return self._redaction.text(text)
+
+    def hidden(self, value: Any) -> Any:
+        """A text or JSON value without the secrets that are known so far."""
+        return self._redaction.value(value)
+
+    def outcome(self, outcome: Outcome) -> Outcome:
+        """What became of a call, without them."""
+        return replace(
+            outcome,
+            text=self.hidden(outcome.text),
+            structured=self.hidden(outcome.structured),
+            error=self.hidden(outcome.error),
+        )
+
+    def _hide(self, value: Any) -> Any:
+        if value in (None, "") or isinstance(value, bool) or (isinstance(value, str) and _PLACEHOLDER.fullmatch(value)):
+            return value
+        key = json.dumps(value, sort_keys=True, default=str)
+        with self._lock:
+            if key not in self._placeholders:
+                hide_in_logs(self)
+                placeholder = f"secret:{secrets.token_hex(8)}"
+                self._placeholders[key], self._values[placeholder] = placeholder, value
+                self._redaction = Redaction(str(known) for known in self._values.values())
+            return self._placeholders[key]
+
+    def _show(self, value: Any) -> Any:
+        if not isinstance(value, str) or not _PLACEHOLDER.fullmatch(value):
+            return value
+        if value not in self._values:
+            raise LostSecretError("a secret argument is not kept when the program ends: give it again")
+        return self._values[value]
+
+
+class Secrets:
+    """The secret arguments of all runs of a program."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[str, RunSecrets] = OrderedDict()
+
+    def of(self, run_id: str) -> RunSecrets:
+        """Those of one run; of more than a thousand runs the oldest are forgotten."""
+        with self._lock:
+            found = self._runs.setdefault(run_id, RunSecrets())
+            self._runs.move_to_end(run_id)
+            while len(self._runs) > _MOST_RUNS:
+                self._runs.popitem(last=False)
+            return found
+
+    def forget(self, run_id: str) -> None:
+        """A run is over."""
+        with self._lock:
+            self._runs.pop(run_id, None)
+
+
+def _changed(
+    name: str, value: Any, schema: Mapping[str, Any], change: Callable[[Any], Any], *, within: bool = False
+) -> Any:
+    """A value with what is secret in it changed; within a secret, all of it."""
+    secret = within or is_secret(name, schema)
+    match value:
+        case dict():
+            return {k: _changed(k, item, _property(schema, k), change, within=secret) for k, item in value.items()}
+        case list():
+            items = schema.get("items")
+            below = items if isinstance(items, dict) else {}
+            return [_changed(name, item, below, change, within=secret) for item in value]
+        case _:
+            return change(value) if secret else value
+
+
+def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    properties = schema.get("properties")
+    found = properties.get(name) if isinstance(properties, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def has_secrets(schema: Any) -> bool:
+    """Whether a tool with this schema takes secret arguments."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    found = properties.items() if isinstance(properties, dict) else ()
+    return any(isinstance(spec, dict) and (is_secret(name, spec) or has_secrets(spec)) for name, spec in found)
+
+
+def _forms(value: str) -> set[str]:
+    in_json = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+    raw = value.encode(errors="replace")
+    return {value, *in_json, quote(value, safe=""), quote_plus(value), raw.hex(), *_in_base64(raw)}
+
+
+def _in_base64(raw: bytes) -> set[str]:
+    """The value in base64, alone and in the middle of something longer, wherever it begins there."""
+    found: set[str] = set()
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + raw).decode()
+        # The first and the last characters hold bits of the neighbours too.
+        sure = encoded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
+        found |= {encoded, encoded.rstrip("=")} if not before else set()
+        found |= {sure} if len(sure) >= _SHORTEST else set()
+    return found | {form.translate(_FOR_ADDRESSES) for form in found}
+
+
+def _looks_secret(value: str) -> bool:
+    """Whether a value is nothing ordinary, or looks made by a generator of keys: long, of letters and digits."""
+    if not _PLAIN.fullmatch(value):
+        return True
+    letters = sum(character.isalpha() for character in value)
+    digits = sum(character.isdigit() for character in value)
+    return len(value) >= 12 and letters >= 3 and digits >= 2 and "/" not in value and "." not in value
+
+
+def with_secrets(secrets: RunSecrets, tool: Tool, call: Call, acall: AsyncCall) -> tuple[Call, AsyncCall]:
+    """The same calls, with secret arguments put in at the last moment, and taken out of what comes back."""
+
+    def guarded(args: dict[str, Any]) -> Outcome:
+        try:
+            opened = secrets.opened(tool.input_schema, args)
+        except LostSecretError as lost:
+            return failed(tool.agent, tool.name, "refused", str(lost))
+        return secrets.outcome(call(opened))
+
+    async def aguarded(args: dict[str, Any]) -> Outcome:
+        try:
+            opened = secrets.opened(tool.input_schema, args)
+        except LostSecretError as lost:
+            return failed(tool.agent, tool.name, "refused", str(lost))
+        return secrets.outcome(await acall(opened))
+
+    return guarded, aguarded

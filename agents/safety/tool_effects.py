@@ -1,0 +1,104 @@
+"""What verbs do: which only read or compute, which destroy, and which mean the same."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.text.sanitizing import split_name
+
+Harm = Literal["none", "change", "destroy"]
+"""What a call of a tool may do, as far as it is known: nothing, change something, destroy something."""
+
+_COMPUTES = frozenset("calculate compute convert count evaluate solve translate".split())
+_READS = frozenset("describe display fetch find get list lookup query read retrieve search show tell view".split())
+_TELLS = frozenset("answer check give look report return".split())
+"""Verbs that only read where a description opens with them, though not always in a name: "Looks up ..."."""
+_DESTROYS = frozenset(
+    "clean clear delete destroy discard drop erase kill overwrite purge remove reset revoke terminate "
+    "truncate uninstall wipe".split()
+)
+_ALIKE = (
+    "write save store put record create make export dump",
+    "add append",
+    "copy duplicate",
+    "move rename",
+    "delete remove erase",
+    "send email mail message notify",
+    "update edit modify change",
+    "book reserve schedule",
+    "read show open display print view get give see say contain content",
+    "search find look lookup query",
+    "list show content",
+    "convert change turn express",
+    "calculate compute evaluate work solve",
+    "mean average avg",
+    "folder directory dir",
+    "file document",
+    "clock time hour timezone",
+)
+"""Words that name the same act or thing; a word may stand in several groups."""
+
+
+_VERBS = (
+    _COMPUTES
+    | _READS
+    | _DESTROYS
+    | frozenset(word for group in _ALIKE[:13] for word in group.split())
+    | frozenset("add check divide figure look multiply plot round subtract sum summarise summarize take tell".split())
+)
+
+
+@lru_cache(maxsize=1)
+def _groups() -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for group in _ALIKE:
+        for word in group.split():
+            found[word] = found.get(word, frozenset()) | frozenset(group.split())
+    return found
+
+
+def alike(word: str) -> frozenset[str]:
+    """The word with those that name the same act or thing; lower case, base forms."""
+    return _groups().get(word, frozenset()) | {word}
+
+
+def changes(verb: str) -> bool:
+    """Whether a verb orders a change, as far as it is known; lower case, base form."""
+    return verb in _DESTROYS or any(verb in group.split() for group in _ALIKE[:8])
+
+
+def is_act(word: str) -> bool:
+    """Whether a word is a verb that this module knows, in its base form."""
+    return word in _VERBS
+
+
+def harm_of(tool: Tool, *, trusted: bool) -> Harm:
+    """What a call of a tool may do, by its hints, else by the verbs of its name, else by its description's first word.
+
+    A hint that tightens always counts; one that loosens (``readOnlyHint``) counts from an agent that is trusted, and
+    from another where the name says nothing else.
+
+    Args:
+        tool: The tool.
+        trusted: Whether its agent's hints are believed.
+    """
+    words = split_name(tool.name).split()
+    if tool.annotations.get("destructiveHint") is True or _DESTROYS & set(words):
+        return "destroy"
+    only_reads = tool.annotations.get("readOnlyHint")
+    if only_reads is True and trusted:
+        return "none"
+    verb = next((word for word in words if word in _COMPUTES | _READS or changes(word)), "")
+    if not verb:
+        opening = next(iter(split_name(tool.description[:80]).split()), "")
+        verb = next(
+            (form for form in (opening, opening.removesuffix("s"), opening.removesuffix("es")) if _reads(form)), ""
+        )
+    known = verb in _COMPUTES or (_reads(verb) and only_reads is not False)
+    return "none" if known or (only_reads is True and not changes(verb)) else "change"
+
+
+def _reads(verb: str) -> bool:
+    return verb in _COMPUTES or verb in _READS or verb in _TELLS

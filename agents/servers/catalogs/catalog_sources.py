@@ -1,0 +1,103 @@
+"""Catalogs that are alive: MCP servers to be listed, and Python objects to be imported."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from callsheet.agents.servers.catalogs.listings import LastKnown, LastListings
+from callsheet.agents.servers.catalogs.python_objects import read_objects
+from callsheet.agents.servers.catalogs.server_catalog import read_listings, remembered_answers
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.session_pool import SessionPool
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.loaded import Part
+from callsheet.graphs.trust.pin_book import PinBook
+
+
+def load_servers(
+    config: Mapping[str, ServerConfig],
+    *,
+    limits: Limits | None = None,
+    pins: PinBook | None = None,
+    agreed: Collection[str] = (),
+    anew: bool = False,
+) -> Part:
+    """Starts and lists MCP servers side by side, but for those that answered lately (``Limits.fresh``).
+
+    A server is asked all the same if it has no pin, if its entry has changed since, or if something that it said then
+    is quarantined.
+
+    Args:
+        config: The servers by agent id.
+        limits: Bounds of time for each server by itself.
+        pins: What was accepted of these servers; what differs from it is left out. Everything is taken where None.
+        agreed: Servers whose present command a person has agreed to.
+        anew: Asks them all.
+
+    Returns:
+        An agent for each server that answered; a server that is missing, hangs or crashes is a
+        problem that names it, and the rest go on. It keeps the tools that it was last known to have.
+
+    Raises:
+        TrustError: The pins cannot be relied on.
+        SettingsError: A limit of a server cannot work.
+    """
+    pool, listings = SessionPool(limits=limits), LastListings()
+    last: dict[str, LastKnown] = {}
+    for name, server in config.items():
+        for own in server.callsheet.tools.values():
+            pool.limits.own(own)
+        seconds = pool.limits.own(server.callsheet.limits).fresh
+        if not anew and (answer := listings.fresh(name, server, seconds)):
+            last[name] = answer
+    known = remembered_answers(config, last, pins=pins, agreed=agreed)
+    answers = pool.list_all({name: server for name, server in config.items() if name not in known})
+    answers = {name: known[name].listing if name in known else answers[name] for name in config}
+    remembered = {name: answer.when for name, answer in known.items()}
+    return read_listings(config, answers, pins=pins, agreed=agreed, listings=listings, remembered=remembered)
+
+
+def load_reference(reference: str) -> Part:
+    """Imports ``module:object`` and reads the object as a catalog.
+
+    Args:
+        reference: The object may be anything that ``load_objects`` reads; an agent without a name has the object's.
+
+    Raises:
+        CatalogError: The module cannot be imported, has no such object, or the object is none of these.
+    """
+    module, _, path = reference.partition(":")
+    if not module or not path:
+        raise CatalogError(f"{reference!r} is not a reference: write module:object")
+    return read_objects(_found(_imported(module), path, reference), path.rsplit(".", 1)[-1], reference)
+
+
+def _imported(name: str) -> Any:
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and f"{name}.".startswith(f"{error.name}."):
+            raise CatalogError(f"there is no module {error.name!r}: correct the name or install it") from error
+        raise CatalogError(f"module {name!r} needs {error.name!r}, which is not installed") from error
+    except Exception as error:  # importing runs code of others, which may raise anything
+        raise CatalogError(f"module {name!r} fails at import: {type(error).__name__}: {error}") from error
+
+
+def _found(module: Any, path: str, reference: str) -> Any:
+    found = module
+    for name in path.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            near = get_close_matches(name, dir(found), n=3)
+            hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+            raise CatalogError(f"{reference}: there is no {name!r}{hint}") from None
+    return found

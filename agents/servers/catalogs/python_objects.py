@@ -1,0 +1,246 @@
+"""Agents of this process: LangChain tools, functions, toolkits, LangGraph apps and other runnables as a catalog."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.formats.mcp_format import agent_from_listing
+from callsheet.graphs.catalog.loaded import Loaded, Part, joined
+from callsheet.graphs.catalog.model import Catalog
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from callsheet.agents.a2a import A2AAgent
+
+_ACCEPTED = (
+    "a Catalog, a LangChain tool, a function with a docstring, a toolkit, a LangGraph app or another runnable, an "
+    "A2AAgent, a list or a dict of these, or a function giving one"
+)
+_DEEPEST = 4
+_NAMELESS = ("", "LangGraph", "<lambda>")
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+TOOLS = "tools"
+"""The agent of tools that were given without one."""
+
+
+def load_objects(found: object) -> Part:
+    """Reads Python objects as a catalog.
+
+    Args:
+        found: A ``Catalog``, a LangChain tool, a function with a docstring (it becomes a tool), a toolkit, a LangGraph
+            app, ``RemoteGraph`` or other runnable, an ``A2AAgent``, a dict of these by agent id, or a function without
+            arguments that gives one of these. Of a list, the tools and functions make one agent, ``tools``, and each
+            of the others makes one by its own name. ``{"description": ..., "tools": ...}`` says what an agent is for.
+
+    Raises:
+        CatalogError: It is none of these, an app has no name, or a function cannot be a tool.
+    """
+    return read_objects(found, _own_name(found), "the catalog")
+
+
+def read_objects(found: object, name: str, where: str) -> Part:
+    """As ``load_objects``.
+
+    Args:
+        found: The objects.
+        name: Id of the agent that is not named by a dict, or in a list by itself; ``tools`` where that is empty.
+        where: Where they come from, for messages.
+    """
+    return _part(name, found, where)
+
+
+def _part(name: str, found: Any, where: str, depth: int = 0) -> Part:
+    if depth > _DEEPEST:
+        raise CatalogError(f"{where}: functions and dicts are nested too deeply")
+    match found:
+        case Part():
+            return found
+        case Loaded():
+            return found.part
+        case Catalog():
+            return Part(found.agents)
+        case {"tools": tools, "description": str() as description, **rest} if not rest:
+            return _described(name, tools, description, where, depth)
+        case Mapping():
+            return _joined([_part(str(key), value, where, depth + 1) for key, value in found.items()], where)
+        case list() | tuple():
+            return _of_list(name, found, where, depth)
+        case _:
+            return _live(name, found, where, depth)
+
+
+def _described(name: str, found: Any, description: str, where: str, depth: int) -> Part:
+    if _is_app(found):
+        return _app(name, found, where, description)
+    part = _part(name, found, where, depth + 1)
+    agents = tuple(agent.model_copy(update={"description": description}) for agent in part.agents)
+    return replace(part, agents=agents)
+
+
+def _joined(parts: Sequence[Part], where: str) -> Part:
+    if not parts:
+        raise CatalogError(f"{where}: the dict is empty: name at least one agent")
+    return joined(list(parts))
+
+
+def _of_list(name: str, found: Sequence[Any], where: str, depth: int) -> Part:
+    """The tools of a list as one agent, and each of its other members as one of its own name."""
+    tools = [item for item in found if _is_tool(item)]
+    parts = [part_of_tools(name or TOOLS, tools, where)] if tools or not found else []
+    others = (_part(_own_name(item), item, where, depth + 1) for item in found if not _is_tool(item))
+    return joined([*parts, *others])
+
+
+def _is_tool(found: object) -> bool:
+    from langchain_core.tools import BaseTool
+
+    return isinstance(found, BaseTool | FunctionType | MethodType | BuiltinFunctionType)
+
+
+def _own_name(found: object) -> str:
+    name = getattr(found, "name", None) or getattr(found, "__name__", None)
+    if name is None and hasattr(found, "get_tools"):
+        name = type(found).__name__
+    return name if isinstance(name, str) and name not in _NAMELESS else ""
+
+
+def _live(name: str, found: Any, where: str, depth: int) -> Part:
+    from langchain_core.tools import BaseTool
+
+    from callsheet.agents.a2a import A2AAgent
+
+    match found:
+        case BaseTool():
+            return part_of_tools(name or found.name, [found], where)
+        case A2AAgent():
+            return _endpoint(name, found, where)
+        case _ if callable(get_tools := getattr(found, "get_tools", None)) and not isinstance(found, type):
+            return part_of_tools(name, list(_called(get_tools, where)), where, _doc(found))
+        case _ if _is_app(found):
+            return _app(name or _own_name(found), found, where)
+        case _ if callable(getattr(found, "compile", None)) and hasattr(found, "add_node"):
+            raise CatalogError(f"{where}: {name!r} is a workflow that is not compiled: give workflow.compile()")
+        case FunctionType() | MethodType() if _takes_arguments(found):
+            return part_of_tools(name, [found], where)
+        case _ if callable(found):
+            return _part(name, _called(found, where), where, depth + 1)
+        case _:
+            what = repr(name) if name else "it"
+            raise CatalogError(f"{where}: {what} is of type {type(found).__name__}; it may be {_ACCEPTED}")
+
+
+def _takes_arguments(function: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(parameter.default is parameter.empty for parameter in parameters if parameter.kind not in _VARIADIC)
+
+
+def _called(function: Callable[[], Any], where: str) -> Any:
+    try:
+        return function()
+    except Exception as error:  # code of others may raise anything
+        raise CatalogError(f"{where}: calling it fails: {type(error).__name__}: {error}") from error
+
+
+def _is_app(found: object) -> bool:
+    from langchain_core.runnables import Runnable
+    from langchain_core.tools import BaseTool
+
+    return isinstance(found, Runnable) and not isinstance(found, BaseTool)
+
+
+def _endpoint(name: str, agent: A2AAgent, where: str) -> Part:
+    """What is at its address is the caller's to know: whatever its card says is taken."""
+    from callsheet.agents.a2a.agent import connection, id_of
+    from callsheet.agents.servers.catalogs.server_catalog import read_listings
+    from callsheet.agents.servers.session_pool import SessionPool
+
+    server, pool = agent.server(), SessionPool()
+    pool.limits.own(agent.limits)
+    answer = pool.list_all({name: server})[name]
+    if not (name := name or id_of(answer)):
+        raise CatalogError(f"{where}: an A2A agent has no name: give it one: {answer.error or 'its card has none'}")
+    part = read_listings({name: server}, {name: answer})
+    return replace(part, connections={agent.id: connection(agent.id, server, None) for agent in part.agents})
+
+
+def _app(name: str, app: Any, where: str, description: str = "") -> Part:
+    from callsheet.agents.tools.app_tool import description_of, tool_of_app
+
+    if not name:
+        raise CatalogError(
+            f"{where}: a {type(app).__name__} has no name: give it one, compile(name=...), or give a dict by agent id"
+        )
+    about = description or description_of(name, app)
+    return part_of_tools(name, [tool_of_app(name, app, about)], where, about)
+
+
+def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str = "") -> Part:
+    """One agent of LangChain tools of this process.
+
+    Args:
+        name: Its id.
+        tools: The tools, or functions with docstrings.
+        where: Where they come from, for messages.
+        description: What it is for.
+
+    Raises:
+        CatalogError: There is no tool, one is of another type or cannot be one, or two have one name.
+    """
+    from callsheet.agents.tools.in_process import InProcess
+
+    if not tools:
+        raise CatalogError(f"{where}: {name!r} holds no tool")
+    made = [_tool(name, tool, where) for tool in tools]
+    if repeated := sorted(n for n, count in Counter(tool.name for tool in made).items() if count > 1):
+        raise CatalogError(f"{where}: {name!r} has several tools named {', '.join(repeated)}: rename them")
+    agent, problems = agent_from_listing(name, [_entry(tool) for tool in made], description=description)
+    return Part((agent,), {name: InProcess({tool.name: tool for tool in made})}, problems)
+
+
+def _tool(name: str, found: Any, where: str) -> BaseTool:
+    from langchain_core.tools import BaseTool, tool
+
+    if isinstance(found, BaseTool):
+        return found
+    if not isinstance(found, FunctionType | MethodType):
+        raise CatalogError(
+            f"{where}: {name!r} holds a {type(found).__name__}, which is no LangChain tool: wrap it with @tool"
+        )
+    try:
+        return tool(parse_docstring=True, error_on_invalid_docstring=False)(found)
+    except (TypeError, ValueError) as error:
+        raise CatalogError(f"{where}: function {found.__name__!r} cannot be a tool: {error}") from error
+
+
+def _entry(tool: BaseTool) -> dict[str, Any]:
+    """A LangChain tool in the form of an entry of ``tools/list``, so that one reader serves both."""
+    schema: Any = tool.tool_call_schema
+    metadata = tool.metadata or {}
+    annotations: Any = metadata.get("annotations")
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": dict(schema) if isinstance(schema, Mapping) else _json_schema(schema),
+        "annotations": annotations.model_dump(by_alias=True, exclude_none=True)
+        if hasattr(annotations, "model_dump")
+        else annotations,
+        "_meta": {key: value for key, value in metadata.items() if key.startswith("callsheet/")},
+    }
+
+
+def _json_schema(model: Any) -> dict[str, Any]:
+    schema: dict[str, Any] = model.model_json_schema() if hasattr(model, "model_json_schema") else model.schema()
+    return schema
+
+
+def _doc(found: object) -> str:
+    """First paragraph of the docstring of the object's own class."""
+    doc = type(found).__dict__.get("__doc__")
+    return doc.strip().split("\n\n")[0] if isinstance(doc, str) else ""

@@ -1,0 +1,200 @@
+"""MCP servers read into a catalog, once and whenever they say something else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from callsheet.agents.servers.catalogs.listings import LastKnown, LastListings, Listing
+from callsheet.graphs.catalog.formats.mcp_format import Problem, ServerConfig, agent_from_listing
+from callsheet.graphs.catalog.loaded import Loaded, Part, joined
+from callsheet.graphs.catalog.loading import load
+from callsheet.graphs.catalog.model import Provenance
+from callsheet.graphs.trust.changes import problems_of
+from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.trust.pins import Admitted, Listed, everything
+
+
+class LiveServer:
+    """A server whose tools a catalog holds.
+
+    Args:
+        agent_id: Its name.
+        server: How it is reached.
+        said: What it said when the catalog was read; None if it did not answer then.
+        pins: What was accepted of it; everything is taken where None.
+        agreed: Whether a person has agreed to its present command.
+        listings: Where its last answer is kept.
+    """
+
+    def __init__(
+        self,
+        agent_id: str,
+        server: ServerConfig,
+        said: Listing | None,
+        *,
+        pins: PinBook | None,
+        agreed: bool,
+        listings: LastListings,
+    ) -> None:
+        self._agent_id, self._server, self._pins, self._listings = agent_id, server, pins, listings
+        self._agreed = (agent_id,) if agreed else ()
+        self._said = said and _said(said)
+
+    def heard(self, answer: Listing) -> Part | None:
+        """As in ``graphs.loaded.Live``.
+
+        Raises:
+            TrustError: The pins cannot be relied on.
+        """
+        if (said := _said(answer)) == self._said and not answer.error:
+            self._listings.keep(self._agent_id, self._server, answer)
+            return None
+        part = read_listings(
+            {self._agent_id: self._server}, {self._agent_id: answer}, pins=self._pins, agreed=self._agreed,
+            listings=self._listings,
+        )  # fmt: skip
+        self._said = said
+        return part
+
+
+def read_listings(
+    config: Mapping[str, ServerConfig],
+    answers: Mapping[str, Listing],
+    *,
+    pins: PinBook | None = None,
+    agreed: Collection[str] = (),
+    listings: LastListings | None = None,
+    remembered: Mapping[str, str] | None = None,
+) -> Part:
+    """The agents of servers by their answers; of one that did not answer, by the last answer that is known.
+
+    Args:
+        config: How each is reached, by agent id.
+        answers: What each said, or why it did not.
+        pins: What was accepted of them; what differs from it is left out. Everything is taken where None.
+        agreed: Servers whose present command a person has agreed to.
+        listings: Where the last answers are kept.
+        remembered: Servers whose answer is a last one from there, and when they gave it.
+
+    Raises:
+        TrustError: The pins cannot be relied on.
+    """
+    listings, remembered = listings or LastListings(), remembered or {}
+    down = {name: listings.last(name, config[name]) for name, answer in answers.items() if answer.error}
+    for name, answer in answers.items():
+        if not answer.error and name not in remembered:
+            listings.keep(name, config[name], answer)
+    listed = {name: _listed(config[name], answer) for name, answer in answers.items() if not answer.error}
+    listed |= {name: _listed(config[name], known.listing) for name, known in down.items() if known}
+    admitted = pins.admit(listed, agreed=agreed) if pins else {name: everything(said) for name, said in listed.items()}
+    parts = [Part(problems=tuple(_lost(name, answers[name], known) for name, known in down.items()))]
+    for name, said in admitted.items():
+        answer, known = answers[name], down.get(name)
+        live = LiveServer(
+            name, config[name], None if known else answer, pins=pins, agreed=name in agreed, listings=listings
+        )
+        part = _of_server(name, config[name], said)
+        parts.append(replace(part, live={name: live}, down={name: known.when} if known else {}))
+    return replace(joined(parts), remembered=remembered)
+
+
+def remembered_answers(
+    config: Mapping[str, ServerConfig],
+    last: Mapping[str, LastKnown],
+    *,
+    pins: PinBook | None = None,
+    agreed: Collection[str] = (),
+) -> dict[str, LastKnown]:
+    """Those of these last answers that a catalog may be read by, without their servers being asked again.
+
+    A server without a pin is asked, and so is one of which something was not as it was accepted: that may be over.
+
+    Args:
+        config: How each is reached, by agent id.
+        last: What some of them said last.
+        pins: What was accepted of them; every answer will do where None.
+        agreed: Servers whose present command a person has agreed to.
+
+    Raises:
+        TrustError: The pins cannot be relied on.
+    """
+    if pins is None:
+        return dict(last)
+    pinned = pins.servers()
+    listed = {name: _listed(config[name], known.listing) for name, known in last.items() if name in pinned}
+    admitted = pins.admit(listed, agreed=agreed)
+    return {name: last[name] for name, said in admitted.items() if not any(c.quarantines for c in said.changes)}
+
+
+def with_agent(loaded: Loaded, agent_id: str, part: Part) -> Loaded:
+    """A catalog with another state of one agent.
+
+    Raises:
+        CatalogError: The whole is not consistent then.
+    """
+    before = loaded.part
+    old = loaded.catalog.by_id.get(agent_id)
+    known = {tool.name: tool.depends_on for tool in old.tools} if old else {}
+    agents = {agent.id: agent for agent in before.agents}
+    for agent in part.agents:
+        # What a program or a reviewer found out about a tool is not in its server's words.
+        tools = (
+            tool.model_copy(
+                update={
+                    "depends_on": (
+                        *tool.depends_on,
+                        *(edge for edge in known.get(tool.name, ()) if edge.provenance is not Provenance.DECLARED),
+                    )
+                }
+            )
+            for tool in agent.tools
+        )
+        agents[agent.id] = agent.model_copy(update={"tools": tuple(tools)})
+    own = f"{agent_id}/"
+    joined = Part(
+        agents=tuple(agents.values()),
+        connections={**before.connections, **part.connections},
+        problems=(*(p for p in before.problems if p.agent != agent_id), *part.problems),
+        digests={**{k: v for k, v in before.digests.items() if not k.startswith(own)}, **part.digests},
+        changes=(*(c for c in before.changes if c.agent != agent_id), *part.changes),
+        live={**before.live, **part.live},
+        down={**{k: v for k, v in before.down.items() if k != agent_id}, **part.down},
+        remembered={k: v for k, v in before.remembered.items() if k != agent_id},
+    )
+    return replace(load(joined, policy=loaded.policy), label=loaded.label)
+
+
+def _lost(agent_id: str, answer: Listing, known: LastKnown | None) -> Problem:
+    kept = f"\nIts last known tools are kept, as of {known.when}" if known else ""
+    return Problem(agent_id, answer.kind, f"{answer.error}{kept}")
+
+
+def _listed(server: ServerConfig, listing: Listing) -> Listed:
+    about = {"name": listing.name, "description": listing.description, "instructions": listing.instructions}
+    return Listed(server, about, listing.tools)
+
+
+def _of_server(agent_id: str, server: ServerConfig, said: Admitted) -> Part:
+    about = {**said.about, "description": server.description} if server.description else said.about
+    agent, malformed = agent_from_listing(agent_id, said.entries, **about)
+    return Part(
+        agents=(agent,),
+        connections={agent.id: _connection(agent.id, server, said)},
+        problems=(*malformed, *problems_of(said.changes)),
+        digests={tool.id: said.digests[tool.name] for tool in agent.tools},
+        changes=said.changes,
+    )
+
+
+def _connection(agent_id: str, server: ServerConfig, said: Admitted) -> object:
+    if server.transport != "a2a":
+        return server
+    from callsheet.agents.a2a.agent import connection
+
+    return connection(agent_id, server, next(iter(said.digests.values()), None))
+
+
+def _said(listing: Listing) -> tuple[object, ...]:
+    """What of an answer makes a difference to the catalog."""
+    return (listing.tools, listing.name, listing.description, listing.instructions)

@@ -1,0 +1,150 @@
+"""The sessions that are open, one a run and server; all of this lives on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+
+from callsheet.agents.servers.catalogs.listings import Listing
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.session import Session
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+
+Key = tuple[str, str]
+"""Run and agent."""
+Listed = Callable[[str, ServerConfig, Listing], object]
+"""Called with what a server says whenever it was asked: agent, how it was reached, its answer."""
+_MOST_RELISTINGS = 10
+_LIVE: set[Session] = set()
+
+
+class OpenSessions:
+    """Opens sessions when they are needed, lists each before it is used, and ends them.
+
+    Args:
+        limits: Bounds of every exchange.
+        environ: Where ``${VAR}`` of a server is looked up.
+        listed: Is told what servers say.
+    """
+
+    def __init__(self, limits: Limits, environ: Mapping[str, str], listed: Listed) -> None:
+        self._limits, self._environ, self._listed = limits, environ, listed
+        self._sessions: dict[Key, Session] = {}
+        self._tellings: dict[Session, asyncio.Task[None]] = {}
+        self._changed: set[Session] = set()
+        self._ending: set[Session] = set()
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self._sessions or self._ending)
+
+    def runs(self) -> set[str]:
+        """The runs that have any."""
+        return {run_id for run_id, _ in self._sessions}
+
+    async def ready(self, key: Key, server: ServerConfig) -> Session:
+        """The run's session with a server, started or replaced if need be, whose tools were listed.
+
+        Raises:
+            Fault: It does not start, or it does not list its tools.
+            CatalogError: A variable of the server is not set.
+        """
+        session = self._session(key, server)
+        await asyncio.shield(self._tellings[session])
+        return session
+
+    async def relist(self, run_id: str) -> None:
+        """Has the servers of a run say again what their tools are, before anything else is asked of them."""
+        for (run, agent_id), session in self._sessions.items():
+            if run == run_id and not session.retired and self._tellings[session].done():
+                self._tell(agent_id, session)
+
+    async def settled(self, run_id: str, agents: Collection[str]) -> None:
+        """Waits for the listings of a run's sessions that are under way; whoever calls meets their faults."""
+        found = [
+            self._tellings.get(self._sessions[run_id, agent]) for agent in agents if (run_id, agent) in self._sessions
+        ]
+        if pending := [telling for telling in found if telling and not telling.done()]:
+            await asyncio.wait(pending)
+
+    def alone(self, server: ServerConfig) -> Session:
+        """A session that belongs to no run."""
+        return self._opened(server, lambda: None)
+
+    def end(self, session: Session) -> None:
+        """Ends a session at once."""
+        self._ending.add(session)
+        session.end()
+
+    async def close(self, run_id: str | None) -> None:
+        """Ends those of a run, or all, and waits until their processes are gone."""
+        for key in [key for key in self._sessions if run_id in (None, key[0])]:
+            self.end(self._sessions.pop(key))
+        await self.gone()
+
+    async def gone(self) -> None:
+        """Waits until those that are ending are gone."""
+        ending = list(self._ending)
+        await asyncio.gather(*(session.ended() for session in ending))
+        self._ending.difference_update(ending)
+
+    def _session(self, key: Key, server: ServerConfig) -> Session:
+        found = self._sessions.get(key)
+        if found is not None and not found.retired and found.server == server:
+            return found
+        if found is not None:
+            found.retire()
+            self._ending.add(found)
+        self._ending = {session for session in self._ending if not session.gone}
+        self._sessions = {known: session for known, session in self._sessions.items() if not session.gone}
+        session = self._opened(server, lambda: self._heard(key, session))
+        session.idle = True
+        self._sessions[key] = session
+        self._tell(key[1], session)
+        return session
+
+    def _opened(self, server: ServerConfig, changed: Callable[[], object]) -> Session:
+        session = Session(server, self._environ, self._limits, changed)
+        _LIVE.add(session)
+        session.when_gone(self._forget)
+        return session
+
+    def _forget(self, session: Session) -> None:
+        _LIVE.discard(session)
+        self._tellings.pop(session, None)
+        self._changed.discard(session)
+
+    def _heard(self, key: Key, session: Session) -> None:
+        """The server says that its tools have changed."""
+        self._changed.add(session)
+        if (telling := self._tellings.get(session)) is not None and telling.done() and not session.retired:
+            self._tell(key[1], session)
+
+    def _tell(self, agent_id: str, session: Session) -> None:
+        task = asyncio.create_task(self._told(agent_id, session))
+        # Whoever waits for it meets its fault; nobody may be waiting any more.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._tellings[session] = task
+
+    async def _told(self, agent_id: str, session: Session) -> None:
+        for _ in range(_MOST_RELISTINGS):
+            self._changed.discard(session)
+            listing = await session.listing()
+            # In a thread: a listing is compared, and its texts are searched, while other sessions go on.
+            await asyncio.to_thread(self._listed, agent_id, session.server, listing)
+            if session not in self._changed:
+                return
+
+
+async def end_all() -> None:
+    """Ends every session of this process and waits until they are gone."""
+    live = list(_LIVE)
+    for session in live:
+        session.end()
+    await asyncio.gather(*(session.ended() for session in live))
+
+
+def any_live() -> bool:
+    """Whether this process has any session."""
+    return bool(_LIVE)

@@ -1,0 +1,252 @@
+"""One connection to one MCP server, owned by one task; every way it can fail is a ``Fault``."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from callsheet.agents.safety.faults import CLOSED, START, Faults, named_in
+from callsheet.agents.safety.log_secrets import hide_in_logs
+from callsheet.agents.safety.secrets import of_server
+from callsheet.agents.servers.catalogs.listings import Listing
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.tools.tool_result import Fault
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig, clean
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from callsheet.agents.servers.transport.stdio_process import ChildProcess
+
+_GOODBYE, _SETTLING, _MOST_PAGES = 4.0, 0.5, 200
+
+
+class Session:
+    """A connection that lives in the running loop until it is retired.
+
+    Args:
+        server: With its variables unexpanded.
+        environ: Where they are looked up.
+        limits: Bounds of time and size, unless the server has its own.
+        changed: Called when the server says that its tools have changed.
+
+    Attributes:
+        server: As given.
+        limits: Those that hold.
+        retired: Whether it takes no new calls.
+        idle: Whether it retires when nothing was asked for ``limits.idle`` seconds.
+
+    Raises:
+        CatalogError: A variable of the server is not set.
+        SettingsError: A limit of its own cannot work.
+    """
+
+    def __init__(
+        self,
+        server: ServerConfig,
+        environ: Mapping[str, str],
+        limits: Limits,
+        changed: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.server, self.retired, self.idle = server, False, False
+        self.limits = limits.own(server.callsheet.limits)
+        self._expanded = server.expanded(environ)
+        named = named_in(server, environ)
+        self._faults = Faults(of_server(self._expanded, named, everything=True))
+        self._redaction = of_server(self._expanded, named)
+        hide_in_logs(self._redaction)
+        self._changed = changed
+        self._stop, self._users = asyncio.Event(), 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._child: ChildProcess | None = None
+        self._scope = anyio.CancelScope()
+        self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._client.add_done_callback(_looked_at)
+        self._owner = asyncio.create_task(self._own())
+
+    async def ask(self, method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        """Sends one request and gives the server's own answer.
+
+        Args:
+            method: ``tools/list`` or ``tools/call``.
+            params: Its parameters, in wire form.
+            seconds: Limit of the exchange, the start of the server not included.
+
+        Raises:
+            Fault: There was no answer, or it was an error.
+        """
+        async with self._used():
+            client = await asyncio.shield(self._client)
+            try:
+                async with asyncio.timeout(seconds):
+                    answer: dict[str, Any] = self._redaction.value(await _exchange(client, method, params))
+                    return answer
+            except TimeoutError:
+                self.hang_up()
+                raise self._faults.late(method, seconds) from None
+            except asyncio.CancelledError:
+                self.hang_up()
+                if (task := asyncio.current_task()) is None or task.cancelling():
+                    raise
+                raise await self._faults.broken("the connection broke", method) from None
+            except Fault:
+                raise
+            except Exception as error:  # whatever the client library raises becomes a Fault
+                if self.server.transport != "stdio" and str(error) == CLOSED:
+                    # What broke the connection comes up in the task that owns it.
+                    await asyncio.wait([self._owner], timeout=_SETTLING)
+                fault = await self._faults.of(error, method)
+                if fault.kind != "protocol":
+                    self.retire()
+                raise fault from error
+
+    async def listing(self) -> Listing:
+        """What the server says of itself, with all pages of its tools as it sent them.
+
+        Raises:
+            Fault: There was no answer, or it was an error.
+        """
+        client = await asyncio.shield(self._client)
+        about, tools = client.server_info, await self._tools()
+        said = self._redaction.text
+        return Listing(
+            tools=tuple(clean(tools)),
+            name=said((about.title or about.name) if about else ""),
+            version=said(about.version if about else ""),
+            description=said(getattr(about, "description", None) or ""),
+            instructions=said(client.session.instructions or ""),
+        )
+
+    async def _tools(self) -> list[Any]:
+        tools: list[Any] = []
+        deadline, cursor, seen = anyio.current_time() + self.limits.list, None, set[str]()
+        while True:
+            params: dict[str, str] = {} if cursor is None else {"cursor": cursor}
+            page = await self.ask("tools/list", params, max(0.01, deadline - anyio.current_time()))
+            if not isinstance(found := page.get("tools"), list):
+                raise Fault("protocol", "its answer to tools/list holds no list of tools")
+            tools.extend(found)
+            if len(tools) > self.limits.tools:
+                raise Fault("too_large", _too_many(len(tools), self.limits.tools), effect="none")
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str) or cursor in seen or len(seen) >= _MOST_PAGES:
+                return tools
+            seen.add(cursor)
+
+    def hidden(self, text: str) -> str:
+        """The text without the secrets that the server was given."""
+        return self._faults.hidden(text)
+
+    def retire(self) -> None:
+        """Takes no new calls and ends with the last one under way."""
+        self.retired = True
+        if not self._users:
+            self.end()
+
+    def hang_up(self) -> None:
+        """Retires a session whose server does not answer: it is given no time to say goodbye."""
+        if self._child is not None:
+            self._child.responsive = False
+        self.retire()
+
+    def end(self) -> None:
+        """Ends at once; calls under way fail."""
+        self._over()
+        if not self._client.done():
+            self._scope.cancel()
+
+    def _over(self) -> None:
+        self.retired = True
+        self._stop.set()
+        if self._timer is not None:  # it would keep the session, and with it its run, for as long as it runs
+            self._timer.cancel()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the connection and any process are gone."""
+        return self._owner.done()
+
+    def when_gone(self, tell: Callable[[Session], object]) -> None:
+        """Calls back once the connection and any process are gone."""
+        self._owner.add_done_callback(lambda _: tell(self))
+
+    async def ended(self) -> None:
+        """Waits until the connection and any process are gone."""
+        await asyncio.wait([self._owner])
+
+    @asynccontextmanager
+    async def _used(self) -> AsyncIterator[None]:
+        self._users += 1
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            yield
+        finally:
+            self._users -= 1
+            if self.retired:
+                self.retire()
+            elif not self._users and self.idle:
+                self._timer = asyncio.get_running_loop().call_later(self.limits.idle, self.retire)
+
+    async def _own(self) -> None:
+        fault = Fault("start", "the session was closed before the server had started", effect="none")
+        try:
+            with self._scope:
+                fault = await self._live() or fault
+        except Exception as error:  # noqa: BLE001 (whatever a server or the client library raises becomes a Fault)
+            self._faults.cause = error
+            fault = await self._faults.of(error, START)
+        finally:
+            self.retired = True
+            if not self._client.done():
+                self._client.set_exception(fault)
+
+    async def _live(self) -> Fault | None:
+        # In a thread: the first import of the client library takes a second and reads files.
+        child_module, transport = await asyncio.to_thread(_client_library)
+        self._child = self._faults.child = child = child_module.ChildProcess(self.limits, self._over)
+        with anyio.move_on_after(self.limits.start) as scope:
+            async with transport.connected(self._expanded, child, self._changed) as client:
+                scope.deadline = math.inf
+                child.responsive = True
+                self._client.set_result(client)
+                await self._stop.wait()
+                scope.deadline = anyio.current_time() + _GOODBYE
+        if scope.cancelled_caught and not self._client.done():
+            return child.fault or self._faults.late(START, self.limits.start)
+        return None
+
+
+def _client_library() -> tuple[Any, Any]:
+    from callsheet.agents.servers.transport import stdio_process as child, transports as transport
+
+    return child, transport
+
+
+async def _exchange(client: Client, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    from mcp.types import CallToolRequest, ListToolsRequest, Result
+
+    from callsheet.agents.servers.transport.transports import RAW
+
+    form = CallToolRequest if method == "tools/call" else ListToolsRequest
+    request = form.model_validate({"method": method, "params": dict(params)}, by_name=False)
+    result = await client.session.send_request(request, Result)
+    raw = (result.meta or {}).get(RAW)
+    if not isinstance(raw, dict):
+        raise Fault("protocol", "the server asks for more input in the middle of the call, which is not supported")
+    return raw
+
+
+def _too_many(tools: int, most: int) -> str:
+    return f"it lists {tools:,} tools or more, and no more than {most:,} are taken: raise its limit 'tools' if it may"
+
+
+def _looked_at(future: asyncio.Future[Any]) -> None:
+    # A session that nobody waits for any more may fail without asyncio complaining about it.
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,292 @@
+"""MCP behind one door: persistent sessions, one a run and server, on a loop of their own.
+
+A session must be left by the task that entered it, and callers run on several loops; so all
+sessions live on one background loop, each owned by one task there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from callsheet.agents.servers.background_loop import BackgroundLoop
+from callsheet.agents.servers.catalogs.listings import Listing, late_ones_named
+from callsheet.agents.servers.circuit_breaker import Circuits
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.open_sessions import Listed, OpenSessions, any_live, end_all
+from callsheet.agents.servers.transport.reaper import REAPER
+from callsheet.agents.tools.result_files import KeptResults
+from callsheet.agents.tools.tool_result import Fault, Outcome, failed, outcome_of
+from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig, clean
+
+__all__ = ["Limits", "Listing", "Outcome", "Permit", "SessionPool"]
+
+Permit = Callable[[], str]
+"""Asked when the server was listed, right before a call is sent: why it must not be; empty if it may."""
+_LOOP = BackgroundLoop("callsheet-mcp")
+_LAST_GOODBYE = 8.0
+_BETWEEN_WAVES = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    run_id: str
+    agent_id: str
+    server: ServerConfig
+    tool: str
+    args: Mapping[str, Any]
+    repeatable: bool
+    permit: Permit
+
+
+class SessionPool:
+    """The sessions of a program; safe from any thread and any event loop.
+
+    Args:
+        limits: Bounds of every exchange.
+        environ: Where ``${VAR}`` of a server is looked up; the process's own environment by default.
+        results: Where media and what is too long are kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        environ: Mapping[str, str] | None = None,
+        results: KeptResults | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.circuits = Circuits(self.limits)
+        self.results = results or KeptResults()
+        self._environ = os.environ if environ is None else environ
+        self._open = OpenSessions(self.limits, self._environ, self._listed)
+        self._watchers: list[Listed] = []
+        self._turns = asyncio.Semaphore(self.limits.calls)
+        self._server_turns: dict[str, asyncio.Semaphore] = {}
+        self._held: Counter[str] = Counter()
+        self._paused: set[str] = set()
+        self._lock = threading.Lock()
+
+    def watch(self, watcher: Listed) -> None:
+        """Calls back with every answer that a server gives to ``tools/list`` in a run; it must return soon."""
+        self._watchers.append(watcher)
+
+    async def list_tools(self, server: ServerConfig) -> Listing:
+        """Starts a server, lists its tools and stops it; a failure is in the listing, not raised.
+
+        Of an A2A agent its card is read.
+        """
+        return await _LOOP.awaited(self._list(server))
+
+    def list_all(self, servers: Mapping[str, ServerConfig]) -> dict[str, Listing]:
+        """Lists several servers side by side and blocks until all have answered or failed; each has its own limits."""
+        return _LOOP.blocking(self._list_all(servers))
+
+    async def call(
+        self,
+        run_id: str,
+        agent_id: str,
+        server: ServerConfig,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        repeatable: bool = False,
+        permit: Permit = lambda: "",
+    ) -> Outcome:
+        """Calls a tool in the run's session with its server, which is started or replaced as needed.
+
+        Args:
+            run_id: Whose session it is.
+            agent_id: Name of the server.
+            server: How it is reached.
+            tool: The server's own name of the tool.
+            args: What it is called with.
+            repeatable: Whether calling it twice does no more than calling it once. Only then, or if it surely did not
+                run, a call whose connection broke is sent a second time, in a new session.
+            permit: Has the last word.
+
+        Raises:
+            CancelledError: The caller was cancelled; the session is closed then.
+        """
+        return await _LOOP.awaited(self._call(_Order(run_id, agent_id, server, tool, args, repeatable, permit)))
+
+    def call_blocking(
+        self,
+        run_id: str,
+        agent_id: str,
+        server: ServerConfig,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        repeatable: bool = False,
+        permit: Permit = lambda: "",
+    ) -> Outcome:
+        """As ``call``, for callers without an event loop."""
+        return _LOOP.blocking(self._call(_Order(run_id, agent_id, server, tool, args, repeatable, permit)))
+
+    @contextmanager
+    def held(self, run_id: str) -> Iterator[None]:
+        """While a part of a run is at work; a run that nobody holds any more for three seconds is closed.
+
+        A run ends by its own word (``close_run``), but one that is cancelled, or dies between two steps, gives none.
+        One that is interrupted to ask a person keeps its sessions until they have been idle for too long; when it is
+        resumed, its servers are listed again before anything is called.
+        """
+        from langgraph.errors import GraphBubbleUp
+
+        with self._lock:
+            self._held[run_id] += 1
+            resumed = run_id in self._paused
+            self._paused.discard(run_id)
+        wait: float | None = 0.0
+        try:
+            if resumed:
+                # Whoever calls next comes behind it, and waits for the listings.
+                _LOOP.submit(self._open.relist(run_id))
+            yield
+            wait = _BETWEEN_WAVES
+        except GraphBubbleUp:
+            wait = None
+            raise
+        finally:
+            self._let_go(run_id, wait)
+
+    async def settled(self, run_id: str, agents: Collection[str]) -> None:
+        """Waits until the listings of these servers that are under way in a run have been told to whoever watches."""
+        if self._open.any:
+            await _LOOP.awaited(self._open.settled(run_id, agents))
+
+    async def close_run(self, run_id: str) -> None:
+        """Ends the sessions of one run and waits until their processes are gone."""
+        if self._open.any:
+            await _LOOP.awaited(self._open.close(run_id))
+
+    def close(self, run_id: str | None = None) -> None:
+        """As ``close_run`` for callers without an event loop; without a run, ends all sessions."""
+        if self._open.any:
+            _LOOP.blocking(self._open.close(run_id), _LAST_GOODBYE)
+
+    def _listed(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
+        for watcher in self._watchers:
+            watcher(agent_id, server, listing)
+
+    def _let_go(self, run_id: str, wait: float | None) -> None:
+        with self._lock:
+            self._held[run_id] -= 1
+            if not self._held[run_id]:
+                del self._held[run_id]
+            if wait is None:
+                self._paused.add(run_id)
+        if wait is not None and self._open.any:
+            _LOOP.submit(self._close_unheld(run_id, wait))
+
+    async def _close_unheld(self, run_id: str, wait: float) -> None:
+        await asyncio.sleep(wait)
+        with self._lock:
+            in_use = wait and (run_id in self._held or run_id in self._paused)
+        if not in_use:
+            await self._open.close(run_id)
+
+    async def _list_all(self, servers: Mapping[str, ServerConfig]) -> dict[str, Listing]:
+        gate = asyncio.Semaphore(self.limits.starts)
+
+        async def one(server: ServerConfig) -> Listing:
+            async with gate:
+                return await self._list(server)
+
+        tasks = {name: asyncio.create_task(one(server)) for name, server in servers.items()}
+        try:
+            with late_ones_named(tasks):
+                listings = await asyncio.gather(*tasks.values())
+        finally:
+            await self._open.gone()
+        return dict(zip(servers, listings, strict=True))
+
+    async def _list(self, server: ServerConfig) -> Listing:
+        began = time.monotonic()
+        try:
+            listing = await (self._card(server) if server.transport == "a2a" else self._greeted(server))
+        except CallsheetError as error:
+            return Listing(error=str(error), kind="start")
+        except Fault as fault:
+            listing = Listing(error=str(fault), kind=fault.kind)
+        return replace(listing, seconds=time.monotonic() - began)
+
+    async def _greeted(self, server: ServerConfig) -> Listing:
+        session = self._open.alone(server)
+        try:
+            return await session.listing()
+        finally:
+            self._open.end(session)
+
+    async def _card(self, server: ServerConfig) -> Listing:
+        from callsheet.agents.a2a.agent import read_card
+
+        return await read_card(server, self.limits, self._environ)
+
+    async def _call(self, order: _Order) -> Outcome:
+        began, agent_id = time.monotonic(), order.agent_id
+        try:
+            order = replace(order, args=clean(dict(order.args)))
+        except CallsheetError as error:
+            return failed(agent_id, order.tool, "refused", f"the arguments are {error}")
+        async with self._server_turn(order), self._turns:
+            if why := self.circuits.barred(agent_id):
+                return failed(agent_id, order.tool, "refused", why)
+            try:
+                outcome, again = await self._asked(order)
+                if again:
+                    outcome, _ = await self._asked(order)
+            except BaseException:
+                self.circuits.given_up(agent_id)
+                raise
+            self.circuits.told(agent_id, outcome)
+        return replace(outcome, seconds=time.monotonic() - began)
+
+    def _server_turn(self, order: _Order) -> asyncio.Semaphore:
+        """The turns of one server, of which it may have a number of its own."""
+        if (turns := self._server_turns.get(order.agent_id)) is None:
+            most = order.server.callsheet.limits.get("server_calls", self.limits.server_calls)
+            turns = self._server_turns[order.agent_id] = asyncio.Semaphore(max(1, int(most)))
+        return turns
+
+    async def _asked(self, order: _Order) -> tuple[Outcome, bool]:
+        """What became of a call, and whether it may be sent once more."""
+        sent = False
+        try:
+            session = await self._open.ready((order.run_id, order.agent_id), order.server)
+            if why := order.permit():
+                return failed(order.agent_id, order.tool, "refused", why), False
+            limits = session.limits.own(order.server.callsheet.tools.get(order.tool, {}))
+            sent = True
+            params = {"name": order.tool, "arguments": order.args}
+            result = await session.ask("tools/call", params, limits.call)
+        except Fault as fault:
+            effect = fault.effect if sent else "none"
+            outcome = failed(order.agent_id, order.tool, fault.kind, str(fault), effect)
+            # A server that crashed, or a restarted one that has forgotten the session.
+            return outcome, fault.kind == "crash" and (effect == "none" or order.repeatable)
+        except CallsheetError as error:
+            return failed(order.agent_id, order.tool, "start", str(error)), False
+        keep = self.results.of(order.run_id, order.agent_id, order.tool)
+        outcome = outcome_of(order.agent_id, order.tool, result, limits, keep)
+        return replace(outcome, error=session.hidden(outcome.error)), False
+
+
+@atexit.register
+def _close_all() -> None:
+    """No server outlives this process; those that will not go are killed by their sessions."""
+    if _LOOP.started and any_live():
+        with suppress(TimeoutError, CancelledError):
+            _LOOP.blocking(end_all(), _LAST_GOODBYE)
+    REAPER.close()

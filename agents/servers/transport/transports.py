@@ -1,0 +1,275 @@
+"""The wires to MCP servers: a child process, or HTTP, read so that no odd answer is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, cast
+
+import anyio
+import httpx2
+from anyio.streams.memory import MemoryObjectReceiveStream
+from mcp import Client, MCPError
+from mcp.client.session import IncomingMessage
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.message import SessionMessage
+from mcp.types import Implementation, JSONRPCError, JSONRPCRequest, JSONRPCResponse, ToolListChangedNotification
+
+from callsheet.agents.servers.transport.bounded_body import BoundedBody
+from callsheet.agents.servers.transport.process_environment import environment_of, program_of
+from callsheet.agents.servers.transport.reaper import MARK, REAPER
+from callsheet.agents.servers.transport.reaper_process import end_marked
+from callsheet.agents.servers.transport.stdio_process import ChildProcess
+from callsheet.agents.tools.tool_result import Fault
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+
+# Faults of a server become outcomes; without a handler their tracebacks would also reach the terminal.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
+
+RAW = "callsheet/raw"
+"""Key of ``_meta`` under which the answer to a tools request travels as the server gave it."""
+
+_MOST_UNANSWERED, _MOST_UNSOLICITED = 4, 5_000
+_MENDED: Mapping[str, dict[str, Any]] = {
+    "tools/call": {"resultType": "complete", "content": []},
+    "tools/list": {"resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "private"},
+}
+
+
+@asynccontextmanager
+async def connected(
+    server: ServerConfig, child: ChildProcess, changed: Callable[[], object] = lambda: None
+) -> AsyncIterator[Client]:
+    """A client that has greeted the server; leaving it ends the connection and any process.
+
+    Args:
+        server: With its variables filled in.
+        child: Takes the process of a stdio server; for the others it knows the limits, and notes what went beyond.
+        changed: Called when the server says that its tools have changed.
+    """
+
+    async def heard(message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            changed()
+
+    wire: AbstractAsyncContextManager[Any]
+    match server.transport:
+        case "stdio":
+            wire = _process(server, child)
+        case "sse":
+            wire = sse_client(
+                server.url or "", headers=dict(server.headers), httpx_client_factory=partial(_client, child)
+            )
+        case "http":
+            wire = _http(server, child)
+        case "a2a":
+            raise Fault("protocol", "it is an A2A agent, and has no MCP session", effect="none")
+    info = Implementation(name="callsheet", version="0.1.0")
+    mode = "legacy" if server.transport == "sse" else "auto"
+    async with (
+        Client(_keeping_raw(wire, child), mode=mode, cache=None, client_info=info, message_handler=heard) as client,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(_listen, client)
+        yield client
+        group.cancel_scope.cancel()
+
+
+async def _listen(client: Client) -> None:
+    """Asks a server of the newer protocol to say when its tools change; an older one says so unasked."""
+    try:
+        async with client.listen(tools_list_changed=True) as changes:
+            async for _ in changes:
+                pass  # ``heard`` has it already
+    except (ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
+        return
+
+
+@asynccontextmanager
+async def _http(server: ServerConfig, child: ChildProcess) -> AsyncIterator[Any]:
+    most = child.limits.message
+    async with (
+        _client(child, headers=dict(server.headers)) as http,
+        streamable_http_client(server.url or "", http_client=http, max_sse_event_size=most) as streams,
+    ):
+        yield streams
+
+
+def _client(
+    child: ChildProcess,
+    headers: dict[str, str] | None = None,
+    timeout: httpx2.Timeout | None = None,
+    auth: httpx2.Auth | None = None,
+) -> httpx2.AsyncClient:
+    """A client that reads no more of any answer than a message may have, and not all the time."""
+
+    async def bounded(response: httpx2.Response) -> None:
+        response.stream = BoundedBody(response, child)
+
+    # A compressed body could grow without bound after it was counted.
+    client = create_mcp_http_client({**(headers or {}), "accept-encoding": "identity"}, timeout, auth)
+    client.event_hooks = {"response": [bounded]}
+    return client
+
+
+@asynccontextmanager
+async def _process(server: ServerConfig, child: ChildProcess) -> AsyncIterator[Any]:
+    await _spawned(server, child)
+    send, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as group, send, outgoing:
+        group.start_soon(_write, outgoing, child)
+        group.start_soon(child.read)
+        try:
+            yield child.messages, send
+        finally:
+            with anyio.CancelScope(shield=True):
+                await child.stop()
+            group.cancel_scope.cancel()
+
+
+async def _spawned(server: ServerConfig, child: ChildProcess) -> None:
+    # In a thread: this, the look-up and the spawn touch the disk.
+    child.mark = "" if os.name == "nt" else await asyncio.to_thread(REAPER.mark)
+    environment = environment_of(server) | {MARK: child.mark}
+    command = server.command or ""
+    program = await asyncio.to_thread(program_of, command, environment)
+    loop = asyncio.get_running_loop()
+    try:
+        await loop.subprocess_exec(
+            lambda: child,
+            program,
+            *server.args,
+            env=environment,
+            cwd=server.cwd,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise Fault("start", f"the command {command!r} cannot be run: {error}") from error
+    except asyncio.CancelledError:
+        end_marked(child.mark, signal.SIGKILL)
+        raise
+
+
+async def _write(outgoing: MemoryObjectReceiveStream[SessionMessage], child: ChildProcess) -> None:
+    stdin = cast("asyncio.WriteTransport", child.transport.get_pipe_transport(0))
+    async for item in outgoing:
+        stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        await child.writable.wait()
+
+
+@asynccontextmanager
+async def _keeping_raw(wire: AbstractAsyncContextManager[Any], child: ChildProcess) -> AsyncIterator[Any]:
+    async with wire as (incoming, outgoing):
+        exchange = _Exchange(child)
+        yield _Incoming(incoming, exchange), _Outgoing(outgoing, exchange)
+
+
+class _Exchange:
+    """What was asked and not answered yet, on either side.
+
+    Attributes:
+        methods: Id of a request of ours -> its method, of those whose answers are mended.
+        unsolicited: Messages since the last answer to one of them.
+    """
+
+    def __init__(self, child: ChildProcess) -> None:
+        self.methods: dict[str, str] = {}
+        self.unsolicited, self._unanswered = 0, 0
+        self._child, self._answered = child, asyncio.Event()
+
+    def asked(self) -> None:
+        """The server asks something."""
+        self._unanswered += 1
+
+    def answered(self) -> None:
+        """It got its answer."""
+        self._unanswered -= 1
+        self._answered.set()
+
+    async def room(self) -> None:
+        """Waits while the server has not taken the answers to what it asked."""
+        while self._unanswered >= _MOST_UNANSWERED:
+            self._answered.clear()
+            await self._answered.wait()
+
+    def count(self) -> None:
+        """Ends a session in which the server talks and talks.
+
+        Raises:
+            Fault: That is so.
+        """
+        self.unsolicited += 1
+        if self.unsolicited > _MOST_UNSOLICITED:
+            self._child.fault = Fault("too_large", f"it sent more than {_MOST_UNSOLICITED:,} messages unasked")
+            raise self._child.fault
+
+
+class _Stream:
+    def __init__(self, inner: Any, exchange: _Exchange) -> None:
+        self._inner, self._exchange = inner, exchange
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class _Outgoing(_Stream):
+    async def send(self, item: SessionMessage, /) -> None:
+        if isinstance(item.message, JSONRPCRequest) and item.message.method in _MENDED:
+            self._exchange.methods[str(item.message.id)] = item.message.method
+        await self._inner.send(item)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._exchange.answered()
+
+
+class _Incoming(_Stream):
+    """Hands on answers in the shape that MCP demands, with the server's own kept aside.
+
+    One audio block, one tool without a schema or one wrong structured result would otherwise cost
+    the whole answer.
+    """
+
+    async def receive(self) -> SessionMessage | Exception:
+        await self._exchange.room()
+        item: SessionMessage | Exception = await self._inner.receive()
+        self._exchange.count()
+        match item:
+            case SessionMessage(message=JSONRPCResponse() as response):
+                self._mend(response)
+            case SessionMessage(message=JSONRPCRequest()):
+                self._exchange.asked()
+        return item
+
+    def _mend(self, response: JSONRPCResponse) -> None:
+        if method := self._exchange.methods.pop(str(response.id), ""):
+            self._exchange.unsolicited = 0
+        raw = response.result
+        if method in _MENDED and raw.get("resultType") != "input_required":
+            cursor = raw.get("nextCursor")
+            page = {"nextCursor": cursor} if method == "tools/list" and isinstance(cursor, str) else {}
+            response.result = {**_MENDED[method], **page, "_meta": {RAW: raw}}
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            raise StopAsyncIteration from None

@@ -1,0 +1,202 @@
+"""A LangGraph app or any other runnable, as one tool that takes a request in words."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import Field
+
+from callsheet.graphs.catalog.errors import CatalogError
+
+if TYPE_CHECKING:
+    from callsheet.agents.tools.remote_app import Partner
+
+TOOL_NAME = "run"
+APP = "callsheet_app"
+"""In a tool's metadata: it is an app, which may take as long as its step."""
+_MOST_TOOLS = 30
+_LONGEST_LINE = 160
+Request = Annotated[str, Field(description="The whole request, in plain words.")]
+
+
+def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str = "") -> StructuredTool:
+    """The tool ``run(request: str)`` that hands its request to the app.
+
+    The app runs as a part of the run that calls it: its tokens are streamed with it, what it asks a person is asked
+    by it, and the answer resumes the app where it stopped.
+
+    Args:
+        agent_id: Name of the app's agent.
+        app: Takes a string, messages, or an object with one required string; a ``RemoteGraph`` takes messages.
+        description: What it is for; what it says of itself where that is empty. Its own metadata that begin with
+            ``callsheet/`` count as the tool's: ``app.with_config(metadata={"callsheet/approval": "never"})``.
+
+    Raises:
+        CatalogError: The app takes something else.
+    """
+    from langgraph.pregel.remote import RemoteGraph
+
+    from callsheet.agents.tools.remote_app import RemotePartner
+
+    own = {key: value for key, value in _metadata(app).items() if key.startswith("callsheet/")}
+    description = description or description_of(agent_id, app)
+    if isinstance(app, RemoteGraph):
+        return tool_of_partner(RemotePartner(app), description, own)
+    field = _field_for_request(agent_id, app)
+
+    def run(request: Request) -> tuple[str, Any]:
+        with _askable():
+            return answer_of(app.invoke(input_of(field, request), _config(app)))
+
+    async def arun(request: Request) -> tuple[str, Any]:
+        with _askable():
+            return answer_of(await app.ainvoke(input_of(field, request), _config(app)))
+
+    return StructuredTool.from_function(func=run, coroutine=arun, **_about(description, own))
+
+
+def tool_of_partner(partner: Partner, description: str, own: Mapping[str, Any]) -> StructuredTool:
+    """The same tool for an agent elsewhere, with which our run has a conversation.
+
+    Args:
+        partner: The agent.
+        description: What it is for.
+        own: Metadata of the tool.
+    """
+    from callsheet.agents.tools.remote_app import talk
+
+    async def ask(request: Request) -> tuple[str, Any]:
+        with _askable():
+            text, structured = await talk(partner, request)
+            return text, structured
+
+    return StructuredTool.from_function(coroutine=ask, **_about(description, own))
+
+
+def _about(description: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": TOOL_NAME,
+        "description": description,
+        "response_format": "content_and_artifact",
+        "metadata": {APP: True, **own},
+        "handle_tool_error": True,
+    }
+
+
+def description_of(agent_id: str, app: Runnable[Any, Any]) -> str:
+    """What the app says of itself: its description, else the tools that it has, else the names of its nodes."""
+    if isinstance(said := getattr(app, "description", None), str) and said.strip():
+        return said
+    if isinstance(said := _metadata(app).get("description"), str) and said.strip():
+        return said
+    name = getattr(app, "name", None)
+    named = name if isinstance(name, str) and name not in ("", "LangGraph") else agent_id
+    if tools := tools_of(app):
+        return f"Hands a request to {named}, which has these tools. {' '.join(map(_line, tools[:_MOST_TOOLS]))}"
+    nodes = [str(node) for node in getattr(app, "nodes", None) or () if not str(node).startswith("__")]
+    return f"Hands a request to {named}" + (f", which works in the steps {', '.join(nodes)}." if nodes else ".")
+
+
+def tools_of(app: Runnable[Any, Any]) -> list[BaseTool]:
+    """The tools of an app that ``create_agent`` made, or that has a ``ToolNode``; none where none is known."""
+    nodes = getattr(app, "nodes", None)
+    bound = [getattr(node, "bound", None) for node in (nodes.values() if isinstance(nodes, Mapping) else ())]
+    held: Iterable[Any] = (getattr(node, "tools_by_name", {}) for node in bound)
+    return [tool for tools in held for tool in tools.values() if isinstance(tool, BaseTool)]
+
+
+def _line(tool: BaseTool) -> str:
+    about = " ".join(tool.description.strip().split("\n\n")[0].split())
+    return f"{tool.name}: {about if len(about) <= _LONGEST_LINE else about[:_LONGEST_LINE] + '…'}"
+
+
+def _metadata(app: Runnable[Any, Any]) -> dict[str, Any]:
+    return dict((getattr(app, "config", None) or {}).get("metadata") or {})
+
+
+def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
+    """Name of the input field that takes the request; None where the input itself is the request.
+
+    A LangGraph app that does not say what it takes (``@entrypoint``) is taken to take messages, as most do.
+    """
+    from langgraph.pregel.protocol import PregelProtocol
+
+    schema = app.get_input_jsonschema()
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or not properties:
+        return "messages" if isinstance(app, PregelProtocol) and "type" not in schema else None
+    if "messages" in properties:
+        return "messages"
+    required = [name for name in schema.get("required") or properties if name in properties]
+    if len(required) == 1:
+        return str(required[0])
+    raise CatalogError(
+        f"agent {agent_id!r}: the app needs the inputs {', '.join(required)}, but it is handed one request in words: "
+        "give it 'messages' or one string as input"
+    )
+
+
+def input_of(field: str | None, request: str) -> Any:
+    """A request as the input of an app; ``field`` takes it, None where the input itself is the request."""
+    match field:
+        case None:
+            return request
+        case "messages":
+            return {"messages": [{"role": "user", "content": request}]}
+        case _:
+            return {field: request}
+
+
+def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
+    """A thread for an app that keeps one itself, where the run that calls it keeps none."""
+    from callsheet.agents.approval.checkpoints import checkpointer
+
+    if checkpointer() is not None or not getattr(app, "checkpointer", None):
+        return None
+    return {"configurable": {"thread_id": str(uuid.uuid4())}}
+
+
+@contextmanager
+def _askable() -> Iterator[None]:
+    """Lets a question to a person through if the run can wait for the answer."""
+    from langgraph.errors import GraphInterrupt
+
+    from callsheet.agents.approval.checkpoints import checkpointer
+
+    try:
+        yield
+    except GraphInterrupt as stopped:
+        if checkpointer() is not None:
+            raise
+        raise _unasked(stopped.args[0]) from None
+
+
+def _unasked(asked: Iterable[Any]) -> ToolException:
+    questions = "; ".join(str(getattr(question, "value", question)) for question in asked)
+    return ToolException(
+        f"it asks a person, who can answer only if the workflow is compiled with a checkpointer: {questions}"
+    )
+
+
+def answer_of(output: object) -> tuple[str, Any]:
+    """Text and structured part of what an app gave."""
+    match output:
+        case str():
+            return output, None
+        case BaseMessage():
+            return output.text, None
+        case {"__interrupt__": [*asked]}:
+            raise _unasked(asked)
+        case {"messages": [*_, (BaseMessage() | dict()) as last], **rest}:
+            return convert_to_messages([last])[0].text, rest or None
+        case Mapping() | list():
+            return json.dumps(output, ensure_ascii=False, default=str), output
+        case _:
+            return str(output), None

@@ -1,0 +1,211 @@
+"""A tool of the catalog as an object that a model can be given."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict
+from itertools import count
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import StructuredTool, ToolException
+
+from callsheet.agents.tools.tool_result import Outcome
+from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.text.sanitizing import shown, shown_schema
+
+_MOST_NODES = 10_000
+_UNSETTLED: ContextVar[list[str] | None] = ContextVar("callsheet_unsettled", default=None)
+_FAILURES: ContextVar[list[dict[str, Any]] | None] = ContextVar("callsheet_failures", default=None)
+
+
+class BoundTool(StructuredTool):
+    """A tool of the catalog as a LangChain tool that calls its own agent.
+
+    A success is content with an artifact; a failure is a ``ToolMessage`` with ``status="error"``
+    whose text names agent and tool. The artifact of both is ``{"tool", "structured", "media", "seconds",
+    "kind", "effect"}``: the last two say the sort of trouble, and whether the tool ran (``Outcome``).
+
+    Attributes:
+        id: The tool's id in the catalog.
+        agent: Id of its owner.
+        repeatable: Whether calling it twice does no more than calling it once, by a word that the user trusts.
+    """
+
+    id: str
+    agent: str
+    repeatable: bool = False
+
+    # Positional-only and without named parameters, for a tool may have arguments named self or config.
+    def _run(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.func(*args, **kwargs) if self.func else None
+
+    async def _arun(self, /, *args: Any, **kwargs: Any) -> Any:
+        return await self.coroutine(*args, **kwargs) if self.coroutine else None
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """As LangChain's own, but a failure keeps its artifact."""
+        with _failures() as failures:
+            return _with_artifact(super().run(*args, **kwargs), failures)
+
+    async def arun(self, *args: Any, **kwargs: Any) -> Any:
+        """As LangChain's own, but a failure keeps its artifact."""
+        with _failures() as failures:
+            return _with_artifact(await super().arun(*args, **kwargs), failures)
+
+
+def bound_tool(
+    name: str,
+    tool: Tool,
+    call: Callable[[dict[str, Any]], Outcome],
+    acall: Callable[[dict[str, Any]], Awaitable[Outcome]],
+    *,
+    repeatable: bool = False,
+) -> BoundTool:
+    """A tool under the name that a model sees.
+
+    Args:
+        name: That name.
+        tool: The tool.
+        call: Calls it with these arguments.
+        acall: The same, asynchronously.
+        repeatable: As in ``BoundTool``.
+    """
+
+    def run(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return _delivered(tool, call(arguments))
+
+    async def arun(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        unsettled = _UNSETTLED.get()
+        if unsettled is None or repeatable:
+            return _delivered(tool, await acall(arguments))
+        unsettled.append(tool.id)
+        outcome = await acall(arguments)
+        unsettled.remove(tool.id)
+        return _delivered(tool, outcome)
+
+    return BoundTool(
+        name=name,
+        description=_description(tool),
+        args_schema=_object_schema(shown_schema(tool.input_schema)),
+        func=run,
+        coroutine=arun,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+        id=tool.id,
+        agent=tool.agent,
+        repeatable=repeatable,
+        metadata={"callsheet_tool": tool.id, "annotations": tool.annotations},
+    )
+
+
+def _description(tool: Tool) -> str:
+    said = (tool.description, tool.title, f"{tool.name} of {tool.agent}")
+    return next(filter(None, (shown(text.strip()).strip() for text in said)), "a tool")
+
+
+def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema as model providers demand it: an object with properties."""
+    properties = schema.get("properties")
+    if schema.get("type", "object") != "object" or not isinstance(properties, dict | None):
+        return {"type": "object", "properties": {}}
+    return _resolvable({**schema, "type": "object", "properties": properties or {}})
+
+
+def _resolvable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema; without its references if LangChain, which writes each of them out, could not or not in time."""
+    try:
+        _follow(schema, schema, frozenset(), count())
+    except (LookupError, ValueError, TypeError, RecursionError):
+        without: dict[str, Any] = _without_references(schema)
+        return without
+    return schema
+
+
+def _follow(value: Any, whole: Mapping[str, Any], path: frozenset[str], steps: Iterator[int]) -> None:
+    """Goes where LangChain goes to write references out.
+
+    Raises:
+        LookupError: A reference leads nowhere.
+        ValueError: It leads out of the schema, or there are too many.
+    """
+    if next(steps) > _MOST_NODES:
+        raise ValueError("written out, the schema is too large")
+    match value:
+        case {"$ref": str() as reference, **beside}:
+            if reference not in path:
+                _follow(_target(reference, whole), whole, path | {reference}, steps)
+            _follow(beside, whole, path, steps)
+        case dict():
+            for key, item in value.items():
+                if key != "$defs":
+                    _follow(item, whole, path, steps)
+        case list():
+            for item in value:
+                _follow(item, whole, path, steps)
+
+
+def _target(reference: str, whole: Mapping[str, Any]) -> Any:
+    start, *parts = reference.split("/")
+    if start != "#":
+        raise ValueError(f"{reference!r} leads out of the schema")
+    found: Any = whole
+    for part in parts:
+        found = found[int(part)] if isinstance(found, list) else found[part]
+    return found
+
+
+def _without_references(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _without_references(item) for key, item in value.items() if key != "$ref"}
+        case list():
+            return [_without_references(item) for item in value]
+        case _:
+            return value
+
+
+def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
+    artifact = {
+        "tool": tool.id,
+        "structured": outcome.structured,
+        "media": [asdict(kept) for kept in outcome.media],
+        "seconds": outcome.seconds,
+        "kind": outcome.kind,
+        "effect": outcome.effect,
+    }
+    if not outcome.error:
+        return outcome.text or "(no output)", artifact
+    if (failures := _FAILURES.get()) is not None:
+        failures.append(artifact)
+    raise ToolException(outcome.error)
+
+
+@contextmanager
+def unsettled() -> Iterator[list[str]]:
+    """The tools that were called in here, must not be called twice, and have not answered (yet)."""
+    calls: list[str] = []
+    token = _UNSETTLED.set(calls)
+    try:
+        yield calls
+    finally:
+        _UNSETTLED.reset(token)
+
+
+@contextmanager
+def _failures() -> Iterator[list[dict[str, Any]]]:
+    """Collects what ``ToolException`` cannot carry; the call runs in a copy of this context."""
+    failures: list[dict[str, Any]] = []
+    token = _FAILURES.set(failures)
+    try:
+        yield failures
+    finally:
+        _FAILURES.reset(token)
+
+
+def _with_artifact(answer: Any, failures: list[dict[str, Any]]) -> Any:
+    if failures and isinstance(answer, ToolMessage) and answer.artifact is None:
+        answer.artifact = failures[0]
+    return answer

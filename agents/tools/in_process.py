@@ -1,0 +1,157 @@
+"""Tools that run in this process: LangChain tools and LangGraph apps, called within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
+
+from callsheet.agents.safety.error_texts import is_error_of
+from callsheet.agents.servers.background_loop import BackgroundLoop
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.tools.app_tool import APP
+from callsheet.agents.tools.tool_result import Fault, Keep, Outcome, capped, failed, text_of
+from callsheet.graphs.catalog.formats.mcp_format import clean
+
+_LOOP = BackgroundLoop("callsheet-tools")
+_CALL_ID = "callsheet"
+CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
+"""The bounds of the call that is under way, for a tool that holds to them by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class InProcess:
+    """A connection to tools of this process.
+
+    Attributes:
+        tools: The tools by name.
+    """
+
+    tools: Mapping[str, BaseTool]
+
+
+async def call(
+    agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits, keep: Keep | None = None
+) -> Outcome:
+    """Calls a tool; whatever it raises is in the outcome.
+
+    Raises:
+        GraphBubbleUp: The tool interrupts the workflow that it runs in.
+    """
+    began, bounds = monotonic(), CALL_LIMITS.set(limits)
+    scope = asyncio.timeout(_seconds(tool, limits))
+    try:
+        async with scope:
+            request = _request(tool, args)
+            if _is_async(tool):
+                outcome = _outcome(agent_id, tool, args, await tool.ainvoke(request), limits, keep)
+            else:
+                outcome = await asyncio.wrap_future(
+                    _in_thread(lambda: _outcome(agent_id, tool, args, tool.invoke(request), limits, keep))
+                )
+    except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
+        outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
+    finally:
+        CALL_LIMITS.reset(bounds)
+    return replace(outcome, seconds=monotonic() - began)
+
+
+def call_blocking(
+    agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits, keep: Keep | None = None
+) -> Outcome:
+    """As ``call``, for callers without an event loop; a tool that is only asynchronous works too."""
+    if isinstance(tool, StructuredTool) and tool.func is None:
+        return _LOOP.blocking(call(agent_id, tool, args, limits, keep))
+    began = monotonic()
+    future = _in_thread(lambda: _outcome(agent_id, tool, args, tool.invoke(_request(tool, args)), limits, keep))
+    try:
+        outcome = future.result(_seconds(tool, limits))
+    except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
+        if _only_async(tool, error):
+            return _LOOP.blocking(call(agent_id, tool, args, limits, keep))
+        outcome = _raised(agent_id, tool, error) if future.done() else _late(agent_id, tool, limits)
+    return replace(outcome, seconds=monotonic() - began)
+
+
+def _seconds(tool: BaseTool, limits: Limits) -> float | None:
+    """How long a call may take; an app, whose work is a step's, as long as the step."""
+    return None if (tool.metadata or {}).get(APP) else limits.call
+
+
+def _request(tool: BaseTool, args: Mapping[str, Any]) -> dict[str, Any]:
+    # As a tool call, for only then a tool gives its artifact, its status and takes an injected id.
+    return {"type": "tool_call", "name": tool.name, "args": dict(args), "id": _CALL_ID}
+
+
+def _in_thread(work: Callable[[], Outcome]) -> Future[Outcome]:
+    """Runs work in a daemon thread, which a hung tool may keep for ever without holding up the exit."""
+    future: Future[Outcome] = Future()
+    future.set_running_or_notify_cancel()
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        try:
+            future.set_result(context.run(work))
+        except BaseException as error:  # noqa: BLE001 (handed to the waiting thread)
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="callsheet-tool", daemon=True).start()
+    return future
+
+
+def _is_async(tool: BaseTool) -> bool:
+    if isinstance(tool, StructuredTool):
+        return tool.coroutine is not None
+    return type(tool)._arun is not BaseTool._arun
+
+
+def _only_async(tool: BaseTool, error: Exception) -> bool:
+    if isinstance(error, NotImplementedError):
+        return _is_async(tool)
+    return isinstance(error, TypeError) and "No synchronous function" in str(error)
+
+
+def _outcome(
+    agent_id: str, tool: BaseTool, args: Mapping[str, Any], answer: object, limits: Limits, keep: Keep | None
+) -> Outcome:
+    message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
+    text, media = text_of(message.content, keep)
+    text, structured = clean(text), _plain(message.artifact)
+    # The words of an app are not those of a program.
+    is_app = bool((tool.metadata or {}).get(APP))
+    if message.status == "error" or (not is_app and is_error_of(tool, args, text, structured)):
+        return capped(replace(failed(agent_id, tool.name, "tool", text, "reported"), media=media), limits, keep)
+    return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
+
+
+def _plain(artifact: object) -> Any | None:
+    """The artifact if JSON can hold it: state takes plain values only."""
+    try:
+        return clean(json.loads(json.dumps(artifact)))
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _late(agent_id: str, tool: BaseTool, limits: Limits) -> Outcome:
+    message = f"no answer within {limits.call:g} s; whether the call took effect is unknown"
+    return failed(agent_id, tool.name, "timeout", message, "unknown")
+
+
+def _raised(agent_id: str, tool: BaseTool, error: Exception) -> Outcome:
+    from langgraph.errors import GraphBubbleUp
+
+    if isinstance(error, GraphBubbleUp):
+        raise error
+    if isinstance(error, Fault):
+        return failed(agent_id, tool.name, error.kind, clean(str(error)), error.effect)
+    return failed(agent_id, tool.name, "tool", clean(f"{type(error).__name__}: {error}"[:4_000]), "reported")

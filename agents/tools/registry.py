@@ -1,0 +1,298 @@
+"""Tool objects for what was selected, each able to call its own agent and no other."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from callsheet.agents.approval.assurance import Assurance, assurance_of
+from callsheet.agents.safety.arguments import fit_of, outside
+from callsheet.agents.safety.definition_check import AGREED, Unchanged, why_not
+from callsheet.agents.safety.secrets import Secrets, with_secrets
+from callsheet.agents.servers.catalogs.listings import Listing
+from callsheet.agents.servers.catalogs.server_catalog import with_agent
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.session_pool import Permit, SessionPool
+from callsheet.agents.tools import in_process
+from callsheet.agents.tools.bound_tool import BoundTool, bound_tool
+from callsheet.agents.tools.in_process import InProcess
+from callsheet.agents.tools.tool_names import model_names
+from callsheet.agents.tools.tool_result import Outcome, failed
+from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.loaded import Loaded
+from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.trust.policy import Policy
+from callsheet.graphs.trust.policy_rules import User
+
+_LOG = logging.getLogger("callsheet")
+Guard = Callable[[Tool, Mapping[str, Any]], str]
+"""Asked right before a call is sent, when its server has just been listed: why it must not be; empty if it may."""
+_UNASKED = (
+    "{}. Nothing was sent: a person has to agree to such a call, which needs a run that asks one "
+    '(approval "risky" or "always")'
+)
+_UNCONNECTED = (
+    "agent {!r} is known from a manifest only, so its tools can be found but not called: "
+    "connect it by an mcp.json with a server of that name"
+)
+
+
+class ToolRegistry:
+    """Binds tools of a catalog to what can call them.
+
+    Args:
+        catalog: All agents and tools.
+        connections: Agent id -> ``ServerConfig`` or ``InProcess``; an agent without one is known
+            from a manifest only, and its tools answer that they cannot be called.
+        pool: The MCP sessions; one of its own by default.
+        limits: Bounds of time and size of a call.
+        guards: Each has a veto on every call.
+        policy: Who may call what; everybody everything where there is none.
+        digests: Tool id -> SHA-256 of the definition that the catalog was read with; a tool of which its server says
+            something else by now is refused.
+
+    Attributes:
+        pool: The MCP sessions.
+        down: Agents that did not answer when the catalog was read, with tools that they were last known to have.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        connections: Mapping[str, object],
+        *,
+        pool: SessionPool | None = None,
+        limits: Limits | None = None,
+        guards: Sequence[Guard] = (),
+        policy: Policy | None = None,
+        digests: Mapping[str, str] | None = None,
+    ) -> None:
+        self._limits = limits or (pool.limits if pool else Limits())
+        self.pool = pool or SessionPool(limits=self._limits)
+        self.down: Mapping[str, str] = {}
+        self._loaded = Loaded(catalog, connections, policy=policy, digests=digests or {})
+        self._following = threading.RLock()
+        self._followers: list[Callable[[Loaded], object]] = []
+        self._unchanged = Unchanged(digests)
+        self._guards: tuple[Guard, ...] = (self._unchanged, *guards)
+        self.pool.watch(self._unchanged.heard)
+        self.pool.watch(self._heard)
+        self.secrets = Secrets()
+
+    @classmethod
+    def from_catalog(
+        cls, loaded: Loaded, *, pool: SessionPool | None = None, limits: Limits | None = None
+    ) -> ToolRegistry:
+        """A registry over a catalog as it was loaded, with its policy and its definitions."""
+        registry = cls(loaded.catalog, loaded.connections, pool=pool, limits=limits)
+        registry.follow(loaded)
+        return registry
+
+    @property
+    def catalog(self) -> Catalog:
+        """What tools are bound from."""
+        return self._loaded.catalog
+
+    @property
+    def policy(self) -> Policy | None:
+        """Who may call what."""
+        return self._loaded.policy
+
+    @property
+    def _connections(self) -> Mapping[str, object]:
+        return self._loaded.connections
+
+    def follow(self, loaded: Loaded) -> None:
+        """Binds from another catalog from now on; a tool bound before that it does not hold is refused."""
+        with self._following:
+            self._loaded, self.down = loaded, loaded.down
+            self._unchanged.follow(loaded.digests)
+        for follower in self._followers:
+            follower(loaded)
+
+    def watch(self, follower: Callable[[Loaded], object]) -> None:
+        """Calls back whenever another state of the catalog is bound from; it must return soon."""
+        self._followers.append(follower)
+
+    def _heard(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
+        """Takes over what a server says in a session, as far as it is accepted, if it is something else than before."""
+        with self._following:
+            live = self._loaded.live.get(agent_id)
+            if live is None or self._connections.get(agent_id) != server:
+                return
+            try:
+                if (part := live.heard(listing)) is not None:
+                    self.follow(with_agent(self._loaded, agent_id, part))
+            except CallsheetError as error:
+                _LOG.warning("agent %r: what its server says now was not taken over: %s", agent_id, error)
+
+    def permitted(self, tool_ids: Sequence[str], user: User | None = None) -> list[str]:
+        """Those of these tools that the catalog holds and the user may call, as things are now."""
+        refused = self.refused(tool_ids, user)
+        return [tool_id for tool_id in tool_ids if tool_id not in refused]
+
+    def refused(self, tool_ids: Iterable[str], user: User | None = None) -> dict[str, str]:
+        """The others, and why, in the words in which a call of them is refused."""
+        loaded = self._loaded
+        whys = {tool_id: why_not(tool_id, loaded, user) for tool_id in tool_ids}
+        return {tool_id: why for tool_id, why in whys.items() if why}
+
+    async def settled(self, run_id: str, agents: Collection[str]) -> None:
+        """Waits until what these agents say of their tools now is known, where they are being asked for it."""
+        await self.pool.settled(run_id, agents)
+
+    def bind(
+        self,
+        tool_ids: Sequence[str],
+        run_id: str,
+        *,
+        beside: Collection[str] = (),
+        user: User | None = None,
+        held_only: bool = False,
+    ) -> dict[str, BoundTool]:
+        """Tool objects for these tools and no others, by the unique name that a model sees.
+
+        Args:
+            tool_ids: Ids in the catalog; repeated ones count once.
+            run_id: The run whose MCP sessions they share.
+            beside: Names that other tools of the same worker have already.
+            user: Who calls; what that one may not call is refused.
+            held_only: Leave out what the catalog does not hold (any more).
+
+        Raises:
+            UnknownNameError: The catalog does not hold one of them.
+        """
+        catalog = self.catalog
+        ids = [tool_id for tool_id in dict.fromkeys(tool_ids) if not held_only or tool_id in catalog.tools]
+        tools = [catalog.tool(tool_id) for tool_id in ids]
+        names = model_names(tools, beside=beside)
+        return {name: self._bound(name, tool, run_id, user) for name, tool in zip(names, tools, strict=True)}
+
+    def trusts(self, agent_id: str) -> bool:
+        """Whether what an agent says of its tools is believed: by its entry in the ``mcp.json``, or by the policy."""
+        connection = self._connections.get(agent_id)
+        told = isinstance(connection, ServerConfig) and connection.callsheet.trusted
+        return told or (self.policy is not None and self.policy.trusts(agent_id))
+
+    def assurance(self, tool_id: str) -> Assurance:
+        """Whether calls of a tool need a person, by the words that are believed; one that is gone needs none.
+
+        Raises:
+            CatalogError: Its author's ``callsheet/approval`` cannot be read.
+        """
+        tool = self.catalog.tools.get(tool_id)
+        return self._assured(tool) if tool else Assurance(callable=False)
+
+    def pin(self, tool_id: str) -> str:
+        """SHA-256 of a tool's definition; empty if the catalog does not hold it."""
+        tool = self.catalog.tools.get(tool_id)
+        return self._unchanged.pin(tool) if tool else ""
+
+    def schema(self, tool_id: str) -> Mapping[str, Any]:
+        """JSON Schema of a tool's arguments; empty if the catalog does not hold it."""
+        tool = self.catalog.tools.get(tool_id)
+        return tool.input_schema if tool else {}
+
+    def unavailable(self) -> Mapping[str, str]:
+        """Agents that are not called for the time being because they failed again and again, and why."""
+        return self.pool.circuits.open()
+
+    def held(self, run_id: str) -> AbstractContextManager[None]:
+        """While a part of a run is at work: its sessions live no longer than somebody holds it."""
+        return self.pool.held(run_id)
+
+    async def close_run(self, run_id: str) -> None:
+        """Ends the MCP sessions of one run, and forgets its secrets."""
+        self.secrets.forget(run_id)
+        await self.pool.close_run(run_id)
+
+    def close(self, run_id: str | None = None) -> None:
+        """As ``close_run`` for callers without an event loop; without a run, ends all MCP sessions."""
+        if run_id is not None:
+            self.secrets.forget(run_id)
+        self.pool.close(run_id)
+
+    def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
+        connection = self._connections.get(tool.agent)
+        if isinstance(connection, ServerConfig):
+            return self._of_server(name, tool, run_id, connection, user)
+        keep = self.pool.results.of(run_id, tool.agent, tool.name)
+
+        def call(args: dict[str, Any]) -> Outcome:
+            if why := self._permit(tool, args, user)():
+                return failed(tool.agent, tool.name, "refused", why)
+            return in_process.call_blocking(tool.agent, _local(connection, tool), args, self._limits, keep)
+
+        async def acall(args: dict[str, Any]) -> Outcome:
+            if why := self._permit(tool, args, user)():
+                return failed(tool.agent, tool.name, "refused", why)
+            return await in_process.call(tool.agent, _local(connection, tool), args, self._limits, keep)
+
+        return bound_tool(
+            name,
+            tool,
+            *with_secrets(self.secrets.of(run_id), tool, call, acall),
+            repeatable=self._assured(tool).repeatable,
+        )
+
+    def _of_server(self, name: str, tool: Tool, run_id: str, server: ServerConfig, user: User | None) -> BoundTool:
+        repeatable = self._assured(tool).repeatable
+
+        def call(args: dict[str, Any]) -> Outcome:
+            # Before a server is started for it, and again when it has said what its tools are now.
+            permit = self._permit(tool, args, user)
+            if why := permit():
+                return failed(tool.agent, tool.name, "refused", why)
+            return self.pool.call_blocking(
+                run_id, tool.agent, server, tool.name, args, repeatable=repeatable, permit=permit
+            )
+
+        async def acall(args: dict[str, Any]) -> Outcome:
+            permit = self._permit(tool, args, user)
+            if why := permit():
+                return failed(tool.agent, tool.name, "refused", why)
+            return await self.pool.call(
+                run_id, tool.agent, server, tool.name, args, repeatable=repeatable, permit=permit
+            )
+
+        calls = with_secrets(self.secrets.of(run_id), tool, call, acall)
+        return bound_tool(name, tool, *calls, repeatable=repeatable)
+
+    def _assured(self, tool: Tool) -> Assurance:
+        return assurance_of(tool, self._connections.get(tool.agent), trusted=self.trusts(tool.agent))
+
+    def unchecked(self, tool_id: str, arguments: Mapping[str, Any]) -> str:
+        """Why nobody knows whether arguments fit their tool's schema; empty if that was checked, as LangChain does."""
+        of_server = isinstance(self._connections.get(tool_id.split("/", 1)[0]), ServerConfig)
+        return fit_of(self.schema(tool_id), arguments).unchecked if of_server else ""
+
+    def _permit(self, tool: Tool, arguments: Mapping[str, Any], user: User | None) -> Permit:
+        agreed = AGREED.get()
+        return lambda: self._objection(tool, arguments, user, agreed=agreed)
+
+    def _objection(self, tool: Tool, arguments: Mapping[str, Any], user: User | None, *, agreed: bool) -> str:
+        """Why a call must not be sent; empty if it may."""
+        loaded = self._loaded
+        if why := why_not(tool.id, loaded, user):
+            return why
+        now, connection = loaded.catalog.tool(tool.id), loaded.connections.get(tool.agent)
+        match connection:
+            case ServerConfig():
+                fit = fit_of(now.input_schema, arguments)
+                unasked = _UNASKED.format(fit.unchecked) if fit.unchecked and not agreed else ""
+                places = connection.callsheet.roots, now.input_schema, arguments
+                trouble = fit.misfit or unasked or outside(*places, folder=connection.cwd)
+            case InProcess():
+                # LangChain checks, and converts, the arguments of its own tools.
+                trouble = "" if tool.name in connection.tools else "the agent's connection does not hold this tool"
+            case _:
+                trouble = _UNCONNECTED.format(tool.agent)
+        return trouble or next(filter(None, (guard(now, arguments) for guard in self._guards)), "")
+
+
+def _local(connection: object, tool: Tool) -> Any:
+    return connection.tools[tool.name] if isinstance(connection, InProcess) else None

@@ -1,0 +1,129 @@
+"""An agent elsewhere as a part of our run: asked, and resumed when it asks a person."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any, NotRequired, Protocol
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_config
+from langgraph.errors import GraphInterrupt
+from langgraph.graph import END, START, StateGraph
+from langgraph.pregel.remote import RemoteGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Command, interrupt
+from typing_extensions import TypedDict
+
+from callsheet.agents.tools.app_tool import answer_of, input_of
+
+# The remote run streams into ours under these keys; all others (who asks, above all) are none of its business.
+_PASSED = ("checkpoint_ns", "__pregel_stream")
+
+
+class Talk(TypedDict):
+    """What our checkpoints hold of a conversation.
+
+    Attributes:
+        given: The request.
+        thread: By which names the partner knows the conversation.
+        asked: Its questions that wait: ``id`` and ``value`` of each.
+        answers: What a person answered, by id of the question; missing before the first question.
+        answer: Text and structured part of what it answered in the end.
+    """
+
+    given: str
+    thread: dict[str, str]
+    asked: list[dict[str, Any]]
+    answers: NotRequired[dict[str, Any]]
+    answer: NotRequired[Any]
+
+
+class Partner(Protocol):
+    """An agent elsewhere; no checkpoint can hold it."""
+
+    async def send(self, talk: Talk) -> dict[str, Any]:
+        """Sends the request, or the answers to its last questions.
+
+        Returns:
+            What is new in the conversation: an ``answer``, or what is ``asked`` now.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Talking:
+    partner: Partner
+
+
+async def talk(partner: Partner, request: str) -> Any:
+    """Talks with an agent elsewhere as a part of the run that calls it.
+
+    What it asks a person is asked by our run, and the answer resumes it where it stopped: its thread and its questions
+    are in our checkpoints.
+
+    Args:
+        partner: The agent.
+        request: What it is to do.
+
+    Returns:
+        Text and structured part of its answer.
+
+    Raises:
+        GraphInterrupt: A person is asked.
+    """
+    begin: Talk = {"given": request, "thread": {"id": str(uuid.uuid4())}, "asked": []}
+    done = await _TALK.ainvoke(begin, context=_Talking(partner))
+    if "__interrupt__" in done:
+        raise GraphInterrupt(done["__interrupt__"])
+    return done["answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePartner:
+    """A graph on another LangGraph server; its tokens are streamed with ours.
+
+    Attributes:
+        graph: The graph.
+    """
+
+    graph: RemoteGraph
+
+    async def send(self, talk: Talk) -> dict[str, Any]:
+        """As in ``Partner``."""
+        what: Any = Command(resume=talk["answers"]) if "answers" in talk else input_of("messages", talk["given"])
+        try:
+            return {"answer": answer_of(await self.graph.ainvoke(what, _config(talk["thread"]["id"])))}
+        except GraphInterrupt as stopped:
+            return {"asked": [{"id": one.id, "value": one.value} for one in stopped.args[0]]}
+
+
+async def _send(state: Talk) -> dict[str, Any]:
+    return {"asked": [], **await get_runtime(_Talking).context.partner.send(state)}
+
+
+def _config(thread: str) -> RunnableConfig:
+    ours = get_config()
+    passed = {key: value for key, value in ours.get("configurable", {}).items() if key in _PASSED}
+    return {"configurable": {**passed, "thread_id": thread}, "callbacks": ours.get("callbacks")}
+
+
+def _ask(state: Talk) -> dict[str, Any]:
+    return {"answers": {one["id"]: interrupt(one["value"]) for one in state["asked"]}}
+
+
+def _after_send(state: Talk) -> str:
+    return "ask" if state["asked"] else END
+
+
+def _talk_app() -> Any:
+    app = StateGraph(Talk, context_schema=_Talking)
+    app.add_node("send", _send)
+    app.add_node("ask", _ask)
+    app.add_edge(START, "send")
+    app.add_conditional_edges("send", _after_send, ["ask", END])
+    app.add_edge("ask", "send")
+    return app.compile(name="remote")
+
+
+_TALK = _talk_app()

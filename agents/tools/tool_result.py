@@ -1,0 +1,176 @@
+"""What a tool call gives back, and how the raw answer of an MCP server becomes that."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from callsheet.agents.safety.error_texts import is_error
+from callsheet.agents.servers.limits import Limits
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.formats.mcp_format import clean
+
+__all__ = ["Effect", "Fault", "Keep", "Kept", "Kind", "Limits", "Outcome", "capped", "failed", "outcome_of", "text_of"]
+
+Kind = Literal["", "start", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large"]
+Effect = Literal["none", "reported", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Something of a result that is kept as a file: an image, a sound, what was too long.
+
+    Attributes:
+        path: The file.
+        media: Its media type.
+        size: Its bytes.
+    """
+
+    path: str
+    media: str
+    size: int
+
+
+Keep = Callable[[bytes, str], Kept | None]
+"""Keeps bytes of a media type as a file; None if it cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one call; a failure is data, never an exception.
+
+    Attributes:
+        text: The answer as text; images and other media as a short note.
+        structured: The structured answer, if there is one.
+        media: Images and other media, and the whole of what was cut, each a file.
+        error: What went wrong, naming agent and tool; empty when nothing did.
+        kind: The sort of trouble. ``too_large`` without an error is an answer that was cut.
+        effect: Whether the tool ran: ``none`` if it surely did not, ``reported`` if it said itself what became of the
+            call, ``unknown`` if it was sent and no answer came that can be read.
+        seconds: How long the call took.
+    """
+
+    text: str = ""
+    structured: Any | None = None
+    media: tuple[Kept, ...] = ()
+    error: str = ""
+    kind: Kind = ""
+    effect: Effect = "reported"
+    seconds: float = 0.0
+
+
+class Fault(Exception):  # noqa: N818 (a word of the field; it becomes data, not an error)
+    """Why an exchange with a tool failed; becomes an ``Outcome`` before it leaves this package.
+
+    Args:
+        kind: The sort of trouble.
+        message: What happened, without the names of agent and tool.
+        effect: Whether the tool ran.
+    """
+
+    def __init__(self, kind: Kind, message: str, *, effect: Effect = "unknown") -> None:
+        super().__init__(message)
+        self.kind: Kind = kind
+        self.effect: Effect = effect
+
+
+def failed(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = "none") -> Outcome:
+    """The outcome of a call that failed, its error naming agent and tool."""
+    return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {message}", kind=kind, effect=effect)
+
+
+def outcome_of(
+    agent_id: str, tool: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
+) -> Outcome:
+    """The raw result of ``tools/call``, whatever it holds, as an outcome."""
+    try:
+        structured = clean(result.get("structuredContent"))
+    except CatalogError as error:
+        return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
+    text, media = text_of(result.get("content"), keep)
+    text = clean(text)
+    if result.get("isError") is True or is_error(tool, text, structured):
+        text = text or (json.dumps(structured, ensure_ascii=False) if structured else "")
+        outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
+        return capped(replace(outcome, media=media), limits, keep)
+    if not text and structured is not None:
+        text = json.dumps(structured, ensure_ascii=False)
+    return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
+
+
+def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcome:
+    """The outcome with its texts cut to ``limits.output`` characters; the whole of what was cut is kept as a file."""
+    text, all_text = _cut(outcome.text, limits.output, keep)
+    error, all_error = _cut(outcome.error, limits.output, keep)
+    structured, kind, all_structured = outcome.structured, outcome.kind, None
+    if structured is not None:
+        whole = json.dumps(structured, ensure_ascii=False, default=str)
+        if len(whole) > limits.output:
+            structured, all_structured = None, _kept(keep, whole, "application/json")
+            text += f"\n[structured result left out: {len(whole):,} characters, {limits.output:,} are allowed"
+            text += f"; all of it is in {all_structured.path}]" if all_structured else "]"
+    if not kind and (text is not outcome.text or error is not outcome.error):
+        kind = "too_large"
+    more = tuple(filter(None, (all_text, all_error, all_structured)))
+    return replace(outcome, text=text, error=error, structured=structured, kind=kind, media=(*outcome.media, *more))
+
+
+def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[Kept, ...]]:
+    """Blocks of content as text, and their media as files."""
+    blocks = content if isinstance(content, list) else [] if content is None else [content]
+    read = [_text_of_block(block, keep) for block in blocks]
+    return "\n".join(text for text, _ in read), tuple(kept for _, kept in read if kept)
+
+
+def _cut(text: str, most: int, keep: Keep | None) -> tuple[str, Kept | None]:
+    if len(text) <= most:
+        return text, None
+    kept = _kept(keep, text, "text/plain")
+    rest = f"; all of it is in {kept.path}" if kept else ""
+    return f"{text[:most]}\n[cut: the first {most:,} of {len(text):,} characters{rest}]", kept
+
+
+def _kept(keep: Keep | None, text: str, media: str) -> Kept | None:
+    return keep(text.encode("utf-8", "replace"), media) if keep else None
+
+
+def _text_of_block(block: object, keep: Keep | None) -> tuple[str, Kept | None]:
+    """One block of content as text: text as it is, anything else as a note of what it was."""
+    match block:
+        case str():
+            return block, None
+        case {"type": "text", "text": str() as text}:
+            return text, None
+        case {"type": "resource", "resource": {"text": str() as text}}:
+            return text, None
+        case {"type": "resource", "resource": dict() as resource}:
+            return _note("resource", resource.get("mimeType"), resource.get("blob"), keep)
+        case {"type": "resource_link", "uri": uri}:
+            return f"[resource {uri}]", None
+        case {"type": str() as kind, **rest}:
+            media = rest.get("mimeType") or rest.get("mime_type")
+            return _note(kind, media, rest.get("data") or rest.get("base64"), keep)
+        case _:
+            return "[content of no known kind]", None
+
+
+def _note(kind: str, media: object, data: object, keep: Keep | None) -> tuple[str, Kept | None]:
+    named = f"{kind} {media}" if media else f"{kind} content"
+    if not isinstance(data, str):
+        return f"[{named}]", None
+    content = _decoded(data)
+    kept = keep(content, str(media or "application/octet-stream")) if keep else None
+    where = f": {kept.path}" if kept else ""
+    return f"[{named}, {len(content):,} bytes{where}]", kept
+
+
+def _decoded(data: str) -> bytes:
+    """The bytes that a server meant; its own text where that is no base64."""
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return data.encode("utf-8", "replace")

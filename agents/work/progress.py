@@ -1,0 +1,71 @@
+"""What a worker does, told to the streams of the run: its calls as they begin and end, and the step that all is for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.config import get_stream_writer
+from langgraph.types import Command
+
+from callsheet.agents.tools.bound_tool import BoundTool
+
+STEP_ID = "step_id"
+M = TypeVar("M", bound=BaseMessage)
+Answer = ToolMessage | Command[Any]
+
+
+class NameStep(AgentMiddleware[AgentState[Any], Any]):
+    """Puts the step's id into the metadata of every message, which no provider is sent. The first of a worker's."""
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
+    ) -> Any:
+        """Names the step in what the model says."""
+        response, step_id = await handler(request), _step_id(request.runtime.context)
+        if isinstance(response, ModelResponse):
+            named = [_named(message, step_id) for message in response.result]
+            return ModelResponse(result=named, structured_response=response.structured_response)
+        return _named(response, step_id) if isinstance(response, AIMessage) else response
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
+    ) -> Answer:
+        """Names the step in what a tool says."""
+        answer = await handler(request)
+        return _named(answer, _step_id(request.runtime.context)) if isinstance(answer, ToolMessage) else answer
+
+
+class TellCalls(AgentMiddleware[AgentState[Any], Any]):
+    """Tells the custom stream when a call is sent and when it is over. The last of a worker's, next to the tool."""
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
+    ) -> Answer:
+        """Sends a call with the events ``tool_started`` and ``tool_finished`` around it."""
+        write, call, tool = get_stream_writer(), request.tool_call, request.tool
+        about = {STEP_ID: _step_id(request.runtime.context), "call_id": call["id"], "tool": call["name"]}
+        if isinstance(tool, BoundTool):
+            about |= {"tool": tool.id, "agent": tool.agent}
+        write({"event": "tool_started", **about, "args": call["args"]})
+        answer = await handler(request)
+        write({"event": "tool_finished", **about, **_outcome(answer)})
+        return answer
+
+
+def _step_id(context: object) -> str:
+    return str(getattr(context, STEP_ID, ""))
+
+
+def _named(message: M, step_id: str) -> M:
+    return message.model_copy(update={"response_metadata": {**message.response_metadata, STEP_ID: step_id}})
+
+
+def _outcome(answer: Answer) -> dict[str, Any]:
+    if not isinstance(answer, ToolMessage):
+        return {"status": "success"}
+    artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
+    kept = {key: artifact[key] for key in ("seconds", "kind", "effect") if key in artifact}
+    return {"status": answer.status, "output": answer.text, **kept}

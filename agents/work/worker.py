@@ -1,0 +1,296 @@
+"""The one generic worker: a LangChain agent whose model and tools are given with each step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.types import Command
+
+from callsheet.agents.approval.approval import supervised
+from callsheet.agents.approval.checkpoints import checkpointer
+from callsheet.agents.approval.input_requests import missing_values
+from callsheet.agents.approval.run_claim import sole_run
+from callsheet.agents.approval.supervised_call import Supervision
+from callsheet.agents.approval.unknown_outcome import in_doubt
+from callsheet.agents.keyless import KeylessModel
+from callsheet.agents.models.chat_models import ModelError, answered
+from callsheet.agents.models.model_output import normalize, unstreamed
+from callsheet.agents.models.prompts import REMINDER, WORKER
+from callsheet.agents.planning.plan import Call, Status, StepResult
+from callsheet.agents.safety.secrets import RunSecrets
+from callsheet.agents.tools.bound_tool import BoundTool
+from callsheet.agents.tools.tool_names import NEED_TOOL, names_of
+from callsheet.agents.work.answer import report
+from callsheet.agents.work.brief import Brief
+from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, answer_request, equipped
+from callsheet.agents.work.progress import NameStep, TellCalls
+from callsheet.graphs.text.sanitizing import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What a worker has for one step.
+
+    Attributes:
+        model: What decides which tool to call.
+        tools: The selected tools by the names that the model sees; there are no others.
+        prompt: The system prompt.
+        max_turns: How many times the model may be asked.
+        max_calls: How many calls it may make, requests for tools included.
+        requests: How it gets tools that it lacks; it cannot ask for any where None.
+        supervision: How its calls are looked after; they are sent as they are where None.
+        refused: Ids of tools that were picked and may not be called any more, and why.
+    """
+
+    model: BaseChatModel
+    tools: Mapping[str, BoundTool]
+    prompt: str = WORKER
+    max_turns: int = 8
+    max_calls: int = 64
+    requests: ToolRequests | None = None
+    supervision: Supervision | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def secrets(self) -> RunSecrets | None:
+        """Where secret arguments of its calls are put away; they stay in its conversation where None."""
+        return self.supervision.secrets if self.supervision else None
+
+    @property
+    def step_id(self) -> str:
+        """The step, where its calls are looked after."""
+        return self.supervision.step_id if self.supervision else ""
+
+    def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
+        """The tools with those that were added in the course of this conversation, in the order in which they came."""
+        return equipped(self.tools, self.requests, messages)
+
+
+_NOTHING = Equipment(model=KeylessModel(), tools={})
+
+
+class Equip(AgentMiddleware[AgentState[Any], Equipment]):
+    """Gives the worker the model and the tools of its step, and refuses every call to another tool."""
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Equipment],
+        handler: Callable[[ModelRequest[Equipment]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any] | AIMessage:
+        """Asks the step's model, showing it just the step's tools."""
+        equipment = request.runtime.context
+        held = equipment.held(request.messages)
+        if doubt := in_doubt(request.messages, held):
+            return _stopped(doubt, "outcome_unknown")
+        if sum(isinstance(message, AIMessage) for message in request.messages) >= equipment.max_turns:
+            return _stopped(f"stopped after {counted(equipment.max_turns, 'turn')} without a result")
+        first, added = list(equipment.tools.values()), list(held.values())[len(equipment.tools) :]
+        asking = request.override(
+            model=unstreamed(equipment.model, held),
+            tools=[*first, *([dict(DEFINITION)] if equipment.requests else []), *added],
+            system_message=SystemMessage(equipment.prompt),
+        )
+        response = normalize(await answered(handler(asking)), held, equipment.secrets)
+        if (done := _done_before(response.result[-1], request.messages)) is not None:
+            return done
+        if over := _too_many([*request.messages, response.result[-1]], equipment.max_calls):
+            return over
+        if not _answered_without_a_tool(request, response, equipment):
+            return response
+        alone = not request.messages[0].additional_kwargs.get("brief", {}).get("inputs")
+        again = asking.override(tool_choice="any") if alone else _reminded(asking, equipment)
+        with suppress(ModelError):
+            response = normalize(await answered(handler(again)), held, equipment.secrets)
+        return _too_many([*request.messages, response.result[-1]], equipment.max_calls) or response
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        """Runs a selected tool; any other is refused and nothing is sent."""
+        context: object = request.runtime.context
+        equipment = context if isinstance(context, Equipment) else _NOTHING
+        call, messages = request.tool_call, request.state["messages"]
+        tools = equipment.held(messages)
+        if call["name"] == NEED_TOOL and equipment.requests:
+            return await answer_request(call, tools, equipment.requests, messages)
+        if call["name"] not in tools:
+            return _not_held(call, tools, equipment.refused)
+        bound = tools[call["name"]]
+        request = request.override(tool=bound)
+        if equipment.supervision is None:
+            return await handler(request)
+        return await supervised(request, bound, equipment.supervision, handler)
+
+
+worker = create_agent(
+    KeylessModel(), tools=[], middleware=[NameStep(), Equip(), TellCalls()], context_schema=Equipment, name="worker"
+)
+"""Compiled once; each call brings its ``Equipment`` as context."""
+
+
+async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] = worker) -> StepResult:
+    """Lets the worker do one step.
+
+    Args:
+        brief: The step, the tools offered for it and the results that it builds on.
+        equipment: The model and those tools.
+        app: The worker, where it is not to be the one of this module.
+
+    Returns:
+        What became of it; ``id``, ``depends_on`` and ``agents`` are the caller's to fill in.
+
+    Raises:
+        ModelError: The model did not answer.
+        ConcurrentRunError: Another run of the thread is at the same step.
+    """
+    about = {"step_id": equipment.step_id}
+    opening = HumanMessage(_told(brief), additional_kwargs={"brief": brief.model_dump(mode="json"), **about})
+    named: RunnableConfig = {"run_name": f"worker, step {equipment.step_id}", "metadata": about}
+    async with sole_run(checkpointer()):
+        state = await app.ainvoke({"messages": [opening]}, named, context=equipment)
+    messages: Sequence[AnyMessage] = state["messages"]
+    held = equipment.held(messages)
+    calls = calls_of(messages, held)
+    status, error = _outcome(messages[-1], calls)
+    text = messages[-1].text.strip()
+    return StepResult(
+        id="",
+        text=brief.text,
+        status=status,
+        tools=tuple(tool.id for tool in held.values()),
+        calls=calls,
+        result=text if status == "done" else "",
+        error=error or "",
+        exhausted=status != "done" and any(call.kind == "rejected" for call in calls),
+        missing=missing_values(messages[-1].additional_kwargs),
+    )
+
+
+def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> tuple[Call, ...]:
+    """The tool calls of a worker's conversation, in order."""
+    answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+    calls = []
+    for message in messages:
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            answer, bound = answers.get(call["id"] or ""), tools.get(call["name"])
+            text = answer.text if answer else "no answer"
+            failed = answer is None or answer.status == "error"
+            kept = answer.artifact if answer is not None else None
+            artifact: dict[str, Any] = kept if isinstance(kept, dict) else {"effect": "none"}
+            calls.append(
+                Call(
+                    agent=bound.agent if bound else artifact.get("agent", ""),
+                    tool=bound.id if bound else artifact.get("tool", call["name"]),
+                    args=artifact.get("args", call["args"]),
+                    output="" if failed else text,
+                    error=text if failed else "",
+                    kind=artifact.get("kind", ""),
+                    effect=artifact.get("effect", "reported"),
+                    files=tuple(file["path"] for file in artifact.get("media", ())),
+                    seconds=round(float(artifact.get("seconds") or 0.0), 3),
+                )
+            )
+    return tuple(calls)
+
+
+def _told(brief: Brief) -> str:
+    if not brief.inputs:
+        return brief.text
+    return f"{brief.text}\n\nResults of earlier steps:\n\n" + "\n\n".join(map(report, brief.inputs))
+
+
+def _outcome(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
+    """Whether the step was done: by the worker's own word, else by whether any call of it succeeded."""
+    declared = last.additional_kwargs.get("outcome")
+    if isinstance(declared, dict):
+        status = declared.get("status")
+        return (status if status in ("needs_input", "outcome_unknown") else "failed"), last.text.strip()
+    if calls and all(call.error for call in calls):
+        return "failed", calls[-1].error
+    if not last.text.strip() and not calls:
+        return "failed", "the model gave neither a tool call nor an answer"
+    return "done", ""
+
+
+def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[str, str]) -> ToolMessage:
+    """What is said of a call to a tool that the worker does not have, or does not have any more."""
+    artifact: dict[str, Any] = {"effect": "none"}
+    text = f"{call['name']} is not among the tools of this step; there are: {', '.join(tools) or 'none'}"
+    for tool_id, why in refused.items():
+        agent, _, name = tool_id.partition("/")
+        if call["name"] in names_of(agent, name):
+            artifact |= {"agent": agent, "tool": tool_id, "kind": "refused"}
+            text = f"agent {agent!r}, tool {name!r}: {why}"
+    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error", artifact=artifact)
+
+
+def _stopped(why: str, status: Status = "failed") -> AIMessage:
+    return AIMessage(why, additional_kwargs={"outcome": {"status": status, "reason": why}})
+
+
+def _too_many(messages: Sequence[BaseMessage], most: int) -> AIMessage | None:
+    """The end of a step, when the calls of its last turn are more than it may make; none of these is sent."""
+    made = sum(len(message.tool_calls) for message in messages if isinstance(message, AIMessage))
+    return _stopped(f"stopped before it made more than {counted(most, 'call')} for one step") if made > most else None
+
+
+def _done_before(message: BaseMessage, before: Sequence[AnyMessage]) -> AIMessage | None:
+    """The earlier answer, when the model asks only for calls that it has made already, to the letter, with success.
+
+    Small models go on calling; a call that was done once for this step is not done again.
+    """
+    asked = message.tool_calls if isinstance(message, AIMessage) else []
+    answers = {m.tool_call_id: m for m in before if isinstance(m, ToolMessage) and m.status != "error"}
+    done = {
+        _key(call): answers[call["id"]].text
+        for m in before
+        if isinstance(m, AIMessage)
+        for call in m.tool_calls
+        if call["id"] in answers
+    }
+    if not asked or any(_key(call) not in done for call in asked):
+        return None
+    return AIMessage("\n".join(dict.fromkeys(done[_key(call)] for call in asked)))
+
+
+def _key(call: ToolCall) -> str:
+    return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
+
+
+def _answered_without_a_tool(
+    request: ModelRequest[Equipment], response: ModelResponse[Any], equipment: Equipment
+) -> bool:
+    """Whether the model answered at once without looking, as small models do.
+
+    Where there is no earlier result to answer from, it is made to call a tool (a provider that cannot be made
+    to leaves it at the answer); where there is, it is reminded that it could.
+    """
+    message = response.result[-1]
+    if len(request.messages) > 1 or not equipment.tools or not isinstance(message, AIMessage):
+        return False
+    return not (message.tool_calls or message.additional_kwargs.get("outcome"))
+
+
+def _reminded(request: ModelRequest[Equipment], equipment: Equipment) -> ModelRequest[Equipment]:
+    brief = request.messages[0].additional_kwargs.get("brief", {})
+    reminder = REMINDER.format(step=brief.get("text", ""), tools=" or ".join(equipment.tools))
+    return request.override(messages=[*request.messages, HumanMessage(reminder)])

@@ -1,0 +1,1 @@
+"""Tasks and costs over installed MCP servers."""

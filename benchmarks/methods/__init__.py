@@ -1,0 +1,1 @@
+"""The methods that are compared: ours, the papers' baselines, rivals."""

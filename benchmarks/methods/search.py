@@ -1,0 +1,106 @@
+"""Plain search over plain texts: exact cosine, and BM25 with the defaults of its library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import bm25s
+import numpy as np
+
+from benchmarks.methods.vectors import SharedVectors
+from callsheet.graphs import Agent, Catalog, OwnershipGraph, Tool, ownership_graph, split_name
+
+Rank = Callable[[str], list[str]]
+"""From a query to ids, best first."""
+
+
+def plain_tool(tool: Tool) -> str:
+    """A tool as the papers embed it: its name and its description as they stand."""
+    return f"{tool.name}: {tool.description}"
+
+
+def plain_agent(agent: Agent) -> str:
+    """An agent as the papers embed it: its name and its description as they stand."""
+    return f"{agent.name or agent.id}: {agent.description}"
+
+
+class Corpus:
+    """Texts by id, searched by meaning and by words.
+
+    Args:
+        texts: Id -> text.
+        vectors: What embeds them, and the queries.
+    """
+
+    def __init__(self, texts: Mapping[str, str], vectors: SharedVectors) -> None:
+        self.ids = list(texts)
+        self._texts = list(texts.values())
+        self._vectors = vectors
+
+    def dense(self, query: str) -> list[str]:
+        """All ids by cosine, best first; ties in the order of the texts."""
+        return self._ordered(self.cosines(query))
+
+    def cosines(self, query: str) -> np.ndarray:
+        """The cosine of each text with the query, ``(n,) float32``."""
+        scores: np.ndarray = self._matrix @ self._vectors.encode([query])[0]
+        return scores
+
+    def bm25(self, query: str) -> list[str]:
+        """The ids that share a word with the query, by BM25, best first."""
+        words = _words([query])[0]
+        known = [word for word in words if word in self._bm25.vocab_dict]
+        if not known:
+            return []
+        scores = np.asarray(self._bm25.get_scores(known))
+        return [self.ids[i] for i in np.argsort(-scores, kind="stable") if scores[i] > 0]
+
+    def _ordered(self, scores: np.ndarray) -> list[str]:
+        return [self.ids[i] for i in np.argsort(-scores, kind="stable")]
+
+    @cached_property
+    def _matrix(self) -> np.ndarray:
+        return self._vectors.encode(self._texts)
+
+    @cached_property
+    def _bm25(self) -> bm25s.BM25:
+        index = bm25s.BM25()
+        index.index(_words(self._texts), show_progress=False)
+        return index
+
+
+def _words(texts: Sequence[str]) -> list[list[str]]:
+    """bm25s's own tokens, identifiers split into words: lower case, English stop words left out, no stemming."""
+    split = [split_name(text) for text in texts]
+    found = bm25s.tokenize(split, stopwords="en", return_ids=False, show_progress=False)
+    return [[str(word) for word in words] for words in found]
+
+
+class World:
+    """What the baselines of one catalog share: its texts, indexed once in each form."""
+
+    def __init__(self, catalog: Catalog, vectors: SharedVectors) -> None:
+        self.catalog = catalog
+        self.vectors = vectors
+
+    @cached_property
+    def graph(self) -> OwnershipGraph:
+        """Who owns what."""
+        return ownership_graph(self.catalog)
+
+    @cached_property
+    def agents(self) -> Corpus:
+        """Agents by name and description."""
+        return Corpus({agent.id: plain_agent(agent) for agent in self.catalog.agents}, self.vectors)
+
+    @cached_property
+    def tools(self) -> Corpus:
+        """Tools by name and description."""
+        return Corpus({tool.id: plain_tool(tool) for tool in self.catalog.tools.values()}, self.vectors)
+
+    @cached_property
+    def nodes(self) -> Corpus:
+        """Agents and tools in one index."""
+        texts = {agent.id: plain_agent(agent) for agent in self.catalog.agents}
+        return Corpus(texts | {tool.id: plain_tool(tool) for tool in self.catalog.tools.values()}, self.vectors)

@@ -1,0 +1,1 @@
+"""Result files, statistics and the tables of the documentation."""

@@ -1,0 +1,1 @@
+"""Benchmarks: catalogs and queries with known answers, read from the published files."""

@@ -1,0 +1,240 @@
+"""From the published files to benchmarks. The data are not kept here: each loader says where its own come from."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.sets.cases import Benchmark, Case, wanted
+from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, Tool, load
+
+SHUFFLE_SEED = 0
+_AGENT_KS, _TOOL_KS, _LIST_KS = (1, 3, 5), (1, 3, 5, 10), (10, 20, 30)
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_FAMILY = re.compile(
+    r"(_(alt|implicit|ambiguous|twice|multiple_user_turn|insufficient_information|no_remove_contact"
+    r"|no_search_contacts|low_battery_mode|wifi_off|cellular_off))+$"
+)
+
+
+def livemcpbench(folder: Path) -> list[Benchmark]:
+    """Step by step (each aligned step one query), and the whole question at once.
+
+    Some steps can be done by either of two servers: any one counts, and in the benchmarks named ``-single``
+    only the first does, which is how the figures of some earlier reports were counted.
+
+    Source: LiveMCPBench, github.com/icip-cas/LiveMCPBench (Apache-2.0): ``tools.json`` as published;
+    ``aligned.json``: its annotated steps, each aligned by hand to the tools that serve it.
+    """
+    catalog = load(folder / "tools.json").catalog
+    tasks = _read(folder / "aligned.json")["queries"]
+    about = "LiveMCPBench, {}: 70 servers, 527 tools"
+    only = "; of alternative servers only the one that is named first counts"
+    benches = []
+    for name, form, cases in (("steps", "each step a query", _steps), ("direct", "whole questions", _questions)):
+        said, every, one = about.format(form), cases(tasks, single=False), cases(tasks, single=True)
+        benches += [
+            Benchmark(f"livemcpbench-{name}", said, catalog, every, ("agent", "tool"), (_AGENT_KS, _TOOL_KS)),
+            Benchmark(f"livemcpbench-{name}-single", said + only, catalog, one, ("agent",), (_AGENT_KS,)),
+        ]
+    return [*benches, *_chinese(benches[0])]
+
+
+def _chinese(steps: Benchmark) -> list[Benchmark]:
+    """The steps that are served by an agent which describes itself or a tool in Chinese, searched among all agents."""
+    written = {
+        agent.id
+        for agent in steps.catalog.agents
+        if _CJK.search("".join((agent.description, *(tool.description for tool in agent.tools))))
+    }
+    cases = tuple(case for case in steps.queries if any(element & written for element in case.agents))
+    about = f"{steps.about}; only the steps, mostly in English, that one of {len(written)} servers with Chinese serves"
+    return [replace(steps, name=f"{steps.name}-chinese", about=about, queries=cases)] if cases else []
+
+
+def _steps(tasks: Sequence[Mapping[str, Any]], *, single: bool) -> tuple[Case, ...]:
+    """Each step as a query; the steps of one task are one group."""
+    return tuple(
+        _case(f"{task['id']}/{number}", task, step["text"], [step], single=single)
+        for task in tasks
+        for number, step in enumerate(task["steps"], 1)
+    )
+
+
+def _questions(tasks: Sequence[Mapping[str, Any]], *, single: bool) -> tuple[Case, ...]:
+    """Each question with all that its steps want."""
+    return tuple(_case(task["id"], task, task["text"], task["steps"], single=single) for task in tasks)
+
+
+def _case(name: str, task: Mapping[str, Any], text: str, steps: Sequence[Mapping[str, Any]], *, single: bool) -> Case:
+    agents = [
+        element
+        for step in steps
+        for element in ([[agent] for agent in step["gold_agents"]] if single else step["gold_agent_alts"])
+    ]
+    tools = [element for step in steps for element in step["gold_tools"]]
+    return Case(name, text, task["id"], wanted(agents), wanted(tools))
+
+
+def toollinkos(folder: Path) -> list[Benchmark]:
+    """With its dependencies as published, and with each tool's list of them shuffled.
+
+    The published order of ``depends_on`` follows that of the gold lists, so a walk in file order is told
+    more than a user's catalog would tell it: the shuffled one is the honest target.
+
+    Source: Graph RAG-Tool Fusion, github.com/EliasLumer/Graph-RAG-Tool-Fusion-ToolLinkOS (MIT).
+    """
+    catalog = load(folder).catalog
+    agent = catalog.agents[0].id
+    cases = tuple(
+        Case(
+            str(number),
+            instance["user_query"],
+            instance["main_golden_function_name"],
+            tools=wanted([f"{agent}/{name}"] for name in instance["golden_function_names"]),
+        )
+        for number, instance in enumerate(_read(folder / "instances.json"))
+    )
+    about = "ToolLinkOS, dependencies in {} order: 573 tools"
+    return [
+        Benchmark(f"toollinkos-{order}", about.format(order), tools, cases, ("tool",), (_LIST_KS,), dependencies=True)
+        for order, tools in (("published", catalog), ("shuffled", shuffled(catalog, SHUFFLE_SEED)))
+    ]
+
+
+def shuffled(catalog: Catalog, seed: int) -> Catalog:
+    """The same catalog with each tool's dependencies in another order."""
+    chance = random.Random(seed)
+
+    def turned(tool: Tool) -> Tool:
+        return tool.model_copy(update={"depends_on": tuple(chance.sample(tool.depends_on, len(tool.depends_on)))})
+
+    return Catalog(
+        agents=tuple(
+            agent.model_copy(update={"tools": tuple(turned(tool) for tool in agent.tools)}) for agent in catalog.agents
+        )
+    )
+
+
+def toolsandbox(folder: Path) -> list[Benchmark]:
+    """Base scenarios over the tools of a phone; wordings and set-ups of one scenario are one group.
+
+    Source: derived from ToolSandbox, github.com/apple/ToolSandbox (Apple sample code licence): tools and
+    gold lists as there, dependencies read off its code.
+    """
+    document = _read(folder / "toolsandbox.json")
+    owner = {tool["name"]: tool["agent"] for tool in document["tools"]}
+    catalog = Catalog(agents=_sandbox_agents(document["tools"], document["edges"], owner))
+    cases = tuple(
+        Case(
+            query["id"],
+            query["text"],
+            _FAMILY.sub("", query["id"]),
+            tools=wanted([f"{owner[name]}/{name}"] for name in query["gold_tools"]),
+        )
+        for query in document["queries"]
+    )
+    about = f"ToolSandbox, base scenarios: {len(owner)} tools"
+    return [Benchmark("toolsandbox", about, catalog, cases, ("tool",), (_LIST_KS,), dependencies=True)]
+
+
+def _sandbox_agents(
+    tools: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]], owner: Mapping[str, str]
+) -> tuple[Agent, ...]:
+    made = [
+        Tool(
+            agent=tool["agent"],
+            name=tool["name"],
+            description=tool["description"],
+            input_schema=tool["input_schema"],
+            depends_on=tuple(
+                Dependency(
+                    tool=f"{owner[edge['dst']]}/{edge['dst']}",
+                    kind=DependencyKind(edge["type"].removesuffix("_DEPENDS_ON").lower()),
+                    parameter=edge["param"],
+                )
+                for edge in edges
+                if edge["src"] == tool["name"]
+            ),
+        )
+        for tool in tools
+    ]
+    ids = dict.fromkeys(owner.values())
+    return tuple(Agent(id=agent, tools=tuple(tool for tool in made if tool.agent == agent)) for agent in ids)
+
+
+def sealtools(folder: Path) -> list[Benchmark]:
+    """The dev split; the fields of its tools are the agents.
+
+    Source: Seal-Tools, github.com/fairyshine/Seal-Tools (Apache-2.0), as a folder of manifests and labelled queries.
+    """
+    return [_labelled(folder, "sealtools", "Seal-Tools, dev split", agents=True)]
+
+
+def metatool(folder: Path) -> list[Benchmark]:
+    """One tool an agent, so tools only.
+
+    Source: MetaTool, github.com/HowieHwong/MetaTool (MIT), as a folder of manifests and labelled queries.
+    """
+    return [_labelled(folder, "metatool", "MetaTool", agents=False)]
+
+
+def _labelled(folder: Path, name: str, title: str, *, agents: bool) -> Benchmark:
+    """A folder with ``catalog/`` and ``queries.jsonl``; queries that want the same tools are one group."""
+    catalog = load(folder / "catalog").catalog
+    lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    cases = tuple(_line(json.loads(line)) for line in lines if line.strip())
+    about = f"{title}: {len(catalog.agents)} agents, {len(catalog.tools)} tools"
+    if agents:
+        return Benchmark(name, about, catalog, cases, ("agent", "tool"), (_AGENT_KS, _TOOL_KS))
+    return Benchmark(name, about, catalog, cases, ("tool",), (_TOOL_KS,))
+
+
+def _line(line: Mapping[str, Any]) -> Case:
+    tools, agents = _elements(line.get("tools") or ()), _elements(line.get("agents") or ())
+    group = "+".join(sorted("|".join(sorted(element)) for element in tools or agents))
+    return Case(str(line["id"]), line["query"], group, wanted(agents), wanted(tools))
+
+
+def _elements(items: Iterable[str | Sequence[str]]) -> list[Sequence[str]]:
+    return [[item] if isinstance(item, str) else item for item in items]
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+LOADERS: Mapping[str, tuple[Callable[[Path], list[Benchmark]], str]] = {
+    "livemcpbench": (livemcpbench, "github.com/icip-cas/LiveMCPBench (and aligned.json, its steps aligned to tools)"),
+    "toollinkos": (toollinkos, "github.com/EliasLumer/Graph-RAG-Tool-Fusion-ToolLinkOS"),
+    "toolsandbox": (toolsandbox, "github.com/apple/ToolSandbox, its tools, edges and scenarios as toolsandbox.json"),
+    "sealtools": (sealtools, "github.com/fairyshine/Seal-Tools, as catalog/ and queries.jsonl"),
+    "metatool": (metatool, "github.com/HowieHwong/MetaTool, as catalog/ and queries.jsonl"),
+}
+
+
+def load_benchmarks(data: Path, only: Sequence[str] = ()) -> tuple[list[Benchmark], list[str]]:
+    """Every benchmark whose data are there, and one line for each folder that is missing or unreadable.
+
+    Args:
+        data: The folder that holds one folder a data set.
+        only: Names, or beginnings of names, of the benchmarks that are wanted; all where none is given.
+    """
+    found: list[Benchmark] = []
+    said: list[str] = []
+    for name, (loader, source) in LOADERS.items():
+        if only and not any(word.startswith(name) or name.startswith(word) for word in only):
+            continue
+        if not (data / name).is_dir():
+            said.append(f"{name}: left out, there is no {data / name}; its data come from {source}")
+            continue
+        try:
+            found.extend(loader(data / name))
+        except (CatalogError, OSError, KeyError, ValueError) as error:
+            said.append(f"{name}: left out, its data cannot be read: {type(error).__name__}: {error}; source: {source}")
+    return [bench for bench in found if not only or any(bench.name.startswith(word) for word in only)], said

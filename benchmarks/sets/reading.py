@@ -1,0 +1,140 @@
+"""Collections of documents with questions: what has to be read to answer each."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.methods.vectors import SharedVectors, vectors_of_this_run
+from callsheet.retrievers.documents import DocumentIndex, content_words
+from callsheet.retrievers.documents.rules.phrases import plain
+
+BEARING = 0.75
+"""The share of an answer's content words that a chunk must hold to bear it."""
+_PART, _MOST, _LEAST_WORDS = 200_000, 100, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and how what was read for it is judged.
+
+    Attributes:
+        text: The question.
+        recall: From the ids of the chunks read, how much of what is needed was read, 0 to 1.
+        complete: Whether all of it was.
+    """
+
+    text: str
+    recall: Callable[[Collection[str]], float]
+    complete: Callable[[Collection[str]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Documents with their questions.
+
+    Attributes:
+        index: The documents.
+        questions: The questions, in the order of their file.
+        vectors: The embedder of the index.
+    """
+
+    index: DocumentIndex
+    questions: tuple[Question, ...]
+    vectors: SharedVectors
+
+
+@contextmanager
+def hotpotqa(data: Path) -> Iterator[Collected]:
+    """The paragraphs of 100 questions pooled into one collection, a paragraph a document; two support each question.
+
+    Source: Yang et al., HotpotQA (EMNLP 2018), distractor setting, CC BY-SA 4.0.
+    """
+    asked, paragraphs = _pooled(data)
+    file_of = {title: f"{number:04}.md" for number, title in enumerate(paragraphs)}
+    with _indexed(_as_files(paragraphs)) as (index, vectors):
+        questions = [_supported(one, {file_of[title] for title in _support(one)}) for one in asked]
+        yield Collected(index, tuple(questions), vectors)
+
+
+@contextmanager
+def hotpotqa_without_support(data: Path) -> Iterator[Collected]:
+    """The same collection without any paragraph that supports one of the questions; it has no questions."""
+    asked, paragraphs = _pooled(data)
+    support = {title for one in asked for title in _support(one)}
+    with _indexed(_as_files({title: text for title, text in paragraphs.items() if title not in support})) as found:
+        index, vectors = found
+        yield Collected(index, (), vectors)
+
+
+def _pooled(data: Path) -> tuple[Sequence[Mapping[str, Any]], dict[str, str]]:
+    """The questions of HotpotQA as published, and their paragraphs by title."""
+    asked = json.loads((data / "hotpotqa" / "distractor_sample_100.json").read_text(encoding="utf-8"))
+    return asked, {title: "".join(sentences) for question in asked for title, sentences in question["context"]}
+
+
+def _support(one: Mapping[str, Any]) -> set[str]:
+    return {title for title, _ in one["supporting_facts"]}
+
+
+def _as_files(paragraphs: Mapping[str, str]) -> dict[str, str]:
+    return {f"{number:04}.md": f"# {title}\n\n{text}\n" for number, (title, text) in enumerate(paragraphs.items())}
+
+
+@contextmanager
+def medical(data: Path) -> Iterator[Collected]:
+    """The first 200,000 characters of one long text, and questions whose answer some chunk of these bears.
+
+    Source: GraphRAG-Bench (github.com/GraphRAG-Bench/GraphRAG-Benchmark), medical.
+    """
+    folder = data / "graphrag-bench"
+    text = json.loads((folder / "medical.json").read_text(encoding="utf-8"))[0]["context"]
+    asked = json.loads((folder / "medical_questions.json").read_text(encoding="utf-8"))
+    with _indexed({"medical.txt": text[:_PART]}) as (index, vectors):
+        texts = {chunk.id: chunk.text for chunk in index.lexicon.chunks()}
+        found = [(one["question"], answer_words(one["question"], one["answer"])) for one in asked]
+        questions = [_worded(question, words, texts) for question, words in found if len(words) >= _LEAST_WORDS]
+        borne = [question for question in questions if question.complete(texts)]
+        yield Collected(index, tuple(borne[:: -(-len(borne) // _MOST) or 1]), vectors)
+
+
+def answer_words(question: str, answer: str) -> list[str]:
+    """The content words of an answer that its question does not hold; each at most seven letters, as a stem."""
+    asked = plain(question)
+    return list(dict.fromkeys(word[:7] for word in content_words(answer) if word[:7] not in asked))
+
+
+def _supported(one: Mapping[str, Any], files: set[str]) -> Question:
+    def read(chunks: Collection[str]) -> set[str]:
+        return {chunk.rpartition("#")[0] for chunk in chunks} & files
+
+    return Question(
+        one["question"], lambda chunks: len(read(chunks)) / len(files), lambda chunks: len(read(chunks)) == len(files)
+    )
+
+
+def _worded(question: str, words: Sequence[str], texts: Mapping[str, str]) -> Question:
+    def share(text: str) -> float:
+        return sum(word in text for word in words) / len(words)
+
+    return Question(
+        question,
+        lambda chunks: share(" ".join(texts[chunk] for chunk in chunks)),
+        lambda chunks: any(share(texts[chunk]) >= BEARING for chunk in chunks),
+    )
+
+
+@contextmanager
+def _indexed(files: Mapping[str, str]) -> Iterator[tuple[DocumentIndex, SharedVectors]]:
+    vectors = vectors_of_this_run()
+    with tempfile.TemporaryDirectory() as name:
+        for file, text in files.items():
+            Path(name, file).write_text(text, encoding="utf-8")
+        index = DocumentIndex(name, embeddings=vectors, index=":memory:")
+        index.sync()
+        yield index, vectors

@@ -1,0 +1,5 @@
+"""The forms that a catalog can be read from.
+
+One module per form: MCP listings and configurations, the published files of benchmarks, document folders.
+A new form comes in here and is registered as an entry point in ``pyproject.toml``.
+"""

@@ -1,0 +1,19 @@
+from .attaching import attach as attach
+from .cycles import without_circles as without_circles
+from .dependency_rules import Rule as Rule, Selector as Selector
+from .observation import (
+    CallRecord as CallRecord,
+    ObservationLog as ObservationLog,
+    Seen as Seen,
+    observed as observed,
+    observed_proposals as observed_proposals,
+)
+from .proposals import (
+    DependencyFile as DependencyFile,
+    Proposal as Proposal,
+    combine as combine,
+    merge_proposals as merge_proposals,
+    parse_dependencies as parse_dependencies,
+    read_dependencies as read_dependencies,
+    write_dependencies as write_dependencies,
+)

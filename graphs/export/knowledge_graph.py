@@ -1,0 +1,129 @@
+"""Everything that a catalog says as one graph: what GraphML and Cypher are made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pydantic_core import to_jsonable_python
+
+from callsheet.graphs.capabilities.taxonomy import Capability, default_taxonomy
+from callsheet.graphs.catalog.model import Catalog, Parameter, Tool
+from callsheet.graphs.export.node_keys import FieldRole, agent_key, capability_key, field_key, tool_key
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+KnowledgeGraph: TypeAlias = "nx.MultiDiGraph[str]"
+Property = str | int | float | bool
+EntityKind = Literal["agent", "tool", "parameter", "output", "capability"]
+
+
+def knowledge_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> KnowledgeGraph:
+    """Agents, tools, parameters, output fields and capabilities, and what links them.
+
+    Source: Representing Agentic Tools in Knowledge Graphs; outputs, dependencies and the hierarchy of
+    capabilities are ours.
+
+    Args:
+        catalog: Where agents and tools come from.
+        taxonomy: What the ids of capabilities mean; the default taxonomy if None. Of it, what tools have and what is
+            broader is taken.
+
+    Returns:
+        A graph whose nodes are keys (``tool/weather.forecast``) with the attribute ``kind`` and further texts,
+        numbers and truth values, the same for every node of a kind. An edge carries ``kind``: ``hosted_on``,
+        ``has_required_input``, ``has_optional_input``, ``has_output``, ``has_capability``, ``broader``, or one of the
+        kinds of dependency, which carries what is known of it too.
+    """
+    import networkx as nx
+
+    graph: KnowledgeGraph = nx.MultiDiGraph()
+    for agent in catalog.agents:
+        texts = {"name": agent.name, "description": agent.description, "instructions": agent.instructions}
+        _node(graph, agent_key(agent.id), "agent", id=agent.id, **texts, category=agent.category)
+        for tool in agent.tools:
+            _add_tool(graph, tool)
+    _add_capabilities(graph, catalog, taxonomy)
+    for tool in catalog.tools.values():
+        for position, edge in enumerate(tool.depends_on, 1):
+            needed = catalog.tools[edge.tool]
+            said = edge.model_dump(mode="json", exclude={"tool", "kind"})
+            said["parameter"] = edge.parameter or ""
+            _edge(graph, _key(tool), _key(needed), edge.kind.value, position=position, **said)
+    return graph
+
+
+def capabilities_of(catalog: Catalog, taxonomy: Sequence[Capability] | None) -> tuple[Capability, ...]:
+    """Of a taxonomy (None: the default one), what the tools of a catalog have and what is broader, in its order."""
+    taxonomy = default_taxonomy().capabilities if taxonomy is None else taxonomy
+    known = {capability.id: capability for capability in taxonomy}
+    todo = {name for tool in catalog.tools.values() for name in tool.capabilities}
+    found: set[str] = set()
+    while todo:
+        found.add(name := todo.pop())
+        if name in known and (broader := known[name].broader) is not None and broader not in found:
+            todo.add(broader)
+    return tuple(capability for capability in taxonomy if capability.id in found)
+
+
+def _add_tool(graph: KnowledgeGraph, tool: Tool) -> None:
+    documents = {name: json_text(getattr(tool, name)) for name in ("input_schema", "output_schema", "annotations")}
+    texts = {"name": tool.name, "title": tool.title, "description": tool.description}
+    _node(graph, _key(tool), "tool", id=tool.id, **texts, core=tool.core, **documents)
+    _edge(graph, _key(tool), agent_key(tool.agent), "hosted_on")
+    for parameter in tool.parameters:
+        kind = "has_required_input" if parameter.required else "has_optional_input"
+        _edge(graph, _key(tool), _field(graph, tool.agent, parameter, "parameter"), kind)
+    for output in tool.outputs:
+        _edge(graph, _key(tool), _field(graph, tool.agent, output, "output"), "has_output")
+
+
+def _add_capabilities(graph: KnowledgeGraph, catalog: Catalog, taxonomy: Sequence[Capability] | None) -> None:
+    taken = capabilities_of(catalog, taxonomy)
+    named = [name for tool in catalog.tools.values() for name in tool.capabilities]
+    for name in [*named, *(capability.broader for capability in taken if capability.broader is not None)]:
+        _node(graph, capability_key(name), "capability", id=name, name="", definition="")
+    for capability in taken:
+        texts = {"name": capability.name, "definition": capability.definition}
+        _node(graph, capability_key(capability.id), "capability", id=capability.id, **texts)
+        if capability.broader is not None:
+            _edge(graph, capability_key(capability.id), capability_key(capability.broader), "broader")
+    for tool in catalog.tools.values():
+        for name in dict.fromkeys(tool.capabilities):
+            _edge(graph, _key(tool), capability_key(name), "has_capability")
+
+
+def _field(graph: KnowledgeGraph, agent_id: str, field: Parameter, role: FieldRole) -> str:
+    key = field_key(agent_id, field, role)
+    default = "" if field.default is None else json_text(field.default)
+    texts = {"name": field.name, "type": field.type, "description": field.description, "format": field.format}
+    _node(graph, key, role, **texts, enum=json_text(field.enum) if field.enum else "", default_value=default)
+    return key
+
+
+def _key(tool: Tool) -> str:
+    return tool_key(tool.agent, tool.name)
+
+
+def _node(graph: KnowledgeGraph, key: str, kind: EntityKind, **properties: Property) -> None:
+    graph.add_node(key, kind=kind, **_writable(properties))
+
+
+def _edge(graph: KnowledgeGraph, source: str, target: str, kind: str, **properties: Property) -> None:
+    graph.add_edge(source, target, kind=kind, **_writable(properties))
+
+
+def _writable(properties: dict[str, Property]) -> dict[str, Property]:
+    return {name: writable(value) if isinstance(value, str) else value for name, value in properties.items()}
+
+
+def json_text(value: Any) -> str:
+    """JSON in its author's order, without escapes for other alphabets; empty for None."""
+    return "" if value is None else json.dumps(value, ensure_ascii=False, default=to_jsonable_python)
+
+
+def writable(text: str) -> str:
+    """With question marks for lone surrogates, which no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,180 @@
+"""Where everything stands in a picture: a frame an agent, a line a tool, packed like the columns of a newspaper.
+
+A force-directed picture of 500 tools is either a knot or, with room for its labels, four screens large. Here the
+names themselves are the nodes, so all of them can be read, and dependencies are drawn behind them.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from callsheet.graphs.catalog.model import Agent, Catalog
+from callsheet.graphs.export.pictures.grouping import groups_of
+from callsheet.graphs.text.sanitizing import shown
+
+LINE, CELL = 15.0, 6.62  # pixels: the height of a line, the width of a character of an 11 px monospaced font
+HEADER, PAD, GAP, MARK = 24.0, 8.0, 10.0, 14.0
+_RATIO, _NARROWEST, _WIDEST, _MOST_READ, _TALLEST, _FEWEST = 1.1, 16, 34, 0.9, 0.6, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a frame: a tool, or a heading.
+
+    Attributes:
+        text: What is written, cut to the line.
+        tool: The tool's id; empty for a heading.
+        x: Pixels from the left edge of the picture.
+        y: Pixels from its upper edge to the middle of the line.
+    """
+
+    text: str
+    tool: str = ""
+    x: float = 0.0
+    y: float = 0.0
+
+    @property
+    def end(self) -> float:
+        """Pixels from the left edge of the picture to the end of what is written."""
+        return self.x + MARK + CELL * _width(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The frame of one agent with its lines."""
+
+    agent: str
+    title: str
+    columns: int
+    lines: tuple[Line, ...]
+    width: float
+    height: float
+    x: float = 0.0
+    y: float = 0.0
+
+    def at(self, x: float, y: float) -> Frame:
+        """The same frame in another place."""
+        moved = tuple(replace(line, x=line.x + x - self.x, y=line.y + y - self.y) for line in self.lines)
+        return replace(self, x=x, y=y, lines=moved)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A whole picture.
+
+    Attributes:
+        width: In pixels.
+        height: In pixels.
+        line: Width of a line, in pixels.
+        frames: One for each agent.
+    """
+
+    width: float
+    height: float
+    line: float
+    frames: tuple[Frame, ...]
+
+
+def lay_out(catalog: Catalog) -> Layout:
+    """Places the agents and tools of a catalog, about as wide as high."""
+    room = _room(tool.name for tool in catalog.tools.values())
+    line = MARK + room * CELL
+    pitch = line + 2 * PAD + GAP
+    lines = {agent.id: _lines(agent, room) for agent in catalog.agents}
+    height = sum(HEADER + PAD + GAP + len(found) * LINE for found in lines.values())
+    columns = max(1, math.ceil(math.sqrt(height * _RATIO / pitch)))
+    tallest = max(_FEWEST, int(_TALLEST * height / columns / LINE))
+    frames = [
+        _frame(agent, lines[agent.id], min(columns, math.ceil(len(lines[agent.id]) / tallest)), line, pitch)
+        for agent in catalog.agents
+    ]
+    placed = tuple(_packed(frames, columns, pitch))
+    return Layout(
+        width=max((frame.x + frame.width for frame in placed), default=0.0) + GAP,
+        height=max((frame.y + frame.height for frame in placed), default=0.0) + GAP,
+        line=line,
+        frames=placed,
+    )
+
+
+def cut(text: str, room: int) -> str:
+    """The text on one line, cut to so many cells; an East Asian wide character takes two."""
+    line = " ".join(shown(text).split())
+    if _width(line) <= room:
+        return line
+    kept, used = "", 1
+    for char in line:
+        used += _cells(char)
+        if used > room:
+            break
+        kept += char
+    return f"{kept}…"
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def _cells(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in {"Cf", "Me", "Mn"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _room(names: Iterable[str]) -> int:
+    """Cells of a line: enough for nine names in ten."""
+    lengths = sorted(_width(shown(name)) for name in names)
+    usual = lengths[int(_MOST_READ * (len(lengths) - 1))] if lengths else 0
+    return min(_WIDEST, max(_NARROWEST, usual))
+
+
+def _lines(agent: Agent, room: int) -> list[Line]:
+    lines: list[Line] = []
+    for group in groups_of(agent):
+        if group.heading or lines:
+            lines.append(Line(cut(group.heading, room)))
+        lines.extend(Line(cut(tool.name, room), tool.id) for tool in group.tools)
+    return lines
+
+
+def _frame(agent: Agent, lines: Sequence[Line], columns: int, line: float, pitch: float) -> Frame:
+    poured = list(_poured(lines, max(1, columns)))
+    placed = tuple(
+        replace(one, x=PAD + i * pitch, y=HEADER + (row + 0.5) * LINE)
+        for i, column in enumerate(poured)
+        for row, one in enumerate(column)
+    )
+    width = max(1, len(poured)) * pitch - GAP
+    height = HEADER + PAD + max(map(len, poured), default=0) * LINE
+    title = cut(agent.id, int((width - 2 * PAD) / CELL) - 5)
+    return Frame(agent.id, title, max(1, len(poured)), placed, width, height)
+
+
+def _poured(lines: Sequence[Line], columns: int) -> Iterator[list[Line]]:
+    """The lines in columns of about one height; no heading is the last of its column."""
+    tallest = math.ceil(len(lines) / columns)
+    column: list[Line] = []
+    for i, line in enumerate(lines):
+        ends = len(column) >= tallest or (len(column) >= tallest - 1 and not line.tool)
+        if column and ends and len(lines) - i > 1:
+            yield column
+            column = []
+        column.append(line)
+    if column:
+        yield column
+
+
+def _packed(frames: Sequence[Frame], columns: int, pitch: float) -> Iterator[Frame]:
+    """Each frame at the highest free place, the largest first; in the order in which they came."""
+    filled = [GAP] * columns
+    where: dict[str, tuple[float, float]] = {}
+    for frame in sorted(frames, key=lambda frame: (-frame.columns, -frame.height)):
+        places = range(max(1, columns - frame.columns + 1))
+        first = min(places, key=lambda i: max(filled[i : i + frame.columns]))
+        top = max(filled[first : first + frame.columns])
+        filled[first : first + frame.columns] = [top + frame.height + GAP] * frame.columns
+        where[frame.agent] = (GAP + first * pitch, top)
+    return (frame.at(*where[frame.agent]) for frame in frames)

@@ -1,0 +1,159 @@
+"""Rules on JSON Schemas: what would be shown wrongly, or could not be checked before a call."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from callsheet.graphs.catalog.finding import Severity
+from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.lint.rule import Remark, Subject, listed, on, quoted, rule
+from callsheet.graphs.text.sanitizing import LARGEST_SCHEMA
+
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_VALUES = frozenset({"enum", "const", "default", "example", "examples"})
+
+
+@rule("invalid-schema", Severity.ERROR, "A schema is not valid JSON Schema, by the draft that it names (else 2020-12).")
+def invalid_schema(subject: Subject) -> Iterator[Remark]:
+    """Arguments cannot be checked against it before they are sent."""
+    for tool, which, schema in _schemas(subject):
+        if wrong := _wrong(schema):
+            yield on(tool, f"{which} is not valid JSON Schema, so arguments are not checked: {wrong}")
+
+
+@rule("schema-not-object", Severity.ERROR, "An input schema is of another type than object, which MCP demands.")
+def schema_not_object(subject: Subject) -> Iterator[Remark]:
+    """A model is then shown a tool without parameters."""
+    for tool in subject.catalog.tools.values():
+        kind = tool.input_schema.get("type", "object")
+        if kind != "object":
+            yield on(
+                tool, f"its input schema has type {quoted(str(kind))}, so no parameter is shown: make it an object"
+            )
+
+
+@rule("unresolved-reference", Severity.ERROR, "A $ref points to nothing in its own schema.")
+def unresolved_reference(subject: Subject) -> Iterator[Remark]:
+    """What it stands for is not checked."""
+    for tool, which, reference in _broken_references(subject):
+        if not _remote(reference):
+            yield on(tool, f"{which} refers to {quoted(reference)}, which it does not hold: define it, or correct it")
+
+
+@rule("remote-reference", Severity.ERROR, "A $ref points out of its schema; it is never fetched.")
+def remote_reference(subject: Subject) -> Iterator[Remark]:
+    """Fetching it would let a server make us call any address."""
+    for tool, which, reference in _broken_references(subject):
+        if _remote(reference):
+            yield on(tool, f"{which} refers to {quoted(reference)}, which is never fetched: copy it into $defs")
+
+
+@rule("undeclared-required", Severity.WARNING, "A required parameter is not among the properties.")
+def undeclared_required(subject: Subject) -> Iterator[Remark]:
+    """A model cannot know what to give for it."""
+    for tool in subject.catalog.tools.values():
+        properties, required = tool.input_schema.get("properties"), tool.input_schema.get("required")
+        if not isinstance(properties, dict) or not isinstance(required, list) or "$ref" in tool.input_schema:
+            continue
+        if missing := [repr(name) for name in required if isinstance(name, str) and name not in properties]:
+            yield on(tool, f"requires parameters that it does not describe: {listed(missing)}")
+
+
+@rule("foreign-pattern", Severity.INFO, "A pattern is no regular expression of Python's.")
+def foreign_pattern(subject: Subject) -> Iterator[Remark]:
+    """Such a schema is not used to check arguments, since a part of it cannot be."""
+    for tool, which, schema in _schemas(subject):
+        for key, pattern in _keywords(schema):
+            if key == "pattern" and isinstance(pattern, str) and not _compiles(pattern):
+                yield on(tool, f"{which} has the pattern {quoted(pattern)}, which Python cannot read: write it plainer")
+
+
+@rule(
+    "large-schema",
+    Severity.WARNING,
+    f"A schema has more than {LARGEST_SCHEMA:,} characters; a model is shown only names and types of the parameters.",
+)
+def large_schema(subject: Subject) -> Iterator[Remark]:
+    """A model pays for every character of every tool that it is shown."""
+    for tool, which, schema in _schemas(subject):
+        size = len(json.dumps(schema, ensure_ascii=False, default=str))
+        if size > LARGEST_SCHEMA:
+            yield on(tool, f"{which} has {size:,} characters; beyond {LARGEST_SCHEMA:,} only names and types are shown")
+
+
+def _schemas(subject: Subject) -> Iterator[tuple[Tool, str, Mapping[str, Any]]]:
+    for tool in subject.catalog.tools.values():
+        yield tool, "its input schema", tool.input_schema
+        if tool.output_schema is not None:
+            yield tool, "its output schema", tool.output_schema
+
+
+def _wrong(schema: Mapping[str, Any]) -> str:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+    from jsonschema.validators import validator_for
+
+    try:
+        # Not by check_schema, which takes patterns for Python's; they are ECMAScript's, and a rule of their own.
+        draft = validator_for(schema, default=Draft202012Validator)
+        error = best_match(draft(draft.META_SCHEMA).iter_errors(dict(schema)))
+    # The schema is anybody's, so what it makes the library raise is its own fault.
+    except (TypeError, ValueError, AttributeError, RecursionError) as raised:
+        return quoted(f"{type(raised).__name__}: {raised}")
+    return f"{quoted(error.message)} at {quoted(error.json_path)}" if error else ""
+
+
+def _broken_references(subject: Subject) -> Iterator[tuple[Tool, str, str]]:
+    for tool, which, schema in _schemas(subject):
+        references = [value for key, value in _keywords(schema) if key in {"$ref", "$dynamicRef"}]
+        for reference in dict.fromkeys(value for value in references if isinstance(value, str)):
+            if not _resolves(schema, reference):
+                yield tool, which, reference
+
+
+def _resolves(schema: Mapping[str, Any], reference: str) -> bool:
+    from referencing import Registry, Resource
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
+
+    try:
+        root: Resource[Any] = Resource.from_contents(dict(schema), default_specification=DRAFT202012)
+        Registry().resolver_with_root(root).lookup(reference)
+    except (Unresolvable, ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return False
+    return True
+
+
+def _remote(reference: str) -> bool:
+    try:
+        parts = urlsplit(reference)
+    except ValueError:
+        return False
+    return bool(parts.scheme or parts.netloc or parts.path)
+
+
+def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:
+    """Every keyword of a schema and of those inside it; names of properties and plain values are not keywords."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from _keywords(item)
+    if not isinstance(schema, Mapping):
+        return
+    for key, value in schema.items():
+        yield key, value
+        if key in _NAMED and isinstance(value, Mapping):
+            yield from _keywords(list(value.values()))
+        elif key not in _VALUES:
+            yield from _keywords(value)
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True

@@ -1,0 +1,142 @@
+"""Rules on names and descriptions: what helps a catalog's author to have the tools found."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from callsheet.graphs.catalog.finding import Severity
+from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.lint.rule import Remark, Subject, listed, on, rule
+from callsheet.graphs.lint.word_similarity import similar_pairs
+from callsheet.graphs.text.sanitizing import counted, shown, split_name
+
+ALIKE, TELLING, FEW = 0.75, 0.25, 3
+_COMPARED, _STEM = 300, 5
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # no spaces between words
+_EMPTY_WORDS = frozenset(
+    "the and for with from this that these your you can are all any its into via use uses using used tool tools server "
+    "mcp model context protocol api access data service services provide provides provided providing allow allows "
+    "enable enables get set list based".split()
+)
+
+
+@rule("empty-description", Severity.WARNING, "A tool has neither a description nor a title.")
+def empty_description(subject: Subject) -> Iterator[Remark]:
+    """Such a tool is found by its name alone."""
+    for tool in subject.catalog.tools.values():
+        if not shown(tool.description).strip() and not shown(tool.title).strip():
+            yield on(tool, "has no description, so only its name can find it: say in a sentence what it does")
+
+
+@rule("undescribed-agent", Severity.INFO, "An agent has neither a description nor instructions.")
+def undescribed_agent(subject: Subject) -> Iterator[Remark]:
+    """Agents are ranked by what they say of themselves beside their tools."""
+    for agent in subject.catalog.agents:
+        if not (agent.description.strip() or agent.instructions.strip()):
+            yield Remark('has no description: say in "description" of its entry or manifest what it is for', agent.id)
+
+
+@rule("duplicate-description", Severity.WARNING, "Several tools of one agent have the same description, word for word.")
+def duplicate_description(subject: Subject) -> Iterator[Remark]:
+    """What is copied from tool to tool cannot tell them apart."""
+    for agent in subject.catalog.agents:
+        same: defaultdict[str, list[Tool]] = defaultdict(list)
+        for tool in agent.tools:
+            if text := " ".join(shown(tool.description).casefold().split()):
+                same[text].append(tool)
+        for first, *others in same.values():
+            if others:
+                names = listed([tool.name for tool in others])
+                yield on(first, f"has the same description as {names}: say what is different")
+
+
+@rule(
+    "near-identical-tools",
+    Severity.WARNING,
+    f"Tools of different agents share {ALIKE:.0%} of the words of their names and of the first {_COMPARED} characters "
+    "of their descriptions; the words of an agent's own name do not count in its tools' names.",
+)
+def near_identical_tools(subject: Subject) -> Iterator[Remark]:
+    """Nothing that is written tells which of them a request means."""
+    words = {tool.id: _words_of(tool) for tool in subject.catalog.tools.values()}
+    owner = {tool.id: tool.agent for tool in subject.catalog.tools.values()}
+    pairs = [(a, b) for a, b in similar_pairs(words, ALIKE) if owner[a] != owner[b]]
+    for first, *others in _clusters(pairs, list(words)):
+        names = listed([tool for tool in others if owner[tool] != owner[first]])
+        message = f"says nearly the same as {names}: tell them apart in their descriptions, or leave one out"
+        yield on(subject.catalog.tool(first), message)
+
+
+@rule(
+    "undescribed-parameter",
+    Severity.INFO,
+    "A parameter has no description in the schema, and the tool's description does not mention it.",
+)
+def undescribed_parameter(subject: Subject) -> Iterator[Remark]:
+    """One remark a tool; a docstring's list of arguments counts as a description."""
+    for tool in subject.catalog.tools.values():
+        about = shown(tool.description)
+        silent = [p.name for p in tool.parameters if not p.description.strip() and p.name not in about]
+        if silent:
+            yield on(tool, f"does not say what these parameters are: {listed([repr(name) for name in silent])}")
+
+
+@rule(
+    "description-hides-tools",
+    Severity.WARNING,
+    f"Of an agent with {FEW} tools or more, fewer than {TELLING:.0%} share a word with the agent's name and "
+    "description (by word stems; languages that put no spaces between words are not judged).",
+)
+def description_hides_tools(subject: Subject) -> Iterator[Remark]:
+    """Who reads such a description does not learn what the tools do."""
+    for agent in subject.catalog.agents:
+        if len(agent.tools) < FEW or not agent.description.strip() or _UNSPACED.search(agent.description):
+            continue
+        about = _stems(f"{split_name(agent.name or agent.id)} {shown(agent.description)}")
+        silent = [tool.name for tool in agent.tools if not about & _stems_of(tool)]
+        if len(agent.tools) - len(silent) < TELLING * len(agent.tools):
+            yield Remark(
+                f"its description shares no word with {len(silent)} of its {counted(len(agent.tools), 'tool')} "
+                f"({listed(silent, 3)}): say in it what they do",
+                agent.id,
+            )
+
+
+def _words_of(tool: Tool) -> frozenset[str]:
+    name = set(split_name(tool.name).split()) - set(split_name(tool.agent).split())
+    return frozenset(name | set(split_name(shown(tool.description)[:_COMPARED].casefold()).split()))
+
+
+def _clusters(pairs: Iterable[tuple[str, str]], order: list[str]) -> Iterator[list[str]]:
+    """What hangs together by pairs, each in the order of the catalog."""
+    near: defaultdict[str, set[str]] = defaultdict(set)
+    for a, b in pairs:
+        near[a].add(b)
+        near[b].add(a)
+    place = {tool: i for i, tool in enumerate(order)}
+    seen: set[str] = set()
+    for start in sorted(near, key=place.__getitem__):
+        if start not in seen:
+            yield sorted(_reached(start, near, seen), key=place.__getitem__)
+
+
+def _reached(start: str, near: Mapping[str, set[str]], seen: set[str]) -> Iterator[str]:
+    todo = [start]
+    while todo:
+        one = todo.pop()
+        if one not in seen:
+            seen.add(one)
+            todo.extend(near[one])
+            yield one
+
+
+def _stems_of(tool: Tool) -> frozenset[str]:
+    return _stems(f"{split_name(tool.name)} {tool.title} {shown(tool.description)[:_COMPARED]}")
+
+
+def _stems(text: str) -> frozenset[str]:
+    words = set(_WORD.findall(text.casefold())) - _EMPTY_WORDS
+    return frozenset(word[:_STEM] if len(word) > _STEM else word.rstrip("s") for word in words)

@@ -1,0 +1,168 @@
+"""Rules on what a server says to a model: hidden characters, length, orders, names of other agents' tools."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from callsheet.graphs.catalog.finding import Severity
+from callsheet.graphs.catalog.model import Agent, Tool
+from callsheet.graphs.lint.injection_phrases import orders_in
+from callsheet.graphs.lint.rule import Remark, Subject, quoted, rule
+from callsheet.graphs.text.sanitizing import LONGEST_TEXT, Hidden, hidden_in, shown, strings_in
+
+_NAME = re.compile(r"([`'\"]?)([^\W_][\w.-]*(?:/[\w.-]+)?)([`'\"]?)")
+_TELLING = re.compile(r"[_/.-]|[a-z][A-Z]|\d")
+_ORDERING = re.compile(
+    r"\b(?:instead|before|after|prior|whenever|when|always|must|never|should|don'?t|do not|rather|first|only|"
+    r"replaces?|supersedes?|overrides?|deprecated|every|any|all)\b"
+)
+_NEAR = 80
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text from outside, and where it stands."""
+
+    where: str
+    text: str
+    agent: str
+    tool: str = ""
+
+    def remark(self, message: str) -> Remark:
+        return Remark(f"{self.where} {message}", self.agent, self.tool)
+
+
+@rule(
+    "hidden-text",
+    Severity.ERROR,
+    "A name, a text or a value holds Unicode tags, bidirectional overrides, control characters or ANSI sequences.",
+)
+def hidden_text(subject: Subject) -> Iterator[Remark]:
+    """A person does not see them; they are taken out of what a model is shown."""
+    return _hidden(subject, (Hidden.TAG, Hidden.BIDI, Hidden.CONTROL))
+
+
+@rule(
+    "invisible-characters",
+    Severity.WARNING,
+    "A name, a text or a value holds zero-width or other invisible characters that do not belong to its writing.",
+)
+def invisible_characters(subject: Subject) -> Iterator[Remark]:
+    """Often pasted from a page by accident; joiners of Persian, Indic scripts and emoji do not count."""
+    return _hidden(subject, (Hidden.INVISIBLE,))
+
+
+@rule(
+    "long-text",
+    Severity.WARNING,
+    f"A text has more than {LONGEST_TEXT:,} characters; a model is shown no more than that.",
+)
+def long_text(subject: Subject) -> Iterator[Remark]:
+    """What is beyond is neither shown nor embedded."""
+    for text in _texts(subject):
+        if len(text.text) > LONGEST_TEXT:
+            yield text.remark(f"has {len(text.text):,} characters; what is beyond {LONGEST_TEXT:,} is not shown")
+
+
+@rule(
+    "poisoned-text",
+    Severity.ERROR,
+    "A text gives a model orders: it poses as the system, hides something from the user, overrides instructions, asks "
+    "for secrets or the whole conversation, or sends data to an address of its own.",
+)
+def poisoned_text(subject: Subject) -> Iterator[Remark]:
+    """Tool poisoning, by phrases; an attacker who avoids them is not found."""
+    for text in _texts(subject):
+        for says, words in orders_in(text.text):
+            yield text.remark(f"{says}: {quoted(words)}")
+
+
+@rule(
+    "shadowing",
+    Severity.WARNING,
+    "A text of one agent names another agent's tool and says when or whether to use it.",
+)
+def shadowing(subject: Subject) -> Iterator[Remark]:
+    """A server could turn a model against the tools of another. Names that are ordinary words count in quotes only."""
+    owners: defaultdict[str, set[str]] = defaultdict(set)
+    for tool in subject.catalog.tools.values():
+        owners[tool.name].add(tool.agent)
+        owners[tool.id].add(tool.agent)
+    own = {agent.id: _own_names(agent) for agent in subject.catalog.agents}
+    for text in _texts(subject):
+        plain = shown(text.text)
+        for name, around in _names_in(plain, owners):
+            if text.agent not in owners[name] and name not in own[text.agent] and _ORDERING.search(around.casefold()):
+                whose = min(owners[name])
+                yield text.remark(f"says when to use {quoted(name)}, a tool of agent {whose!r}: {quoted(around)}")
+                break
+
+
+def _names_in(text: str, known: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """The known names in a text, each with the words around it."""
+    for match in _NAME.finditer(text):
+        before, name, after = match.groups()
+        name = name.rstrip(".-")
+        marked = bool(before and (after or match.group().endswith(before)))
+        if name in known and (marked or _TELLING.search(name)):
+            yield name, text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
+
+
+def _own_names(agent: Agent) -> set[str]:
+    parameters = {parameter.name for tool in agent.tools for parameter in (*tool.parameters, *tool.outputs)}
+    return {agent.id, agent.name, *parameters}
+
+
+def _hidden(subject: Subject, sorts: tuple[Hidden, ...]) -> Iterator[Remark]:
+    for agent in subject.catalog.agents:
+        yield from _hidden_at(list(_texts_of_agent(agent)), sorts)
+        for tool in agent.tools:
+            yield from _hidden_at(list(_texts_of_tool(tool)), sorts)
+
+
+def _hidden_at(texts: list[_Text], sorts: tuple[Hidden, ...]) -> Iterator[Remark]:
+    """One remark for each place of an agent or a tool, however many strings of it hide something."""
+    found: defaultdict[str, Counter[Hidden]] = defaultdict(Counter)
+    for text in texts:
+        found[text.where].update({sort: n for sort, n in hidden_in(text.text).items() if sort in sorts})
+    for where, counts in found.items():
+        if counts:
+            said = " and ".join(f"{n} {sort}" for sort, n in counts.items())
+            at = next(text for text in texts if text.where == where)
+            yield at.remark(f"holds {said} characters that nobody sees: remove them at their source")
+
+
+def _texts(subject: Subject) -> Iterator[_Text]:
+    for agent in subject.catalog.agents:
+        yield from _texts_of_agent(agent)
+        for tool in agent.tools:
+            yield from _texts_of_tool(tool)
+
+
+def _texts_of_agent(agent: Agent) -> Iterator[_Text]:
+    fields = {
+        "its id": agent.id,
+        "its name": agent.name,
+        "its description": agent.description,
+        "its instructions": agent.instructions,
+        "its category": agent.category,
+    }
+    return (_Text(where, text, agent.id) for where, text in fields.items() if text)
+
+
+def _texts_of_tool(tool: Tool) -> Iterator[_Text]:
+    fields = {"its name": tool.name, "its title": tool.title, "its description": tool.description}
+    values = {
+        "its input schema": tool.input_schema,
+        "its output schema": tool.output_schema,
+        "its annotations": tool.annotations,
+        "its dependencies": [[edge.parameter, edge.reason] for edge in tool.depends_on],
+    }
+    for where, text in fields.items():
+        yield _Text(where, text, tool.agent, tool.id)
+    for where, value in values.items():
+        for text in strings_in(value):
+            yield _Text(where, text, tool.agent, tool.id)

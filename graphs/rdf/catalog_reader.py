@@ -1,0 +1,261 @@
+"""An RDF graph as a catalog."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from rdflib import DCTERMS, RDF, SKOS, Graph, Literal, URIRef
+from rdflib.term import Node
+
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.formats.mcp_format import clean
+from callsheet.graphs.catalog.model import Catalog
+from callsheet.graphs.rdf.vocabulary import CS, EDGES, HINTS
+from callsheet.graphs.text.sanitizing import counted
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
+_KINDS = {term: kind for kind, term in EDGES.items()}
+
+
+def from_graph(graph: Graph) -> Catalog:
+    """The catalog that an RDF graph in Callsheet's vocabulary describes: the inverse of ``to_graph``.
+
+    Where a tool has no ``cs:inputSchema``, one is made of its inputs; where an agent, a tool or a dependency has no
+    ``cs:position``, its kind is ordered by identifier; an edge such as ``cs:toolDirectlyDependsOn`` needs no
+    ``cs:Dependency`` of its own.
+
+    Raises:
+        CatalogError: There is no catalog in it, a node lacks what it must have, an edge leads to what the graph
+            does not describe, or the whole is not consistent.
+    """
+    agents = _ordered(graph, graph.subjects(RDF.type, CS.Agent))
+    if not agents and (None, RDF.type, CS.Catalog) not in graph:
+        raise CatalogError(f"holds no catalog: nothing in it is a cs:Catalog or a cs:Agent, where cs: is <{CS._NS}>")
+    document: dict[str, Any] = {"agents": _Reading(graph).agents(agents)}
+    return Catalog(**document)
+
+
+class _Reading:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._agents = {node: _needed(graph, node, DCTERMS.identifier) for node in _all(graph, CS.Agent)}
+        self._tools = {node: self._identity(node) for node in _all(graph, CS.Tool)}
+
+    def agents(self, nodes: Iterable[Node]) -> list[dict[str, Any]]:
+        tools: dict[str, list[dict[str, Any]]] = {agent_id: [] for agent_id in self._agents.values()}
+        for node in _ordered(self._graph, self._tools):
+            tools[self._tools[node][0]].append(self._tool(node))
+        return [self._agent(node, tools.get(self._agents[node], [])) for node in nodes]
+
+    def _agent(self, node: Node, tools: list[dict[str, Any]]) -> dict[str, Any]:
+        texts = {
+            "name": CS.name,
+            "description": DCTERMS.description,
+            "instructions": CS.instructions,
+            "category": CS.category,
+        }
+        return {"id": self._agents[node], "tools": tools, **self._texts(node, texts)}
+
+    def _identity(self, node: Node) -> tuple[str, str]:
+        """Owner and name of a tool."""
+        graph = self._graph
+        owners = {*graph.objects(node, CS.hostedOn), *graph.subjects(CS.hosts, node)}
+        if len(owners) != 1:
+            raise CatalogError(
+                f"tool {_shown(node)} is hosted on {counted(len(owners), 'agent')}: say one with cs:hostedOn"
+            )
+        owner = owners.pop()
+        if owner not in self._agents:
+            raise CatalogError(f"tool {_shown(node)} is hosted on {_shown(owner)}, which is not a cs:Agent here")
+        return self._agents[owner], _needed(graph, node, CS.name)
+
+    def _tool(self, node: Node) -> dict[str, Any]:
+        agent, name = self._tools[node]
+        try:
+            return {
+                "agent": agent,
+                "name": name,
+                "core": _boolean(self._graph, node, CS.core) or False,
+                "annotations": self._annotations(node),
+                "depends_on": self._dependencies(node),
+                "capabilities": self._capabilities(node),
+                **self._schemas(node),
+                **self._texts(node, {"title": DCTERMS.title, "description": DCTERMS.description}),
+            }
+        except CatalogError as error:
+            raise CatalogError(f"tool '{agent}/{name}': {error}") from error
+
+    def _schemas(self, node: Node) -> dict[str, Any]:
+        given = {"input_schema": CS.inputSchema, "output_schema": CS.outputSchema}
+        found = {key: _document(self._graph, node, term) for key, term in given.items()}
+        schemas = {key: schema for key, schema in found.items() if schema is not None}
+        graph = self._graph
+        required = set(graph.objects(node, CS.hasRequiredInput))
+        inputs = {*required, *graph.objects(node, CS.hasInput), *graph.objects(node, CS.hasOptionalInput)}
+        if inputs and "input_schema" not in schemas:
+            schemas["input_schema"] = self._schema(inputs, required)
+        if (outputs := set(graph.objects(node, CS.hasOutput))) and "output_schema" not in schemas:
+            schemas["output_schema"] = self._schema(outputs, set())
+        return schemas
+
+    def _schema(self, fields: set[Node], required: set[Node]) -> dict[str, Any]:
+        named = sorted((_needed(self._graph, field, CS.name), field) for field in fields)
+        schema: dict[str, Any] = {"type": "object", "properties": {name: self._field(field) for name, field in named}}
+        needed = [name for name, field in named if field in required]
+        return {**schema, "required": needed} if needed else schema
+
+    def _field(self, node: Node) -> dict[str, Any]:
+        types = sorted({str(value) for value in self._graph.objects(node, CS.valueType)} - {"any"})
+        values = sorted(self._graph.objects(node, CS.enumValue), key=str)
+        given = {
+            "type": types[0] if len(types) == 1 else types,
+            "enum": [_value(value) for value in values],
+            **self._texts(node, {"description": DCTERMS.description, "format": CS.valueFormat}),
+        }
+        default = _one(self._graph, node, CS.defaultValue)
+        known = {key: value for key, value in given.items() if value}
+        return known if default is None else {**known, "default": _value(default)}
+
+    def _annotations(self, node: Node) -> dict[str, Any]:
+        given = _document(self._graph, node, CS.annotations)
+        if given is not None:
+            return given
+        claims = {hint: _boolean(self._graph, node, term) for hint, term in HINTS.items()}
+        return {hint: claim for hint, claim in claims.items() if claim is not None}
+
+    def _capabilities(self, node: Node) -> list[str]:
+        graph = self._graph
+        ids = {_needed(graph, item, SKOS.notation) for item in graph.objects(node, CS.hasCapability)}
+        order = _one(graph, node, CS.capabilityOrder)
+        hinted = [] if order is None else _parsed(order)
+        listed = [item for item in hinted if item in ids] if isinstance(hinted, list) else []
+        return [*listed, *sorted(ids.difference(listed))]
+
+    def _dependencies(self, node: Node) -> list[dict[str, Any]]:
+        graph = self._graph
+        edges = [self._dependency(item) for item in _ordered(graph, graph.objects(node, CS.hasDependency))]
+        covered = {(edge["kind"], edge["tool"]) for edge in edges}
+        bare = {
+            (kind.value, self._needed_tool(target))
+            for term, kind in _KINDS.items()
+            for target in graph.objects(node, term)
+        }
+        return [*edges, *({"kind": kind, "tool": tool} for kind, tool in sorted(bare - covered))]
+
+    def _dependency(self, node: Node) -> dict[str, Any]:
+        graph = self._graph
+        target = _one(graph, node, CS.needs)
+        if target is None:
+            raise CatalogError(f"the dependency {_shown(node)} has no cs:needs: say which tool is needed")
+        numbers = {"confidence": CS.confidence, "count": CS.count}
+        known = {key: _number(graph, node, term) for key, term in numbers.items()}
+        texts = {"parameter": CS.parameterName, "reason": CS.reason, "provenance": CS.provenance}
+        return {
+            "tool": self._needed_tool(target),
+            "kind": _needed(graph, node, CS.kind),
+            **{key: value for key, value in known.items() if value is not None},
+            **self._texts(node, texts),
+        }
+
+    def _needed_tool(self, node: Node) -> str:
+        if node not in self._tools:
+            raise CatalogError(
+                f"depends on {_shown(node)}, which is not a cs:Tool here: describe it or remove the edge"
+            )
+        agent, name = self._tools[node]
+        return f"{agent}/{name}"
+
+    def _texts(self, node: Node, terms: dict[str, URIRef]) -> dict[str, str]:
+        found = {key: _one(self._graph, node, term) for key, term in terms.items()}
+        return {key: str(value) for key, value in found.items() if value is not None}
+
+
+def _all(graph: Graph, kind: URIRef) -> list[Node]:
+    return sorted(set(graph.subjects(RDF.type, kind)), key=str)
+
+
+def _ordered(graph: Graph, nodes: Iterable[Node]) -> list[Node]:
+    """By position; what has none comes last, by identifier and then by IRI."""
+
+    def place(node: Node) -> tuple[float, str, str]:
+        position = _number(graph, node, CS.position)
+        return (
+            math.inf if position is None else position,
+            str(graph.value(node, DCTERMS.identifier, any=True) or ""),
+            str(node),
+        )
+
+    return sorted(set(nodes), key=place)
+
+
+def _one(graph: Graph, node: Node, term: URIRef) -> Node | None:
+    values = set(graph.objects(node, term))
+    if len(values) > 1:
+        raise CatalogError(f"{_shown(node)} has {len(values)} values of {_shown(term)}: keep one")
+    return values.pop() if values else None
+
+
+def _needed(graph: Graph, node: Node, term: URIRef) -> str:
+    value = _one(graph, node, term)
+    if value is None:
+        raise CatalogError(f"{_shown(node)} has no {_shown(term)}: give it one")
+    return str(value)
+
+
+def _number(graph: Graph, node: Node, term: URIRef) -> float | None:
+    value = _one(graph, node, term)
+    if value is None:
+        return None
+    text = str(value)
+    try:
+        number = int(text) if _INTEGER.fullmatch(text) else float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise CatalogError(f"{_shown(node)}: {_shown(term)} is {text[:40]!r}, which is not a number")
+    return number
+
+
+def _boolean(graph: Graph, node: Node, term: URIRef) -> bool | None:
+    value = _one(graph, node, term)
+    if value is None:
+        return None
+    if not isinstance(value, Literal) or not isinstance(value.value, bool) or value.ill_typed:
+        raise CatalogError(f"{_shown(node)}: {_shown(term)} is not a boolean: write true or false, without quotes")
+    return value.value
+
+
+def _document(graph: Graph, node: Node, term: URIRef) -> dict[str, Any] | None:
+    value = _one(graph, node, term)
+    if value is None:
+        return None
+    document = _parsed(value)
+    if not isinstance(document, dict):
+        raise CatalogError(f"{_shown(term)} is not an object")
+    return document
+
+
+def _value(node: Node) -> Any:
+    return _parsed(node) if isinstance(node, Literal) and node.datatype == CS.json else str(node)
+
+
+def _parsed(value: Node) -> Any:
+    try:
+        return clean(json.loads(str(value)))
+    except json.JSONDecodeError as error:
+        raise CatalogError(f"{str(value)[:40]!r} is not valid JSON: {error.msg}, column {error.colno}") from error
+    except RecursionError as error:
+        raise CatalogError("a JSON literal is nested too deeply") from error
+
+
+def _shown(node: Node) -> str:
+    """As a prefixed name or in angle brackets, cut where it is long."""
+    text = str(node)
+    for prefix, namespace in {"cs": CS._NS, "dcterms": DCTERMS._NS, "skos": SKOS._NS}.items():
+        if text.startswith(namespace):
+            return f"{prefix}:{text.removeprefix(namespace)}"
+    return f"<{text[:120]}>"

@@ -1,0 +1,1 @@
+"""RDF as text: Turtle, JSON-LD and N-Triples, written and read without fetching anything."""

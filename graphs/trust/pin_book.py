@@ -1,0 +1,122 @@
+"""The file that pins are kept in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from callsheet.graphs.catalog.errors import CatalogError, TrustError
+from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.storage import locked, replace_text, state_folder
+from callsheet.graphs.trust.pins import Admitted, Change, Listed, ServerPin, accepted, compare, digest, pinned
+
+FORMAT = 1
+
+
+class _File(Record):
+    callsheet_pins: int
+    servers: dict[str, ServerPin]
+
+
+class PinBook:
+    """The pins of one configuration; fails closed: what cannot be read is not taken for an empty book.
+
+    Args:
+        file: Made when the first server is pinned.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    @classmethod
+    def of(cls, config: Path, file: str | Path | None = None) -> PinBook:
+        """The book of a configuration file.
+
+        Args:
+            config: The ``mcp.json``.
+            file: Where the pins are; ``CALLSHEET_PINS`` by default, else a file in the user's data folder.
+        """
+        if given := file or os.environ.get("CALLSHEET_PINS"):
+            return cls(Path(given).expanduser())
+        where = str(config.resolve())
+        name = f"{config.stem}-{hashlib.sha256(where.encode()).hexdigest()[:12]}.json"
+        return cls(state_folder() / "pins" / name)
+
+    def admit(self, listings: Mapping[str, Listed], *, agreed: Collection[str] = ()) -> dict[str, Admitted]:
+        """What may be used of what these servers say; a server that is met for the first time is pinned.
+
+        Args:
+            listings: By the servers' names.
+            agreed: Servers whose present command a person has agreed to.
+
+        Raises:
+            TrustError: The file cannot be read or, where there is something new to keep, not be written.
+        """
+        pins = self.servers()
+        if new := [name for name in listings if name not in pins]:
+            with locked(self.file):
+                pins = {**{name: pinned(listings[name]) for name in new}, **self.servers()}
+                self._write(pins)
+        return {name: self._compared(name, pins[name], listed, agreed) for name, listed in listings.items()}
+
+    def accept(self, changes: Sequence[Change]) -> None:
+        """Keeps what a person has seen and accepted as the new pins.
+
+        Raises:
+            TrustError: The file cannot be read or written.
+        """
+        with locked(self.file):
+            pins = self.servers()
+            for change in changes:
+                if change.agent in pins:
+                    pins[change.agent] = accepted(pins[change.agent], change)
+            self._write(pins)
+
+    def servers(self) -> dict[str, ServerPin]:
+        """The pins by server; none where there is no file yet.
+
+        Raises:
+            TrustError: The file is damaged, or of another format.
+        """
+        try:
+            content = json.loads(self.file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise TrustError(
+                f"the pins in {self.file} cannot be read, so nothing is used: {error.strerror}: make the file readable"
+            ) from error
+        except (ValueError, RecursionError) as error:
+            raise self._damaged(str(error)) from error
+        if not isinstance(content, dict) or content.get("callsheet_pins") != FORMAT:
+            raise self._damaged(f"it is not a file of pins of format {FORMAT}")
+        try:
+            servers = _File(**content).servers
+        except (CatalogError, TypeError) as error:
+            raise self._damaged(str(error)) from error
+        self._check(servers)
+        return servers
+
+    def _compared(self, name: str, pin: ServerPin, listed: Listed, agreed: Collection[str]) -> Admitted:
+        admitted = compare(name, pin, listed, agreed=agreed)
+        return replace(admitted, changes=tuple(replace(change, book=str(self.file)) for change in admitted.changes))
+
+    def _check(self, servers: Mapping[str, ServerPin]) -> None:
+        for name, server in servers.items():
+            for tool, pin in server.tools.items():
+                if pin.definition is not None and digest(pin.definition) != pin.sha256:
+                    raise self._damaged(f"the definition of {name}/{tool} does not fit its SHA-256")
+
+    def _write(self, pins: Mapping[str, ServerPin]) -> None:
+        body = {"callsheet_pins": FORMAT, "servers": {name: pin.model_dump() for name, pin in sorted(pins.items())}}
+        replace_text(self.file, json.dumps(body, ensure_ascii=False, indent=1))
+
+    def _damaged(self, why: str) -> TrustError:
+        return TrustError(
+            f"the pins in {self.file} cannot be relied on, so nothing is used: {why}: restore the file, "
+            "or delete it to accept anew what the servers say"
+        )

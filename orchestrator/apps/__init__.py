@@ -1,0 +1,1 @@
+"""Other graphs and components beside the supervisor: ask, A-RAG, middleware, folders of documents."""

@@ -1,0 +1,110 @@
+"""A question in, an answer and its steps out: the supervisor for callers who have no use for a conversation."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_config
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Command, Interrupt
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from callsheet.agents.approval.input_requests import KIND
+from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.sync_bridge import both_ways
+from callsheet.orchestrator.state import text_of
+
+NOBODY = "nobody can be asked here: run the graph supervisor in a thread, or say what needs no approval"
+_AUTH = "langgraph_auth"
+Supervisor = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Question(TypedDict):
+    """What a caller sends."""
+
+    question: Annotated[str, Field(description="A question, or a request of several steps, in plain words.")]
+
+
+class Answer(TypedDict):
+    """What a caller gets.
+
+    Attributes:
+        answer: The answer.
+        steps: What was done, one object a step: ``id``, ``text``, ``status``, ``tools`` (ids of those that were
+            called), and ``result`` or ``error``.
+    """
+
+    answer: str
+    steps: list[dict[str, Any]]
+
+
+class AskState(Question, Answer):
+    """State of the app."""
+
+
+def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Question, Answer]:
+    """The supervisor with small schemas, as an MCP client or a script wants them.
+
+    Each question stands alone. There is nobody who could be asked: a call that needs a person's approval is not made,
+    and the answer says so.
+
+    Args:
+        supervisor: ``create_supervisor(...)``, compiled without a checkpointer.
+    """
+
+    async def answer(state: Question, app: Supervisor) -> Answer:
+        return await _answered(text_of(state, "question"), app)
+
+    workflow = StateGraph(AskState, context_schema=Settings, input_schema=Question, output_schema=Answer)
+    workflow.add_node("supervisor", both_ways(answer, "supervisor", supervisor))
+    workflow.add_edge(START, "supervisor")
+    workflow.add_edge("supervisor", END)
+    return workflow
+
+
+async def _answered(question: str, supervisor: Supervisor) -> Answer:
+    """Runs the supervisor in a thread of its own, which ends with it."""
+    runtime = get_runtime(Settings)
+    app = supervisor.copy({"checkpointer": InMemorySaver(), "store": runtime.store})
+    ours = get_config().get("configurable", {})
+    user = {key: value for key, value in ours.items() if key.startswith(_AUTH)}
+    config: RunnableConfig = {"configurable": {**user, "thread_id": uuid.uuid4().hex}}
+    state = await app.ainvoke({"messages": [HumanMessage(question)]}, config, context=runtime.context)
+    while refusals := _refusals(state.get("__interrupt__", ())):
+        state = await app.ainvoke(Command(resume=refusals), config, context=runtime.context)
+    return _reported(state)
+
+
+def _refusals(asked: Sequence[Interrupt]) -> dict[str, dict[str, str]]:
+    """What can be said of a question about a call where there is nobody to ask."""
+    kinds = {one.id: one.value.get("type") if isinstance(one.value, dict) else None for one in asked}
+    said = {
+        "tool_approval": {"type": "reject", "message": NOBODY},
+        "unknown_outcome": {"type": "give_up"},
+        KIND: {"type": "leave"},
+    }
+    return {key: said[kind] for key, kind in kinds.items() if kind in said}
+
+
+def _reported(state: dict[str, Any]) -> Answer:
+    steps = [_step(step, state["results"].get(step["id"])) for step in state["plan"]["steps"]]
+    asked = "; ".join(str(one.value) for one in state.get("__interrupt__", ()))
+    answer = f"Not finished: an agent asks a person, and {NOBODY}: {asked}" if asked else state["messages"][-1].text
+    return {"answer": answer, "steps": steps}
+
+
+def _step(step: dict[str, Any], result: dict[str, Any] | None) -> dict[str, Any]:
+    about = {"id": step["id"], "text": step["text"]}
+    if result is None:
+        return {**about, "status": "not_finished", "tools": [], "error": "it, or one before it, waits for a person"}
+    tools = list(dict.fromkeys(call["tool"] for call in result["calls"]))
+    told = "result" if result["status"] == "done" else "error"
+    return {**about, "status": result["status"], "tools": tools, told: result[told]}

@@ -1,0 +1,104 @@
+"""A folder of documents as an agent of the catalog: ``"handbook": {"documents": "docs/"}`` in an ``mcp.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import Field
+
+from callsheet.agents.servers.catalogs.python_objects import part_of_tools
+from callsheet.graphs import CallsheetError, Part
+from callsheet.graphs.catalog.formats.document_folders import FolderConfig
+from callsheet.graphs.catalog.loaded import joined
+from callsheet.orchestrator.apps.document_library import Library
+from callsheet.retrievers.documents.document_overview import Overview, overview_of
+
+TOOL_NAME = "search_documents"
+_WAIT = 45.0  # seconds, less than a call of a tool may take
+_READ_ONLY = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+Question = Annotated[str, Field(description="The whole question, in plain words.")]
+
+
+def load_folders(config: Mapping[str, FolderConfig]) -> Part:
+    """An agent for each folder, with one tool that answers questions from its documents, with citations.
+
+    The answer is found by the graph ``arag``: with the model of ``CALLSHEET_MODEL``, or by rules where there is none.
+    Documents are indexed when the tool is first called.
+
+    Args:
+        config: The folders by agent id.
+
+    Raises:
+        CatalogError: There is no such folder.
+    """
+    from callsheet.orchestrator.run.settings import Environment
+
+    environment = Environment()
+    parts = []
+    for name, folder in config.items():
+        library = Library(folder.documents, environment.embeddings, environment.index)
+        seen = overview_of(library.folder())
+        about = Overview(folder.description.rstrip(".") or seen.topics, seen.terms)
+        tool = document_tool(name, about, library, environment.model)
+        parts.append(part_of_tools(name, [tool], str(folder.documents), f"Documents: {about.topics}."))
+    return joined(parts)
+
+
+def document_tool(name: str, about: Overview, library: Library, model: str | None = None) -> BaseTool:
+    """The tool ``search_documents(question)`` over one folder. A question without an answer there is a failed call.
+
+    Args:
+        name: Name of the agent.
+        about: What the documents are about.
+        library: Opens them.
+        model: Chat model, ``provider:model``; none works by rules.
+    """
+    folder = library.folder()
+    said = f"Answers questions about {about.topics}: searches the documents of {name}, and cites them."
+
+    def search_documents(question: Question) -> tuple[str, dict[str, Any]]:
+        _ready(library, folder)
+        return _answer(_app(library, model).invoke(_asked(question)))
+
+    async def asearch_documents(question: Question) -> tuple[str, dict[str, Any]]:
+        import asyncio
+
+        await asyncio.to_thread(_ready, library, folder)
+        return _answer(await _app(library, model).ainvoke(_asked(question)))
+
+    return StructuredTool.from_function(
+        func=search_documents,
+        coroutine=asearch_documents,
+        name=TOOL_NAME,
+        description=f"{said} They speak of: {about.terms}." if about.terms else said,
+        response_format="content_and_artifact",
+        metadata={"annotations": _READ_ONLY},
+    )
+
+
+def _app(library: Library, model: str | None) -> Any:
+    from callsheet.orchestrator.apps.arag_graph import create_arag
+
+    return create_arag(library, model=model).compile(name="arag")
+
+
+def _ready(library: Library, folder: Path) -> None:
+    try:
+        library.ready(folder, _WAIT)
+    except CallsheetError as error:
+        raise ToolException(str(error)) from error
+
+
+def _asked(question: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": question}]}
+
+
+def _answer(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The answer with its artifact; that there is none is a failed call, so that no step takes it for a result."""
+    message = state["messages"][-1]
+    if not message.additional_kwargs["arag"]["answered"]:
+        raise ToolException(message.text)
+    return message.text, {"citations": state["citations"], "retrieved_tokens": state["retrieved_tokens"]}

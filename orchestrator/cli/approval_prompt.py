@@ -1,0 +1,200 @@
+"""A person at the terminal, who is asked about calls."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from callsheet.graphs.text.sanitizing import escaped
+from callsheet.orchestrator.cli.output.value_output import shown_value
+
+_LONGEST = 4_000
+_LEAVE = {"type": "leave"}
+_APPROVAL = {"y": "yes", "n": "no", "e": "edit", "r": "respond", "q": "ask later"}
+_OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", "q": "ask later"}
+
+
+def somebody_there() -> bool:
+    """Whether there is a terminal to ask at."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
+    """Asks about one call after the other.
+
+    Args:
+        waiting: The interrupts of a run.
+
+    Returns:
+        Interrupt id -> answer; what the person left for later is missing.
+    """
+    answers: dict[str, Any] = {}
+    for found in waiting:
+        answer = _answer(found.value)
+        if answer is None:
+            break
+        answers[found.id] = answer
+    return answers
+
+
+def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
+    """The answers of somebody who wants to be asked about nothing.
+
+    Whether a call took effect he cannot know, and to arguments that were not checked he has not agreed.
+    """
+    return {
+        found.id: {"type": "approve", "hash": found.value["hash"]}
+        for found in waiting
+        if _kind(found) == "tool_approval" and not found.value.get("unchecked")
+    }
+
+
+def leave_inputs(waiting: Sequence[Any]) -> dict[str, Any]:
+    """The answers where nobody gives values: the steps that lack some stay as they are."""
+    return {found.id: dict(_LEAVE) for found in waiting if _kind(found) == "needs_input"}
+
+
+def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
+    """What waits for a person, as plain values."""
+    return [
+        {"id": found.id, **(found.value if _kind(found) else {"type": "", "value": found.value})} for found in waiting
+    ]
+
+
+def _kind(found: Any) -> str:
+    value = found.value
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    return kind if kind in ("tool_approval", "unknown_outcome", "needs_input") else ""
+
+
+def _answer(value: Any) -> Any:
+    match value:
+        case {"type": "tool_approval"}:
+            return _decision(value)
+        case {"type": "unknown_outcome"}:
+            return _verdict(value)
+        case {"type": "needs_input"}:
+            return _values(value)
+        case _:  # a tool that interrupts by itself
+            click.echo(f"\nA tool asks:\n{shown_value(value)}", err=True)
+            return _text("Your answer (empty to be asked later)")
+
+
+def _decision(asked: Mapping[str, Any]) -> Any:
+    _show(asked, "wants to call")
+    match _choice(_APPROVAL):
+        case "y":
+            return {"type": "approve", "hash": asked["hash"]}
+        case "n":
+            return {"type": "reject", "message": _text("Why (may stay empty)") or ""}
+        case "e":
+            return _edit(asked)
+        case "r":
+            said = _text("What the worker is told in the place of an answer")
+            return {"type": "respond", "message": said} if said else _decision(asked)
+    return None
+
+
+def _verdict(asked: Mapping[str, Any]) -> Any:
+    _show(asked, "has called")
+    match _choice(_OUTCOME):
+        case "d":
+            return {"type": "done", "message": _text("What it answered, if you know (may stay empty)") or ""}
+        case "n":
+            return {"type": "not_done", "hash": asked["hash"]}
+        case "g":
+            return {"type": "give_up"}
+    return None
+
+
+def _values(asked: Mapping[str, Any]) -> Any:
+    click.echo(f"\n{_fit(asked['description'])}", err=True)
+    if asked.get("problem"):
+        click.echo(_fit(asked["problem"]), err=True)
+    values: dict[str, Any] = {}
+    for name in asked["parameters"]:
+        said, value = _value(name, asked["schema"])
+        if not said:
+            return _LEAVE
+        values[name] = value
+    return {"type": "give", "values": values}
+
+
+def _value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
+    """What a person types for a parameter, and the value that it is; asked again where it does not fit."""
+    from callsheet.agents.approval.input_requests import wanted_schema, wrong_values
+    from callsheet.agents.safety.secrets import is_secret
+
+    one = wanted_schema(schema, [name])
+    spec = one["properties"][name]
+    hidden = isinstance(spec, Mapping) and is_secret(name, spec)
+    while said := _typed(f"{_fit(name)} (empty leaves the step as it is)", hidden=hidden):
+        problem = ""
+        for value in _readings(said):
+            if not (problem := wrong_values(one, {name: value})):
+                return said, value
+        click.echo(_fit(problem), err=True)
+    return "", None
+
+
+def _readings(said: str) -> list[Any]:
+    """What was typed, as a text and as JSON where it is some."""
+    try:
+        return [said, json.loads(said)]
+    except ValueError:
+        return [said]
+
+
+def _typed(what: str, *, hidden: bool) -> str:
+    """What a person types; nothing at the end of input."""
+    try:
+        said: str = click.prompt(what, default="", show_default=False, hide_input=hidden, err=True)
+    except click.Abort as error:
+        if not isinstance(error.__context__, EOFError):
+            raise
+        click.echo(err=True)
+        return ""
+    return said
+
+
+def _edit(asked: Mapping[str, Any]) -> Any:
+    text: str | None = click.edit(_plain(asked["args"]), extension=".json")
+    try:
+        args = json.loads(text) if text else asked["args"]
+    except ValueError as error:
+        click.echo(f"that is no JSON: {error}", err=True)
+        return _decision(asked)
+    return {"type": "edit", "args": args}
+
+
+def _show(asked: Mapping[str, Any], what: str) -> None:
+    click.echo(f"\n{_fit('Step {} {} {}'.format(asked['step_id'], what, asked['tool']))}", err=True)
+    click.echo(shown_value(asked["args"]), err=True)
+    click.echo(_fit(asked["why"]), err=True)
+    if asked.get("problem"):
+        click.echo(_fit(asked["problem"]), err=True)
+
+
+def _choice(words: Mapping[str, str]) -> str:
+    shown_words = ", ".join(f"{letter}={word}" for letter, word in words.items())
+    chosen: str = click.prompt(shown_words, type=click.Choice(list(words)), show_choices=False, err=True)
+    return chosen
+
+
+def _text(what: str) -> str | None:
+    said: str = click.prompt(what, default="", show_default=False, err=True)
+    return said or None
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def _fit(text: str) -> str:
+    """The text with what is hidden in it written out: a person must see what is agreed to."""
+    kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters in all)"
+    return "\n".join(map(escaped, kept.split("\n")))

@@ -1,0 +1,1 @@
+"""Commands about a catalog: one module per command."""

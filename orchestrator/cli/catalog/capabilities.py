@@ -1,0 +1,91 @@
+"""``callsheet capabilities``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.orchestrator.cli.shared_options import (
+    check_model,
+    common,
+    open_catalog,
+    open_retriever,
+    progress_bar,
+    taxonomy_option,
+)
+
+if TYPE_CHECKING:
+    from callsheet.retrievers import AgentGraphRetriever
+    from callsheet.retrievers.capabilities import Assignments
+
+
+@click.command()
+@click.option("--model", metavar="PROVIDER:NAME", help="A chat model that assigns them.  [default: none, by the texts]")
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the catalog to this file, with what is at least .5 sure as if its authors had said so.",
+)
+@taxonomy_option
+@common
+def capabilities(
+    model: str | None,
+    file: Path | None,
+    taxonomy_file: Path | None,
+    catalogs: tuple[str, ...],
+    place: str | None,
+    embeddings: str,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Say which tool can do what, in the words of a taxonomy.
+
+    \b
+    Examples:
+      callsheet capabilities --catalog manifests/
+      callsheet capabilities --catalog manifests/ --taxonomy ours.json -o catalog.json
+    """
+    from callsheet.graphs import read_taxonomy
+
+    check_model(model)
+    taxonomy = read_taxonomy(taxonomy_file) if taxonomy_file else None
+    retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings, taxonomy=taxonomy)
+    found = retriever.capabilities()
+    if model:
+        found = _by_model(retriever, found, model)
+    if file:
+        _save(retriever, found, file)
+    if as_json:
+        click.echo(json.dumps({**found.to_dict(), "path": str(file or "")}, ensure_ascii=False))
+    else:
+        from callsheet.orchestrator.cli.output.capability_output import show_assignments
+
+        show_assignments(found)
+    return 0 if any(found.of.values()) else 1
+
+
+def _by_model(retriever: AgentGraphRetriever, otherwise: Assignments, model: str) -> Assignments:
+    from callsheet.agents import chat_model
+    from callsheet.retrievers.capabilities import assign_by_model
+
+    with progress_bar("Asking the model") as progress:
+        return assign_by_model(
+            retriever.catalog, chat_model(model), otherwise.taxonomy, otherwise=otherwise, progress=progress
+        )
+
+
+def _save(retriever: AgentGraphRetriever, found: Assignments, file: Path) -> None:
+    from callsheet.graphs import CatalogError, dump
+    from callsheet.retrievers.capabilities import with_capabilities
+
+    try:
+        file.write_text(dump(with_capabilities(retriever.catalog, found)) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CatalogError(f"the catalog cannot be written to {file}: {error.strerror}") from error
+    click.echo(f"the catalog with its capabilities is in {file}", err=True)

@@ -1,0 +1,96 @@
+"""``callsheet export``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.orchestrator.cli.catalog.export_formats import FORMS, Form, Wanted
+from callsheet.orchestrator.cli.shared_options import catalog_options, open_catalog, status, visible
+
+
+@click.command()
+@click.option("--format", "name", type=click.Choice(list(FORMS)), help="The form to write.  [required unless --json]")
+@click.option("-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@click.option("--around", metavar="ID", help="mermaid: draw what is around this tool or agent.")
+@click.option("--depth", type=click.IntRange(min=1), help="mermaid: how many dependencies away.  [default: 2]")
+@click.option("--base", metavar="IRI", help="RDF: what the names of agents, tools ... begin with.")
+@click.option("--taxonomy", "taxonomy_file", type=click.Path(path_type=Path), metavar="FILE", help="Your capabilities.")
+@catalog_options
+def export(
+    name: str | None,
+    file: Path | None,
+    taxonomy_file: Path | None,
+    catalogs: tuple[str, ...],
+    *,
+    yes: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Write the catalog in the form of other programs.
+
+    turtle, jsonld, ntriples and json can be read again: each is a catalog. cypher is a script for Neo4j and its like;
+    cypher-schema makes the tables that Ladybug wants before it.
+
+    \b
+    Examples:
+      callsheet export --format turtle --catalog manifests/ -o catalog.ttl
+      callsheet export --format mermaid --around weather/forecast --depth 2 --catalog manifests/
+    """
+    from callsheet.graphs import read_taxonomy
+
+    form = _form(name or ("json" if as_json else ""), options, as_json=as_json and file is None)
+    taxonomy = read_taxonomy(taxonomy_file).capabilities if taxonomy_file else None
+    catalog = visible(open_catalog(catalogs, yes=yes))
+    with status("Writing"):
+        document = form.write(Wanted(catalog, taxonomy, **options))
+    if file is None:
+        text = shown(document, most=None) if _at_a_terminal() else document
+        click.echo(text.encode("utf-8", "replace"), nl=False)
+        return 0
+    _save(file, document)
+    if as_json:
+        report = {
+            "path": str(file),
+            "format": name or "json",
+            "agents": len(catalog.agents),
+            "tools": len(catalog.tools),
+        }
+        click.echo(json.dumps(report, ensure_ascii=False))
+    else:
+        agents, tools = counted(len(catalog.agents), "agent"), counted(len(catalog.tools), "tool")
+        click.echo(f"{agents} and {tools} in {file}", err=True)
+    return 0
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _form(name: str, options: Mapping[str, object], *, as_json: bool) -> Form:
+    if not name:
+        raise click.MissingParameter(f"Choose from {', '.join(FORMS)}.", param_hint="--format", param_type="option")
+    if as_json and name not in ("json", "jsonld"):
+        raise click.BadParameter(
+            f"{name} is not JSON: leave --json out, or write to a file with -o", param_hint="--json"
+        )
+    for option, value in options.items():
+        if value is not None and option not in FORMS[name].takes:
+            fit = " and ".join(form for form in FORMS if option in FORMS[form].takes)
+            raise click.BadParameter(f"the form {name} has no use for it; it is for {fit}", param_hint=f"--{option}")
+    return FORMS[name]
+
+
+def _save(file: Path, document: str) -> None:
+    from callsheet.graphs.storage import replace_text
+
+    try:
+        replace_text(file, document.encode("utf-8", "replace").decode("utf-8"), mode=0o666)
+    except OSError as error:
+        raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error

@@ -1,0 +1,49 @@
+"""``callsheet index``."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import click
+
+from callsheet.graphs.text.sanitizing import counted
+from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_selector
+
+
+@click.command(short_help="Embed what is new or changed in a catalog.")
+@common
+def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> int:
+    """Index a catalog: embeds what is new or changed, removes what is gone.
+
+    \b
+    Example:
+      callsheet index --catalog mcp.json
+    """
+    began = time.monotonic()
+    loaded = open_catalog(catalogs, yes=yes)
+    opened = open_selector(loaded, place, embeddings)
+    report: dict[str, Any] = {
+        "agents": len(loaded.catalog.agents),
+        "tools": len(loaded.catalog.tools),
+        "dependencies": sum(len(tool.depends_on) for tool in loaded.catalog.tools.values()),
+        "added": opened.changes.added,
+        "updated": opened.changes.updated,
+        "removed": opened.changes.removed,
+        "seconds": round(time.monotonic() - began, 3),
+        "path": str(opened.place or ""),
+        "down": dict(loaded.down),
+        "problems": [
+            {"agent": problem.agent, "kind": problem.kind, "message": problem.message} for problem in loaded.problems
+        ],
+    }
+    if as_json:
+        click.echo(json.dumps(report, ensure_ascii=False))
+    else:
+        click.echo(
+            f"{counted(report['agents'], 'agent')}, {counted(report['tools'], 'tool')}, "
+            f"{counted(report['dependencies'], 'dependency', 'dependencies')}: {report['added']} added, "
+            f"{report['updated']} updated, {report['removed']} removed in {report['seconds']} s\n{report['path']}"
+        )
+    return 0 if loaded.catalog.agents else 1

@@ -1,0 +1,120 @@
+"""``callsheet infer``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.orchestrator.cli.shared_options import catalog_options, check_model, open_catalog, progress_bar, visible
+from callsheet.orchestrator.run.settings import Environment
+
+if TYPE_CHECKING:
+    from callsheet.graphs import Catalog
+    from callsheet.graphs.dependencies import Proposal, Seen
+
+
+@click.command(short_help="Propose which tool needs which.")
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the proposals to this file, for a person to review; what it says already of edges and rules stays.",
+)
+@click.option(
+    "--least", default=0.5, show_default=True, type=click.FloatRange(0.05, 0.99), help="Propose nothing less sure."
+)
+@click.option("--no-observed", is_flag=True, help="Leave out what was seen while running.")
+@click.option("--server", metavar="URL", help="Count also what a LangGraph server has seen, in its store.")
+@click.option("--model", metavar="PROVIDER:NAME", help="A chat model that judges each proposal; it decides nothing.")
+@click.option(
+    "--embeddings",
+    default=Environment().embeddings,
+    metavar="NAME",
+    show_default=True,
+    help="minilm (embedded), or provider:model.",
+)
+@catalog_options
+def infer(
+    file: Path | None,
+    least: float,
+    model: str | None,
+    server: str | None,
+    embeddings: str,
+    catalogs: tuple[str, ...],
+    *,
+    no_observed: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Propose which tool needs which, from names, schemas, descriptions and what was seen while running.
+
+    Review the file (set "accept" to true or false), then load it beside the catalog it is for.
+
+    \b
+    Examples:
+      callsheet infer --catalog mcp.json -o dependencies.json
+      callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
+    """
+    from callsheet.graphs.dependencies import DependencyFile, merge_proposals, read_dependencies, write_dependencies
+
+    if no_observed and server:
+        raise click.UsageError("--server is about what was seen, which --no-observed leaves out: give one of them")
+    if file and not file.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {file.parent}: make it first", param_hint="--output")
+    check_model(model)
+    before = read_dependencies(file) if file and file.exists() else DependencyFile()
+    catalog = visible(open_catalog(catalogs, yes=yes))
+    found = _found(catalog, least, embeddings, None if no_observed else _seen(server))
+    if model:
+        found = _judged(found, catalog, model)
+    content = merge_proposals(before, found)
+    if file:
+        write_dependencies(content, file)
+    if as_json:
+        report = {"edges": [edge.model_dump(mode="json") for edge in content.edges], "path": str(file or "")}
+        click.echo(json.dumps(report, ensure_ascii=False))
+    else:
+        from callsheet.orchestrator.cli.output.infer_output import show_proposals
+
+        show_proposals(content.edges, file)
+    return 0 if content.edges else 1
+
+
+def _seen(server: str | None) -> Counter[Seen]:
+    from callsheet.graphs.dependencies import ObservationLog
+
+    seen = ObservationLog().read()
+    if server:
+        import asyncio
+
+        from callsheet.orchestrator.run.preferences import observed_on
+
+        seen.update(asyncio.run(observed_on(server)))
+    return seen
+
+
+def _found(catalog: Catalog, least: float, embeddings: str, seen: Counter[Seen] | None) -> Sequence[Proposal]:
+    from callsheet.retrievers import embeddings_of
+    from callsheet.retrievers.inference import infer_dependencies
+
+    with progress_bar("Comparing") as progress:
+        return infer_dependencies(catalog, embeddings_of(embeddings), least=least, seen=seen, progress=progress)
+
+
+def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence[Proposal]:
+    import asyncio
+
+    from callsheet.agents import chat_model, judge_proposals
+
+    with progress_bar("Asking the model") as progress:
+        judged = asyncio.run(judge_proposals(found, catalog, chat_model(model), progress=progress))
+    if judged.failed:
+        click.echo(f"{judged.judged} of {counted(len(found), 'proposal')} judged: {shown(judged.failed)}", err=True)
+    return judged.proposals

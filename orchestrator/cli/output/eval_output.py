@@ -1,0 +1,149 @@
+"""What a person sees of an evaluation: tables of at most 100 columns, plain in a pipe."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from callsheet.graphs import Catalog
+from callsheet.graphs.text.sanitizing import counted
+from callsheet.orchestrator.cli.output.console import WIDEST, SafeConsole
+from callsheet.retrievers import Evaluation
+from callsheet.retrievers.evaluation.error_analysis import Lacking, Missed
+
+_LONGEST, _PAIRS, _GOT = 90, 10, 3
+_GREY = "bright_black"
+_TITLES = {"recall": "recall", "map": "mAP", "ndcg": "nDCG"}
+
+
+def show_evaluation(evaluation: Evaluation, *, catalog: Catalog, misses: int) -> None:
+    """Prints an evaluation: the figures, the tokens, the tools confused, and the queries missed.
+
+    Args:
+        evaluation: What was measured.
+        catalog: What it was measured on.
+        misses: How many missed queries are shown at most.
+    """
+    probe = SafeConsole()
+    console = SafeConsole(highlight=False, width=min(probe.width, WIDEST) if probe.is_terminal else WIDEST)
+    console.print(
+        f"{_queries(evaluation.n)}, {counted(len(catalog.agents), 'agent')}, "
+        f"{counted(len(catalog.tools), 'tool')}: "
+        f"{evaluation.seconds:.1f} s, {evaluation.seconds_per_query * 1000:.0f} ms a query (median)\n"
+    )
+    console.print(_figures(evaluation))
+    for note in _notes(evaluation):
+        console.print(note, style=_GREY, soft_wrap=True)
+    _tokens(console, evaluation)
+    _confused(console, evaluation)
+    _missed(console, evaluation, misses)
+
+
+def _figures(evaluation: Evaluation) -> Table:
+    cuts = sorted({_cut(name) for of in (evaluation.agent, evaluation.tool) for name in of})
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    table.add_column("")
+    for cut in cuts:
+        table.add_column(f"@{cut}", justify="right")
+    table.add_column("95 % interval of the last", style=_GREY)
+    for level, of in (("agent", evaluation.agent), ("tool", evaluation.tool)):
+        for position, (name, title) in enumerate(_TITLES.items() if of else ()):
+            row = [_number(of.get(f"{name}@{cut}")) for cut in cuts]
+            last = max(_cut(known) for known in of)
+            interval = _interval(evaluation, f"{level}.{name}@{last}")
+            table.add_row(f"[bold]{level}[/]" if position == 0 else "", title, *row, interval)
+    if evaluation.complete:
+        row = [_number(evaluation.complete.get(f"complete@{cut}")) for cut in cuts]
+        table.add_row("", "complete", *row, _interval(evaluation, list(evaluation.complete)[-1]))
+    return table
+
+
+def _queries(number: int) -> str:
+    return counted(number, "query", "queries")
+
+
+def _notes(evaluation: Evaluation) -> list[str]:
+    notes = []
+    if 0 < evaluation.n_tool < evaluation.n:
+        notes.append(f"The figures of tools are of {_queries(evaluation.n_tool)} with labelled tools.")
+    if evaluation.agents_from_tools:
+        notes.append(f"Wanted agents taken from the wanted tools: {_queries(evaluation.agents_from_tools)}.")
+    if evaluation.nothing_fits:
+        notes.append(f"Verdict that nothing fits: {evaluation.nothing_fits} of {evaluation.n}.")
+    return notes
+
+
+def _tokens(console: Console, evaluation: Evaluation) -> None:
+    tokens = evaluation.tokens
+    console.print(
+        f"\nA selection costs a model about {tokens.selected:,.0f} tokens, all tools {tokens.all:,} "
+        f"({tokens.share:.1%}), counted with the embedder's tokenizer.",
+        soft_wrap=True,
+    )
+
+
+def _confused(console: Console, evaluation: Evaluation) -> None:
+    if not evaluation.confused:
+        return
+    console.print("\n[bold]Most often confused[/]")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("queries", justify="right")
+    table.add_column("wanted", style="cyan", overflow="fold")
+    table.add_column("ranked above it", style="cyan", overflow="fold")
+    for pair in evaluation.confused[:_PAIRS]:
+        table.add_row(str(pair.count), escape(pair.wanted), escape(pair.instead))
+    console.print(table)
+
+
+def _missed(console: Console, evaluation: Evaluation, most: int) -> None:
+    shown = evaluation.missed[:most]
+    rest = f", the first {len(shown)}" if len(shown) < len(evaluation.missed) else ""
+    console.print(
+        f"\n[bold]{len(evaluation.missed)} of {_queries(evaluation.n)} lack something{rest if shown else ''}[/]"
+    )
+    for miss in shown:
+        _miss(console, miss)
+
+
+def _miss(console: Console, miss: Missed) -> None:
+    console.print(f"{escape(miss.id)}  {escape(_short(miss.query))}", soft_wrap=True)
+    for lacking in miss.lacking:
+        console.print(
+            f"   wanted {lacking.kind} [cyan]{escape(' or '.join(lacking.ids))}[/]: {escape(lacking.why)}",
+            soft_wrap=True,
+        )
+        if evidence := _evidence(lacking):
+            console.print(f"          {evidence}", style=_GREY, soft_wrap=True)
+    console.print(f"   got    {escape(', '.join(miss.got[:_GOT]))}", style=_GREY, soft_wrap=True)
+
+
+def _evidence(lacking: Lacking) -> str:
+    known = lacking.evidence
+    if known is None:
+        return ""
+    said = [f"{lacking.kind} number {lacking.rank} by its own score {known.score:.2f}"]
+    if known.cosine is not None:
+        said.append(f"meaning {known.cosine:.2f} (#{known.cosine_rank})")
+    if known.words is not None:
+        said.append(f"words {known.words:.1f} (#{known.words_rank})")
+    return ", ".join(said)
+
+
+def _cut(name: str) -> int:
+    return int(name.partition("@")[2])
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _interval(evaluation: Evaluation, name: str) -> str:
+    low, high = evaluation.intervals[name]
+    return f"{low:.3f} - {high:.3f}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -1,0 +1,200 @@
+"""What a person sees: plan, picks, calls and answer; colours and rules only on a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.markup import escape
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+from callsheet.orchestrator.cli.approval_prompt import approve_all
+from callsheet.orchestrator.cli.output.console import console
+from callsheet.retrievers import Selection, explain_tool
+
+_LONGEST = 180
+_COLOURS = {
+    "done": "green",
+    "failed": "red",
+    "needs_input": "yellow",
+    "outcome_unknown": "magenta",
+    "skipped": "bright_black",
+}
+
+
+class Show:
+    """Prints what happens in a run, as it happens."""
+
+    def __init__(self) -> None:
+        self._console = console()
+        self._calls: dict[str, str] = {}
+        self._told: dict[str, list[Any]] = {}
+        self._status: Status | None = None
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Shows on a terminal that something is going on, and which tools are called."""
+        if not self._console.is_terminal:
+            yield
+            return
+        self._calls.clear()
+        with self._console.status("Working") as self._status:
+            yield
+        self._status = None
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Prints one custom event of the supervisor; kinds that are not known here are passed over."""
+        match event.get("event"):
+            case "plan":
+                self._plan(event)
+            case "picked":
+                self._picked(event)
+            case "added":
+                self._added(event)
+            case "step":
+                self._step(event)
+            case "tool_started":
+                self._calls[event["call_id"]] = event["tool"]
+                self._now()
+            case "tool_finished":
+                self._calls.pop(event["call_id"], None)
+                self._now()
+
+    def _now(self) -> None:
+        if self._status is not None:
+            self._status.update(escape(f"Working: {', '.join(self._calls.values())}") if self._calls else "Working")
+
+    def answer(self, text: str, seconds: float) -> None:
+        """Prints the answer."""
+        title = f"Answer ({seconds:.1f} s)"
+        if self._console.is_terminal:
+            self._console.print(Panel(Text(text), title=title, title_align="left", border_style="green"))
+        else:
+            self._console.print(f"{title}\n{escape(text)}")
+
+    def waiting(self, interrupts: Sequence[Any], again: str) -> None:
+        """Prints what waits for a person, and the command that goes on."""
+        self._heading("Waiting for you")
+        for found in interrupts:
+            asked = found.value
+            if isinstance(asked, Mapping) and "description" in asked:
+                self._console.print(f"  [yellow]{escape(asked['description'])}[/]")
+                if "args" in asked:
+                    self._indented(_short(json.dumps(asked["args"], ensure_ascii=False)), "", 4)
+            else:
+                self._indented(_short(str(asked)), "", 4)
+        self._console.print(f"Go on in a terminal with: {escape(again)}")
+        if len(approve_all(interrupts)) == len(interrupts):
+            self._console.print("or agree to all of it with --approve never; without a model, nothing is deleted then")
+
+    def _plan(self, plan: Mapping[str, Any]) -> None:
+        self._heading("Plan")
+        for step in plan["steps"]:
+            waits = f"  [bright_black](after {', '.join(step['depends_on'])})[/]" if step["depends_on"] else ""
+            self._console.print(f"  [bold]{escape(step['id'])}[/]  {escape(step['text'])}{waits}")
+        if plan.get("note"):
+            self._console.print(f"  [yellow]{escape(plan['note'])}[/]")
+
+    def _picked(self, event: Mapping[str, Any]) -> None:
+        again = f", attempt {event['attempt']}" if event["attempt"] > 1 else ""
+        self._heading(f"Step {event['step_id']}: picked{again}")
+        for agent, why in event["selection"].get("left_out", {}).items():
+            self._indented(_short(f"without {agent}: {why}"), "yellow", 2)
+        for agent, since in event["selection"].get("down", {}).items():
+            late = f"{agent} did not answer when last asked; its tools are those of {since}"
+            self._indented(late, "yellow", 2)
+        if event["selection"]["verdict"] == "nothing_fits":
+            self._console.print("  nothing in the catalog fits")
+            return
+        agents = event["selection"]["agents"]
+        best = [tool["id"] for agent in agents[:3] for tool in agent["tools"][:2]]
+        others = [tool["id"] for agent in agents for tool in agent["tools"] if tool["id"] not in best]
+        for tool in best:
+            self._console.print(f"  [cyan]{escape(tool)}[/]  [bright_black]{escape(event['why'][tool])}[/]")
+        if others:
+            self._indented(f"and {', '.join(others)}", "bright_black", 2)
+
+    def _added(self, event: Mapping[str, Any]) -> None:
+        brought = ", ".join(event["tools"]) or "nothing fits"
+        self._heading(f"Step {escape(event['step_id'])}: asked for {escape(_short(event['what']))}")
+        self._console.print(f"  [cyan]{escape(brought)}[/]")
+
+    def _step(self, event: Mapping[str, Any]) -> None:
+        result = event["result"]
+        colour = _COLOURS[result["status"]]
+        self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]")
+        new = self._untold(result)
+        for call in new:
+            arguments = escape(_short(json.dumps(call["args"], ensure_ascii=False)))
+            self._console.print(
+                f"  [cyan]{escape(call['tool'])}[/] {arguments}  [bright_black]{call['seconds']:.2f} s[/]"
+            )
+            said = call["error"] or call["output"]
+            style = "red" if call["error"] else ""
+            self._indented(f"-> {_short(said)}", style, 4)
+        told = any(call["error"] and result["error"].endswith(call["error"]) for call in new)
+        if result["error"] and not told:
+            self._indented(_short(result["error"]), colour, 2)
+
+    def _untold(self, result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """The calls of a step without those of the attempts before, which were shown with these."""
+        before, calls = self._told.get(result["id"], []), list(result["calls"])
+        self._told[result["id"]] = calls
+        return calls[len(before) :] if calls[: len(before)] == before else calls
+
+    def _indented(self, text: str, style: str, by: int) -> None:
+        if self._console.is_terminal:
+            self._console.print(Padding(Text(text, style=style, overflow="fold"), (0, 0, 0, by)))
+        else:
+            self._console.print(f"{' ' * by}{escape(text)}")
+
+    def _heading(self, text: str) -> None:
+        self._console.print(f"[bold]{text}[/]")
+
+
+def show_selection(selection: Selection, *, explain: bool) -> None:
+    """Prints a selection as a table; with ``explain`` also what was cut and what came next."""
+    out = console()
+    if selection.verdict == "nothing_fits":
+        out.print("Nothing in the catalog fits well; the nearest are:" if selection.agents else "The catalog is empty.")
+    if selection.tools:
+        out.print(_table(selection, explain=explain))
+    bare = [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]
+    if bare:
+        out.print(escape(f"without a tool among these: {', '.join(bare)}"), style="bright_black")
+    if explain:
+        if selection.trace.reranked:
+            out.print(f"reranked: {escape(selection.trace.reranked)}", style="bright_black")
+        if selection.trace.policy:
+            out.print(escape(selection.trace.policy), style="bright_black")
+        for unit in selection.trace.units[1:]:
+            out.print(f"{unit.kind}: {escape(unit.text)}", style="bright_black")
+        for cut in selection.trace.cut[:5]:
+            out.print(f"cut: {escape(cut.id)} ({cut.score:.2f}): {escape(cut.reason)}", style="bright_black")
+
+
+def _table(selection: Selection, *, explain: bool) -> Table:
+    """One row a tool; an agent is named at its first."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("agent", style="bold", overflow="fold")
+    table.add_column("score", justify="right")
+    table.add_column("tool", style="cyan", overflow="fold")
+    table.add_column("why" if explain else "", style="bright_black")
+    for agent in selection.agents:
+        named = (escape(agent.id), f"{agent.score:.2f}")
+        for tool in agent.tools:
+            why = explain_tool(tool.id, selection) if explain or len(tool.via) > 1 else ""
+            table.add_row(*named, escape(tool.id), escape(why))
+            named = ("", "")
+    return table
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

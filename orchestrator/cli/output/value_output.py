@@ -1,0 +1,71 @@
+"""A value that a person must judge: long texts in it are shortened, and nothing that has a name is left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from callsheet.graphs.text.sanitizing import escaped
+
+_LONGEST, _LONGEST_TEXT, _LONGEST_KEY = 4_000, 600, 120
+_MOST_ITEMS, _LAST_ITEMS = 500, 100
+_NOTE = "({:,} characters in all: each text is shortened, every key is shown)"
+
+
+def shown_value(value: Any) -> str:
+    """The value as JSON; a long one as a line for each key and item, with the middle of each long text left out.
+
+    What is hidden in it is written out.
+    """
+    plain = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    lines = plain.split("\n") if len(plain) <= _LONGEST else [*_lines(value), _NOTE.format(len(plain))]
+    return "\n".join(map(escaped, lines))
+
+
+def _lines(value: Any) -> Iterator[str]:
+    waiting = [("", value)]
+    while waiting:
+        path, found = waiting.pop()
+        if isinstance(found, dict) and found:
+            inner = [(f"{path}.{_key(key)}".lstrip("."), item) for key, item in found.items()]
+            waiting += reversed(inner)
+        elif isinstance(found, list) and found:
+            waiting += reversed(_items(path, found))
+        else:
+            yield f"{path}: {found.said if isinstance(found, _LeftOut) else _leaf(found)}"
+
+
+class _LeftOut:
+    """Items of a long list."""
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+
+
+def _items(path: str, found: list[Any]) -> list[tuple[str, Any]]:
+    items = [(f"{path}[{n}]", item) for n, item in enumerate(found)]
+    if len(items) <= _MOST_ITEMS or any(isinstance(item, dict | list) for item in found):
+        return items
+    left_out = len(items) - _MOST_ITEMS
+    first = _MOST_ITEMS - _LAST_ITEMS
+    note = _LeftOut(f"{left_out:,} of {len(items):,} items of this list are not shown here")
+    return [*items[:first], (f"{path}[{first}]", note), *items[-_LAST_ITEMS:]]
+
+
+def _leaf(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(_short(value, _LONGEST_TEXT), ensure_ascii=False)
+    return _short(json.dumps(value, default=str), _LONGEST_TEXT)
+
+
+def _key(key: str) -> str:
+    short = _short(key, _LONGEST_KEY)
+    return short if short.isidentifier() else json.dumps(short, ensure_ascii=False)
+
+
+def _short(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    end = most // 4
+    return f"{text[: most - end]} … {len(text) - most:,} characters … {text[-end:]}"

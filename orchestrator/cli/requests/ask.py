@@ -1,0 +1,173 @@
+"""``callsheet ask``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from callsheet.graphs.text.sanitizing import counted
+from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, leave_inputs, somebody_there
+from callsheet.orchestrator.cli.requests.thread_run import Ran, run
+from callsheet.orchestrator.cli.shared_options import check_model, common, kept_options, open_catalog, open_retriever
+from callsheet.orchestrator.run.settings import Environment, Settings
+from callsheet.orchestrator.run.thread_files import Threads
+
+if TYPE_CHECKING:
+    from callsheet.agents import ApprovalPolicy
+    from callsheet.orchestrator.cli.output.run_output import Show
+
+
+@click.command(short_help="Answer a request: plan it, find tools for each step, do it.")
+@click.argument("query", required=False)
+@click.option(
+    "--model",
+    default=Environment().model,
+    metavar="PROVIDER:NAME",
+    help="Chat model for plan, workers and answer.  [default: CALLSHEET_MODEL; none works by rules]",
+)
+@click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 50), help="Agents for a step.")
+@click.option(
+    "--tools", default=10, show_default=True, type=click.IntRange(1, 128), help="Tools that a worker gets at most."
+)
+@click.option(
+    "--approve",
+    default="risky",
+    envvar="CALLSHEET_APPROVAL",
+    show_default=True,
+    show_envvar=True,
+    type=click.Choice(["always", "risky", "never"]),
+    help="Which calls you are asked about before they are made: all, of tools not known to be harmless, or none.",
+)
+@click.option("--thread", metavar="NAME", help="Go on with a conversation, or begin one that is kept.")
+@click.option("--resume", is_flag=True, help="Go on with a run that was interrupted: of --thread, else the last one.")
+@common
+def ask(
+    query: str | None,
+    model: str | None,
+    agents: int,
+    tools: int,
+    approve: str,
+    thread: str | None,
+    catalogs: tuple[str, ...],
+    place: str | None,
+    embeddings: str,
+    *,
+    resume: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Answer QUERY: plan it, find agents and tools for each step, let workers do the steps.
+
+    You are asked before a tool is called that is not known to be harmless. Where there is no terminal to ask at, the
+    run stops there, says so, and goes on with --resume.
+
+    \b
+    Example:
+      callsheet ask "Convert 3 miles to km and write the result to km.txt" --catalog mcp.json
+    """
+    threads = Threads()
+    thread = _thread(threads, query, thread, resume=resume)
+    began = time.monotonic()
+    check_model(model)
+    loaded = open_catalog(catalogs, yes=yes)
+    retriever = open_retriever(loaded, place, embeddings)
+
+    from callsheet.agents import ToolRegistry
+    from callsheet.graphs.dependencies import ObservationLog
+    from callsheet.orchestrator.supervisor import create_supervisor
+
+    settings = Settings(model=model, agents=agents, tools=tools, approval=cast("ApprovalPolicy", approve))
+    registry = ToolRegistry.from_catalog(loaded)
+    workflow = create_supervisor(
+        loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
+    )
+    from callsheet.orchestrator.cli.output.run_output import Show
+
+    show, again = None if as_json else Show(), _again(thread, catalogs)
+    given = None if resume else {"messages": [{"role": "user", "content": query}]}
+    with threads.locked(thread):
+        try:
+            ran = _run(workflow, threads, thread, given, show, approve)
+        except (KeyboardInterrupt, click.Abort) as error:
+            error.add_note(f"go on with: {again}")
+            raise
+        finally:
+            registry.close()
+        if not ran.left and not threads.named(thread):
+            threads.remove(thread)
+    if show is None:
+        click.echo(json.dumps(_report(ran, thread, again, time.monotonic() - began), ensure_ascii=False))
+    elif ran.waiting:
+        show.waiting(ran.waiting, again)
+    else:
+        show.answer(ran.answer, time.monotonic() - began)
+    return 0 if ran.done else 1
+
+
+def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: bool) -> str:
+    """The thread to work in.
+
+    Raises:
+        UsageError: There is neither a question nor a run to go on with, or both.
+    """
+    if resume:
+        if query is not None:
+            raise click.UsageError("--resume goes on with the request as it was: leave the question out")
+        chosen = threads.latest() if thread is None else thread
+        threads.check(chosen)
+        return chosen
+    if not (query or "").strip():
+        raise click.UsageError("the question is empty: say what is to be done")
+    threads.sweep()
+    return threads.new() if thread is None else thread
+
+
+def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approve: str) -> Ran:
+    """Runs until the end, or until nobody answers what is asked."""
+    from langgraph.types import Command
+
+    def once(given: Any) -> Ran:
+        with show.working() if show else nullcontext():
+            return asyncio.run(run(workflow, threads, thread, given, show.event if show else _nothing))
+
+    while True:
+        ran = once(given)
+        answers = approve_all(ran.waiting) if approve == "never" else {}
+        if approve == "never" or show is None or not somebody_there():
+            answers |= leave_inputs(ran.waiting)
+        left = [found for found in ran.waiting if found.id not in answers]
+        asked = ask_person(left) if left and somebody_there() else {}
+        if not (answers := {**answers, **asked}):
+            return ran
+        given = Command(resume=answers)
+        if len(asked) < len(left):  # some were left for later: the rest is done, and nothing is asked again
+            return once(given)
+
+
+def _again(thread: str, catalogs: Sequence[str]) -> str:
+    """The command that goes on with a run."""
+    named = [word for catalog in catalogs for word in ("--catalog", catalog)]
+    return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *named, *kept_options()])
+
+
+def _report(ran: Ran, thread: str, again: str, seconds: float) -> dict[str, Any]:
+    waits = f"Stopped to ask: waiting for a person with {counted(len(ran.waiting), 'question')}. Go on with: {again}"
+    return {
+        "answer": waits if ran.waiting else ran.answer,
+        "steps": ran.steps(),
+        "note": ran.state["plan"]["note"],
+        "thread": thread,
+        "waiting": described(ran.waiting),
+        "seconds": round(seconds, 3),
+    }
+
+
+def _nothing(_: Mapping[str, Any]) -> None:
+    """Shows nothing."""

@@ -1,0 +1,48 @@
+"""``callsheet discover``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever, taxonomy_option
+
+
+@click.command(short_help="Find the few tools for a request, by what they can do.")
+@click.argument("query")
+@click.option("--budget", default=5, show_default=True, type=click.IntRange(1, 1000), help="Candidates at most.")
+@taxonomy_option
+@common
+def discover(
+    query: str,
+    budget: int,
+    taxonomy_file: Path | None,
+    catalogs: tuple[str, ...],
+    place: str | None,
+    embeddings: str,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Find the few tools for QUERY, by way of the capabilities that it asks for; fewer than the budget if few fit.
+
+    \b
+    Example:
+      callsheet discover "what is 3 miles in km" --budget 3 --catalog manifests/
+    """
+    from callsheet.graphs import read_taxonomy
+
+    if not query.strip():
+        raise click.UsageError("the query is empty: say what is to be done")
+    taxonomy = read_taxonomy(taxonomy_file) if taxonomy_file else None
+    retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings, taxonomy=taxonomy)
+    found = retriever.discover(query, budget=budget)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+    else:
+        from callsheet.orchestrator.cli.output.capability_output import show_discovery
+
+        show_discovery(found)
+    return 0 if found.verdict == "found" else 1

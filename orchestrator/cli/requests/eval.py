@@ -1,0 +1,143 @@
+"""``callsheet eval``."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever
+
+if TYPE_CHECKING:
+    from callsheet.retrievers import AgentGraphRetriever, Evaluation, LabelledQuery
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A figure, and the least value that it may have."""
+
+    metric: str
+    least: float
+
+
+@click.command("eval", short_help="Measure how well labelled requests find their tools.")
+@click.argument("queries", type=click.Path(path_type=Path), metavar="QUERIES.jsonl")
+@click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Agents for a query.")
+@click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Tools for a query.")
+@click.option(
+    "--fail-under",
+    "demands",
+    multiple=True,
+    metavar="METRIC=LEAST",
+    help="End with 1 if a figure is lower; repeatable.  recall@5, map@5, ndcg@5 are of agents; "
+    "tool.recall@10, complete@10 of tools.",
+)
+@click.option(
+    "--misses", default=10, show_default=True, type=click.IntRange(0), help="Missed queries that are listed at most."
+)
+@common
+def evaluate_command(
+    queries: Path,
+    agents: int,
+    tools: int,
+    demands: tuple[str, ...],
+    misses: int,
+    catalogs: tuple[str, ...],
+    place: str | None,
+    embeddings: str,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Measure how well the agents and tools for labelled queries are found.
+
+    QUERIES.jsonl holds one query a line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"]}; an inner
+    list holds alternatives.
+
+    \b
+    Example:
+      callsheet eval queries.jsonl --catalog manifests/ --fail-under recall@5=.8 --fail-under complete@10=.7
+    """
+    from callsheet.retrievers import metric_names, read_queries
+
+    gates = [_gate(demand, metric_names(agents, tools)) for demand in demands]
+    loaded = open_catalog(catalogs, yes=yes)
+    labelled = read_queries(queries, loaded.catalog)
+    _check_measured(gates, labelled)
+    retriever = open_retriever(loaded, place, embeddings)
+    evaluation = _evaluate(retriever, labelled, agents, tools)
+    failed = [gate for gate in gates if evaluation.metric(gate.metric) < gate.least - _ROUNDING]
+    if as_json:
+        click.echo(json.dumps(_report(evaluation, misses, gates, failed), ensure_ascii=False))
+    else:
+        from callsheet.orchestrator.cli.output.eval_output import show_evaluation
+
+        show_evaluation(evaluation, catalog=loaded.catalog, misses=misses)
+    for gate in failed:
+        click.echo(f"failed: {gate.metric} is {evaluation.metric(gate.metric):.4f}, under {gate.least:g}", err=True)
+    return 1 if failed else 0
+
+
+def _gate(demand: str, known: Sequence[str]) -> Gate:
+    metric, _, number = demand.partition("=")
+    try:
+        least = float(number)
+    except ValueError:
+        least = math.nan
+    if not 0 <= least <= 1:
+        raise _refused(f"{demand!r} is not METRIC=LEAST with a number from 0 to 1, as recall@5=.8")
+    if metric.strip() not in known:
+        raise _refused(f"unknown metric {metric.strip()!r}: there are {', '.join(known)}; -k and --tools move the last")
+    return Gate(metric.strip(), least)
+
+
+def _check_measured(gates: Sequence[Gate], labelled: Sequence[LabelledQuery]) -> None:
+    """A gate on tools needs queries with tools; it is not to pass because nothing was measured."""
+    if any(query.tools for query in labelled):
+        return
+    for gate in gates:
+        if gate.metric.startswith(("tool.", "complete")):
+            raise _refused(f"{gate.metric} cannot be measured: no query has tools labelled")
+
+
+def _refused(message: str) -> click.BadParameter:
+    return click.BadParameter(message, param_hint="--fail-under")
+
+
+def _evaluate(retriever: AgentGraphRetriever, labelled: Sequence[LabelledQuery], agents: int, tools: int) -> Evaluation:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from callsheet.retrievers import evaluate
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Asking", total=len(labelled))
+        return evaluate(
+            retriever, labelled, agents=agents, tools=tools, progress=lambda done, _: bar.update(task, completed=done)
+        )
+
+
+def _report(evaluation: Evaluation, misses: int, gates: Sequence[Gate], failed: Sequence[Gate]) -> dict[str, Any]:
+    from callsheet.retrievers.evaluation.ranking_metrics import rounded
+
+    report = evaluation.to_dict()
+    report["missed"] = report["missed"][:misses]
+    report["gates"] = [
+        {
+            "metric": gate.metric,
+            "least": gate.least,
+            "value": evaluation.metric(gate.metric),
+            "passed": gate not in failed,
+        }
+        for gate in gates
+    ]
+    plain: dict[str, Any] = rounded(report)
+    return plain

@@ -1,0 +1,116 @@
+"""``callsheet explore``."""
+
+from __future__ import annotations
+
+import json
+import socket
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+HOST = "127.0.0.1"
+
+
+@click.command(short_help="Look at the catalog in a browser.")
+@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 takes any free one.")
+@click.option("--no-browser", is_flag=True, help="Do not open the page.")
+@click.option("--user", default="", metavar="NAME", help="Show what the policy lets this user see.")
+@click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What `callsheet eval --json` printed, to be shown as tables; repeatable.",
+)
+@common
+def explore(
+    port: int,
+    user: str,
+    reports: tuple[Path, ...],
+    catalogs: tuple[str, ...],
+    place: str | None,
+    embeddings: str,
+    *,
+    no_browser: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Look at the catalog in a browser: search, walk the graph, read schemas and findings.
+
+    The page is served to this machine only, until you press Ctrl-C. With --json, one object says where, as soon as it
+    is there.
+
+    \b
+    Example:
+      callsheet explore --catalog mcp.json --report report.json
+    """
+    from callsheet.agents import ToolRegistry
+    from callsheet.orchestrator.run.process_state import Served
+    from callsheet.orchestrator.run.settings import Environment
+    from callsheet.orchestrator.run.thread_files import Threads
+    from callsheet.orchestrator.server import Site, create_explorer
+    from callsheet.orchestrator.server.explorer.reports import read_reports
+    from callsheet.orchestrator.server.runs.local_runs import LocalRuns
+
+    shown = read_reports(reports)
+    with _listening(port) as listener:
+        loaded = open_catalog(catalogs, yes=yes)
+        retriever = open_retriever(loaded, place, embeddings).within(user)
+        served = Served(loaded, retriever, ToolRegistry.from_catalog(loaded))
+        app = create_explorer(
+            Site(lambda: served, lambda: shown),
+            runs=LocalRuns(Threads()),
+            user=retriever.user,
+            hosts=Environment().host_names(),
+        )
+        app.add_route("/", _to_page)
+        url = f"http://{HOST}:{listener.getsockname()[1]}/callsheet/"
+        if as_json:
+            found = retriever.catalog
+            click.echo(json.dumps({"url": url, "agents": len(found.agents), "tools": len(found.tools)}))
+        else:
+            click.echo(f"{url}  (Ctrl-C ends it)", err=True)
+        if not (no_browser or as_json):
+            webbrowser.open(url)
+        _serve(app, listener)
+    return 0
+
+
+def _listening(port: int) -> socket.socket:
+    """A socket of this machine that browsers can connect to already.
+
+    Raises:
+        SettingsError: The port is taken.
+    """
+    listener = socket.socket()
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise SettingsError(f"port {port} cannot be used: {error.strerror}: give another one with --port") from error
+    return listener
+
+
+def _to_page(_: Request) -> Response:
+    from starlette.responses import RedirectResponse
+
+    return RedirectResponse("callsheet/")
+
+
+def _serve(app: Starlette, listener: socket.socket) -> None:
+    import uvicorn
+
+    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])

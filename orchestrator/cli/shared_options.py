@@ -1,0 +1,252 @@
+"""Options that several commands share, and what they open."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.orchestrator.run.settings import Environment
+
+if TYPE_CHECKING:
+    from callsheet.graphs import Catalog, Loaded
+    from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
+
+_META = "callsheet"
+SERVER_TROUBLE = ("start", "timeout", "crash", "protocol", "too_large")
+"""Kinds of problems of a server as a whole."""
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A catalog that can be searched.
+
+    Attributes:
+        selector: What finds in it.
+        changes: What the indexing did.
+        place: Where the vectors are kept; None for memory.
+    """
+
+    selector: Selector
+    changes: Changes
+    place: str | Path | None
+
+
+def _kept(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """Keeps an option for ``open_catalog``, so that no command has to hand it on."""
+    if value:
+        context.meta[f"{_META}.{parameter.name}"] = value
+
+
+def kept_options() -> list[str]:
+    """``--policy`` and ``--pins`` as they were given, for a command that is to go on with this one."""
+    given = click.get_current_context().meta
+    return [
+        word for name in ("policy", "pins") if (value := given.get(f"{_META}.{name}")) for word in (f"--{name}", value)
+    ]
+
+
+def json_option(command: Command) -> Command:
+    """``--json``, as ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output and nothing else.")(
+        command
+    )
+
+
+def catalog_options(command: Command) -> Command:
+    """``--catalog``, ``--policy``, ``--pins``, ``--yes`` and ``--json``: all that reading the catalog needs."""
+    for option in (
+        json_option,
+        click.option("--yes", is_flag=True, help="Agree to start the commands that a catalog names."),
+        click.option(
+            "--pins",
+            metavar="FILE",
+            expose_value=False,
+            callback=_kept,
+            help="Where the tools of servers are pinned.  [default: CALLSHEET_PINS, else the user's data folder]",
+        ),
+        click.option(
+            "--policy",
+            metavar="FILE",
+            expose_value=False,
+            callback=_kept,
+            help="Which agents and tools may be seen and called.  [default: CALLSHEET_POLICY; else all]",
+        ),
+        click.option(
+            "--catalog",
+            "catalogs",
+            multiple=True,
+            metavar="PATH",
+            help="mcp.json, folder of manifests, callsheet.json, RDF file or module:object; repeatable.  "
+            "[default: CALLSHEET_CATALOG]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def index_options(command: Command) -> Command:
+    """``--index`` and ``--embeddings``."""
+    environment = Environment()
+    for option in (
+        click.option(
+            "--embeddings",
+            default=environment.embeddings,
+            metavar="NAME",
+            show_default=True,
+            help="minilm (embedded), or provider:model.",
+        ),
+        click.option(
+            "--index",
+            "place",
+            default=environment.index,
+            metavar="PLACE",
+            help="Folder of the index, or the address of `chroma run`.  [default: the user's cache]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def common(command: Command) -> Command:
+    """``catalog_options`` and ``index_options``."""
+    return index_options(catalog_options(command))
+
+
+def taxonomy_option(command: Command) -> Command:
+    """``--taxonomy``, as ``taxonomy_file``."""
+    return click.option(
+        "--taxonomy",
+        "taxonomy_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Capabilities of your own, beside the default ones.",
+    )(command)
+
+
+def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, anew: bool = False) -> Loaded:
+    """Loads the catalogs, once their commands are agreed to.
+
+    Args:
+        catalogs: What ``--catalog`` named.
+        yes: Whether the commands that they name are agreed to.
+        tell: Say on standard error what was left out, and what is older than an hour.
+        anew: As in ``load``.
+
+    Raises:
+        SettingsError: No catalog was named, or the policy cannot be read.
+        TrustError: Its commands were not agreed to, or its pins cannot be relied on.
+    """
+    from callsheet.graphs import load, policy_of, shown
+    from callsheet.orchestrator.cli.consent_prompt import ask_consent
+
+    named = catalogs or Environment().catalogs()
+    if not named:
+        raise SettingsError("no catalog: give --catalog PATH, or set CALLSHEET_CATALOG")
+    given = click.get_current_context().meta
+    policy = policy_of(given.get(f"{_META}.policy"))
+    ask_consent(named, yes=yes)
+    with status("Reading the catalog"):
+        loaded = load(*named, yes=yes, pins=given.get(f"{_META}.pins"), policy=policy, anew=anew)
+    if tell and not (loaded.catalog.agents or loaded.problems):
+        click.echo(f"{', '.join(map(shown, named))}: nothing in it, or all of it is disabled", err=True)
+    for problem in loaded.problems if tell else ():
+        word = "down" if problem.agent in loaded.down and problem.kind in SERVER_TROUBLE else "left out"
+        click.echo(f"{word}: {shown(str(problem))}", err=True)
+    if tell:
+        say_age(loaded, since=3600)
+    return loaded
+
+
+def check_model(name: str | None) -> None:
+    """Makes a chat model before anything is started, so that one that cannot work is refused at once.
+
+    Raises:
+        SettingsError: No provider of this name is known, or it refuses its settings (a missing key ...).
+        ImportError: The provider's package is not installed.
+    """
+    if name:
+        from callsheet.agents import chat_model
+
+        chat_model(name)
+
+
+def say_age(loaded: Loaded, *, since: float = 0) -> None:
+    """Says how old the listings are that servers were not asked for, where one is older than so many seconds."""
+    if not loaded.remembered:
+        return
+    oldest = datetime.fromisoformat(min(loaded.remembered.values()))
+    age = (datetime.now(UTC) - oldest).total_seconds()
+    if age >= since:
+        told = f"{age / 3600:.0f} h" if age >= 3600 else f"{age / 60:.0f} min"
+        click.echo(
+            f"{len(loaded.remembered)} of the servers were not asked again: their listings are up to {told} old "
+            "(`callsheet sync` asks them)",
+            err=True,
+        )
+
+
+def visible(loaded: Loaded) -> Catalog:
+    """What the policy allows of a catalog, for a command that hands it on; says what is withheld."""
+    if loaded.policy is None:
+        return loaded.catalog
+    view = loaded.policy.view(loaded.catalog)
+    if len(view.tools) < len(loaded.catalog.tools):
+        click.echo(view.told(len(loaded.catalog.tools)), err=True)
+    return view.catalog
+
+
+def open_retriever(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> AgentGraphRetriever:
+    """A retriever over the catalog; shows a progress bar while texts are embedded."""
+    from callsheet.retrievers import AgentGraphRetriever
+
+    with progress_bar("Indexing") as progress:
+        return AgentGraphRetriever.from_catalog(loaded, index=place, embeddings=embeddings, progress=progress, **more)
+
+
+def open_selector(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> Opened:
+    """What ``open_retriever`` finds with, without LangChain, which costs a second; for everybody who asks."""
+    from callsheet.graphs.trust.policy_rules import User
+    from callsheet.retrievers.index.embedding.providers import embedder_of
+    from callsheet.retrievers.selection.selector_factory import assembly_of
+
+    assembly = assembly_of(loaded, embedder_of(embeddings), index=place, **more)
+    with progress_bar("Indexing") as progress:
+        selector, changes = assembly.first(loaded.catalog, progress)
+    if loaded.policy:
+        selector = selector.within(loaded.policy.view(loaded.catalog, User()))
+    return Opened(selector, changes, assembly.place)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, told how much is done and how much there is; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def status(what: str) -> Iterator[None]:
+    """A spinner on standard error while something lasts; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield

@@ -1,0 +1,1 @@
+"""What holds for one run: settings, user, stored preferences, threads, metrics."""

@@ -1,0 +1,102 @@
+"""What is kept in the store that a workflow is compiled with, as LangGraph's server does: preferences, observations."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from langgraph.runtime import get_runtime
+from langgraph.store.base import BaseStore
+
+from callsheet.graphs import SettingsError
+from callsheet.graphs.dependencies import Seen
+from callsheet.orchestrator.run.current_user import caller
+from callsheet.orchestrator.run.settings import Settings
+
+PREFERENCES = "preferences"
+"""Key of what a user prefers, in the user's namespace; the value holds fields of ``Settings``."""
+OBSERVED = ("callsheet", "observed")
+"""Namespace of the dependencies that runs show: one item an edge."""
+_PAGE = 100
+_LOG = logging.getLogger(__name__)
+
+
+def namespace_of(user: str) -> tuple[str, str]:
+    """A user's namespace: the id first, as is the custom, with its full stops escaped, which no namespace may hold."""
+    return (user.replace("%", "%25").replace(".", "%2E"), "callsheet")
+
+
+def store() -> BaseStore | None:
+    """The store of the current run; None where the workflow was compiled without one."""
+    return get_runtime().store
+
+
+async def preferences() -> dict[str, Any]:
+    """What the user of the current run prefers: fields of ``Settings``; nothing for nobody in particular.
+
+    Raises:
+        SettingsError: What is stored are no settings; the message says where it is.
+    """
+    kept, user = store(), caller().id
+    item = await kept.aget(namespace_of(user), PREFERENCES) if kept is not None and user else None
+    if item is None:
+        return {}
+    try:
+        return Settings(**item.value).model_dump(mode="json", exclude_unset=True)
+    except (SettingsError, TypeError) as error:
+        raise SettingsError(f"the preferences of {user!r} in the store ({namespace_of(user)}): {error}") from error
+
+
+async def count_observed(kept: BaseStore, seen: Mapping[Seen, int]) -> None:
+    """Adds to the counts in a store. Of two runs that end in the same moment one may go uncounted."""
+    for edge, count in seen.items():
+        key = _key(edge)
+        before = await kept.aget(OBSERVED, key)
+        times = count + (before.value.get("count", 0) if before else 0)
+        await kept.aput(OBSERVED, key, {"edge": list(edge), "count": times}, index=False)
+
+
+async def observed_on(url: str) -> Counter[Seen]:
+    """What a LangGraph server has counted in its store.
+
+    Args:
+        url: Its address; the key is ``LANGGRAPH_API_KEY``, where it wants one.
+
+    Raises:
+        SettingsError: It does not answer, or refuses.
+    """
+    import httpx
+    from langgraph_sdk import get_client
+    from langgraph_sdk.errors import LangGraphError
+
+    values: list[Mapping[str, Any]] = []
+    try:
+        client = get_client(url=url)
+        while len(values) % _PAGE == 0:
+            found = await client.store.search_items(OBSERVED, limit=_PAGE, offset=len(values))
+            values += [item["value"] for item in found["items"]]
+            if not found["items"]:
+                break
+    except (httpx.HTTPError, httpx.InvalidURL, LangGraphError) as error:
+        raise SettingsError(f"the store of {url} cannot be read: {error or type(error).__name__}") from error
+    return counts_of(values)
+
+
+def counts_of(values: Iterable[Mapping[str, Any]]) -> Counter[Seen]:
+    """The counts that items of a store hold; items that hold none are passed over, and that is logged."""
+    counts: Counter[Seen] = Counter()
+    for value in values:
+        match value:
+            case {"edge": [str() as source, str() as target, str() as parameter], "count": int() as count}:
+                counts[source, target, parameter] += count
+            case _:
+                _LOG.warning("an item of %s holds no count: %s", "/".join(OBSERVED), str(value)[:200])
+    return counts
+
+
+def _key(edge: Seen) -> str:
+    return hashlib.sha256(json.dumps(edge).encode()).hexdigest()[:32]

@@ -1,0 +1,58 @@
+"""What this process serves: one catalog, one index and one registry over it, whoever asks first."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cache
+
+from callsheet.agents import ToolRegistry
+from callsheet.graphs import Loaded, load
+from callsheet.orchestrator.run.catalog_updates import follow_every
+from callsheet.orchestrator.run.settings import Environment
+from callsheet.retrievers import AgentGraphRetriever
+
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A catalog that is served.
+
+    Attributes:
+        loaded: The catalog, and how its tools are reached.
+        retriever: Finds in it.
+        registry: Makes its tools callable, and knows which agents fail.
+    """
+
+    loaded: Loaded
+    retriever: AgentGraphRetriever
+    registry: ToolRegistry
+
+
+def served() -> Served:
+    """What the environment names; read and indexed the first time, the same object ever after.
+
+    Raises:
+        CatalogError: The catalog cannot be read.
+        SettingsError: The index or the policy cannot be opened.
+        TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
+    """
+    with _LOCK:
+        return _opened()
+
+
+@cache
+def _opened() -> Served:
+    environment = Environment()
+    loaded = load(*environment.catalogs())
+    retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=environment.embeddings, index=environment.index)
+    registry = ToolRegistry.from_catalog(loaded)
+    if environment.sync_seconds or loaded.remembered:
+        follow_every(
+            environment.sync_seconds,
+            registry,
+            lambda: load(*environment.catalogs(), anew=True),
+            at_once=bool(loaded.remembered),
+        )
+    return Served(loaded, retriever, registry)

@@ -1,0 +1,132 @@
+"""What the page asks for, one method an address; what takes long is done in threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from callsheet.graphs import UnknownNameError
+from callsheet.orchestrator.server.explorer import node_details
+from callsheet.orchestrator.server.explorer.json_answers import Agents, Node, Overview
+from callsheet.orchestrator.server.explorer.overview import list_agents, overview
+from callsheet.orchestrator.server.explorer.reports import Report
+from callsheet.orchestrator.server.explorer.search import Found, search
+from callsheet.orchestrator.server.explorer.site import Seen
+from callsheet.orchestrator.server.runs.run_history import Runs, RunShown, Thread, runs_of
+
+Endpoint = Callable[[Seen, Request], Awaitable[object]]
+_Given = TypeVar("_Given", bound=BaseModel)
+_T = TypeVar("_T")
+_Text = Annotated[str, Field(max_length=10_000)]
+
+
+class _Parameters(BaseModel):
+    """What an address says after its question mark; what is not known is passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Question(_Parameters):
+    q: _Text
+    agents: Annotated[int, Field(ge=1, le=50)] = 5
+    tools: Annotated[int, Field(ge=1, le=128)] = 10
+
+
+class _List(_Parameters):
+    words: _Text = ""
+    start: Annotated[int, Field(ge=0)] = 0
+
+
+class _Id(_Parameters):
+    id: Annotated[str, Field(max_length=2_000)]
+
+
+class Api:
+    """The page's questions.
+
+    Args:
+        runs: Where past runs are kept; none are shown where None.
+        reports: Reads the evaluations.
+    """
+
+    def __init__(self, runs: Runs | None, reports: Callable[[], Sequence[Report]]) -> None:
+        self._runs, self._reports = runs, reports
+
+    def endpoints(self) -> Mapping[str, Endpoint]:
+        """Each by the last part of its address.
+
+        Every one raises ``ValidationError`` for parameters that cannot be read and ``UnknownNameError`` for what is
+        not there, or may not be seen.
+        """
+        return {
+            "overview": self.overview,
+            "agents": self.agents,
+            "search": self.search,
+            "node": self.node,
+            "capability": self.capability,
+            "findings": self.findings,
+            "runs": self.runs,
+            "run": self.run,
+            "evaluations": self.evaluations,
+        }
+
+    async def overview(self, seen: Seen, request: Request) -> Overview:
+        """What there is."""
+        return await run_in_threadpool(overview, seen, runs=self._runs is not None)
+
+    async def agents(self, seen: Seen, request: Request) -> Agents:
+        """A part of the list of agents: those that hold all of ``words``, from ``start``."""
+        given = _given(request, _List)
+        return await run_in_threadpool(list_agents, seen, given.words, given.start)
+
+    async def search(self, seen: Seen, request: Request) -> Found:
+        """What is found for the question ``q``: at most so many ``agents`` and ``tools``."""
+        given = _given(request, _Question)
+        return await run_in_threadpool(search, seen, given.q, agents=given.agents, tools=given.tools)
+
+    async def node(self, seen: Seen, request: Request) -> Node:
+        """The agent or tool ``id``."""
+        known = await _done(seen.knowledge.capabilities())
+        return await run_in_threadpool(node_details.node, seen, _given(request, _Id).id, known)
+
+    async def capability(self, seen: Seen, request: Request) -> Node:
+        """The capability ``id``."""
+        known = await _done(seen.knowledge.capabilities())
+        return await run_in_threadpool(node_details.capability, seen, _given(request, _Id).id, known)
+
+    async def findings(self, seen: Seen, request: Request) -> list[dict[str, str]]:
+        """What ``callsheet check`` finds in the agent or tool ``id``."""
+        found = await _done(seen.knowledge.findings())
+        return [finding.to_dict() for finding in found.get(_given(request, _Id).id, ())]
+
+    async def runs(self, seen: Seen, request: Request) -> list[Thread]:
+        """The last threads."""
+        return [*await self._runs.recent(request)] if self._runs else []
+
+    async def run(self, seen: Seen, request: Request) -> list[RunShown]:
+        """The requests of the thread ``id``."""
+        thread = _given(request, _Id).id
+        history = await self._runs.history(request, thread) if self._runs else []
+        if not history:
+            raise UnknownNameError(f"there is no thread {thread!r} that you may see")
+        return [*await run_in_threadpool(runs_of, seen, history)]
+
+    async def evaluations(self, seen: Seen, request: Request) -> list[Report]:
+        """Evaluations; only their figures for those who may not see everything."""
+        reports = await run_in_threadpool(self._reports)
+        return [report if seen.whole else report.figures for report in reports]
+
+
+def _given(request: Request, form: type[_Given]) -> _Given:
+    return form.model_validate(dict(request.query_params))
+
+
+async def _done(future: Future[_T]) -> _T:
+    """What a background thread works out; whoever stops waiting does not stop the work."""
+    return await asyncio.shield(asyncio.wrap_future(future))

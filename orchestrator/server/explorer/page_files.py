@@ -1,0 +1,71 @@
+"""The page itself: files that hold nothing of any catalog, and the headers that keep it what it is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from callsheet.graphs.export.pictures.svg import asset
+
+NAMES = (
+    "explorer.html",
+    "explorer.css",
+    "icon.svg",
+    "api.js",
+    "dom.js",
+    "explorer.js",
+    "node.js",
+    "reports.js",
+    "runs.js",
+    "search.js",
+)
+_MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+}
+"""What every answer carries: nothing inline runs, nothing is fetched from elsewhere, no text becomes markup."""
+
+
+def home(request: Request) -> Response:
+    """To the page from its address without the slash, relative to wherever it is mounted."""
+    name = request.url.path.rpartition("/")[2]
+    return RedirectResponse(f"{name}/", headers=HEADERS)
+
+
+def page(request: Request) -> Response:
+    """One of the page's files."""
+    name = request.url.path.rpartition("/")[2] or "explorer.html"
+    body, tag = _files()[name]
+    headers = {**HEADERS, "etag": tag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=_MEDIA[name.rpartition(".")[2]], headers=headers)
+
+
+def names() -> tuple[str, ...]:
+    """Names of the files beside the page."""
+    return tuple(name for name in _files() if name != "explorer.html")
+
+
+@cache
+def _files() -> Mapping[str, tuple[bytes, str]]:
+    """Each file with its entity tag, read once: an event loop must not wait for a disk."""
+    folder = files("callsheet.orchestrator.server.explorer")
+    found = {name: folder.joinpath("page", name).read_bytes() for name in NAMES}
+    dark = f"@media (prefers-color-scheme: dark) {{\n{asset('picture_dark.css')}}}\n"
+    found["picture.css"] = f"{asset('picture.css')}{dark}".encode()
+    return {name: (body, f'"{hashlib.sha256(body).hexdigest()[:16]}"') for name, body in found.items()}

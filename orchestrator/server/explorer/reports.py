@@ -1,0 +1,180 @@
+"""Evaluations that the explorer shows: what ``callsheet eval --json`` printed into a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from callsheet.graphs import CatalogError, SettingsError
+from callsheet.graphs.catalog.model import Record
+
+_METRICS = {"recall": "recall", "map": "mAP", "ndcg": "nDCG"}
+Figures = dict[str, Annotated[float, Field(allow_inf_nan=False)]]
+
+
+class _Confused(Record):
+    model_config = ConfigDict(extra="ignore")
+
+    wanted: str
+    instead: str
+    count: int
+
+
+class _Lacking(Record):
+    model_config = ConfigDict(extra="ignore")
+
+    ids: tuple[str, ...]
+    why: str = ""
+
+
+class _Missed(Record):
+    model_config = ConfigDict(extra="ignore")
+
+    query: str
+    lacking: tuple[_Lacking, ...] = ()
+    got: tuple[str, ...] = ()
+
+
+class _File(Record):
+    """A report as a file says it; what is not shown is passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    n: int
+    seconds: float = 0.0
+    agent: Figures
+    tool: Figures = Field(default_factory=dict)
+    complete: Figures = Field(default_factory=dict)
+    intervals: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    confused: tuple[_Confused, ...] = ()
+    missed: tuple[_Missed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric of a report.
+
+    Attributes:
+        of: ``agent`` or ``tool``.
+        metric: Its name.
+        values: Its value at each of the report's cuts; None where it was not measured.
+        interval: 95 % interval of the last; None where there is none.
+    """
+
+    of: str
+    metric: str
+    values: tuple[float | None, ...]
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mistaken:
+    """A tool that was ranked above a wanted one, in so many queries."""
+
+    wanted: str
+    instead: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MissedQuery:
+    """A query whose selection lacks something: what was wanted, what came, and why."""
+
+    query: str
+    wanted: tuple[str, ...]
+    got: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One evaluation.
+
+    Attributes:
+        name: Its file's.
+        n: How many queries.
+        seconds: How long it took.
+        cuts: After how many agents or tools the figures are taken.
+        rows: The figures.
+        confused: Tools that were taken for others.
+        missed: Queries that lack something.
+    """
+
+    name: str
+    n: int
+    seconds: float
+    cuts: tuple[int, ...]
+    rows: tuple[Row, ...]
+    confused: tuple[Mistaken, ...]
+    missed: tuple[MissedQuery, ...]
+
+    @property
+    def figures(self) -> Report:
+        """The figures alone, which name no agent and no tool."""
+        return replace(self, confused=(), missed=())
+
+
+def read_reports(paths: Sequence[str | Path]) -> tuple[Report, ...]:
+    """Reports from files.
+
+    Raises:
+        SettingsError: A file cannot be read, or is not what ``callsheet eval --json`` prints.
+    """
+    return tuple(_report(Path(path).expanduser()) for path in paths)
+
+
+def _report(path: Path) -> Report:
+    try:
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SettingsError(f"the report {path} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise SettingsError(f"the report {path} must be an object, as `callsheet eval --json` prints one")
+    complete = {key: value for key, value in content.items() if key.startswith("complete@") and value is not None}
+    try:
+        file = _File(**{**content, "complete": complete})
+    except (CatalogError, TypeError) as error:
+        raise SettingsError(f"the report {path} is not what `callsheet eval --json` prints: {error}") from error
+    cuts = tuple(sorted({_cut(name) for of in (file.agent, file.tool, file.complete) for name in of}))
+    return Report(
+        name=path.name,
+        n=file.n,
+        seconds=file.seconds,
+        cuts=cuts,
+        rows=(*_rows("agent", file.agent, file, cuts), *_rows("tool", file.tool, file, cuts), *_complete(file, cuts)),
+        confused=tuple(Mistaken(pair.wanted, pair.instead, pair.count) for pair in file.confused),
+        missed=tuple(_missed(query) for query in file.missed),
+    )
+
+
+def _rows(of: str, figures: Figures, file: _File, cuts: tuple[int, ...]) -> list[Row]:
+    rows = []
+    for name, title in _METRICS.items():
+        measured = [cut for cut in cuts if f"{name}@{cut}" in figures]
+        if measured:
+            values = tuple(figures.get(f"{name}@{cut}") for cut in cuts)
+            rows.append(Row(of, title, values, file.intervals.get(f"{of}.{name}@{measured[-1]}")))
+    return rows
+
+
+def _complete(file: _File, cuts: tuple[int, ...]) -> list[Row]:
+    if not file.complete:
+        return []
+    values = tuple(file.complete.get(f"complete@{cut}") for cut in cuts)
+    return [Row("tool", "complete", values, file.intervals.get(max(file.complete, key=_cut)))]
+
+
+def _missed(query: _Missed) -> MissedQuery:
+    wanted = tuple(" or ".join(lacking.ids) for lacking in query.lacking)
+    why = "; ".join(lacking.why for lacking in query.lacking if lacking.why)
+    return MissedQuery(query.query, wanted, query.got, why)
+
+
+def _cut(name: str) -> int:
+    digits = name.rpartition("@")[2]
+    return int(digits) if digits.isdecimal() else 0

@@ -1,0 +1,167 @@
+"""A question's ranked agents and tools, with the reasons."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from callsheet.graphs import Catalog
+from callsheet.orchestrator.server.explorer.json_answers import Link, NodeName, shown_line, shown_text
+from callsheet.orchestrator.server.explorer.site import Seen
+from callsheet.retrievers import Cut, Evidence, PickedAgent, PickedTool, Selection, explain_tool
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTool:
+    """A picked tool.
+
+    Attributes:
+        link: The tool.
+        why: Why it is there, in one line.
+        score: How well it fits.
+        use: How often it is expected to be needed.
+        required: Whether the tool that it came for cannot do without it.
+        via: The tools along the dependencies that brought it, itself left out.
+    """
+
+    link: Link
+    why: str
+    score: float
+    use: float
+    required: bool
+    via: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAgent:
+    """A picked agent with its tools."""
+
+    link: Link
+    why: str
+    score: float
+    tools: tuple[FoundTool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A node that the search looked at: scores and ranks by meaning and by words."""
+
+    link: Link
+    score: float
+    cosine: float | None
+    cosine_rank: int | None
+    words: float | None
+    words_rank: int | None
+    use: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A tool that was in reach and was cut."""
+
+    link: Link
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Something that the question was taken to ask for."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found for a question.
+
+    Attributes:
+        query: The question.
+        fits: Whether something fits; otherwise these are only the nearest.
+        milliseconds: How long the search took.
+        agents: The agents, best first.
+        asked: What the question was taken to ask for.
+        strength: The best score of any agent.
+        threshold: Below that, nothing fits.
+        considered: What was looked at, best first.
+        cut: What was left out.
+        notes: What else had a part in it: a reranker, a policy.
+    """
+
+    query: str
+    fits: bool
+    milliseconds: float
+    agents: tuple[FoundAgent, ...]
+    asked: tuple[Asked, ...]
+    strength: float
+    threshold: float
+    considered: tuple[Considered, ...]
+    cut: tuple[LeftOut, ...]
+    notes: tuple[str, ...]
+
+
+def search(seen: Seen, query: str, *, agents: int, tools: int) -> Found:
+    """Finds agents and tools for a question.
+
+    Args:
+        seen: In what.
+        query: The question.
+        agents: How many agents at most.
+        tools: How many tools at most, in all.
+    """
+    began = time.perf_counter()
+    selection = seen.retriever.select(query, agents=agents, tools=tools)
+    took = 1000 * (time.perf_counter() - began)
+    catalog, trace = seen.catalog, selection.trace
+    evidence = {node.id: node for node in trace.nodes}
+    return Found(
+        query=shown_text(selection.query),
+        fits=selection.verdict == "found",
+        milliseconds=round(took, 1),
+        agents=tuple(_agent(agent, selection, catalog, evidence.get(agent.id)) for agent in selection.agents),
+        asked=tuple(Asked(unit.kind, shown_text(unit.text)) for unit in trace.units),
+        strength=trace.strength,
+        threshold=float(trace.settings.get("threshold", 0.0)),
+        considered=tuple(_considered(node, catalog) for node in trace.nodes),
+        cut=tuple(_cut(cut, catalog) for cut in trace.cut),
+        notes=tuple(shown_text(note) for note in (trace.reranked, trace.policy) if note),
+    )
+
+
+def link(node: str, catalog: Catalog) -> Link:
+    """A way to an agent or a tool, with the first line of its description."""
+    kind: NodeName = "tool" if node in catalog.tools else "agent"
+    known = catalog.tools.get(node) or catalog.by_id.get(node)
+    return Link(node, shown_line(node), kind, shown_line(known.description) if known else "")
+
+
+def _agent(agent: PickedAgent, selection: Selection, catalog: Catalog, known: Evidence | None) -> FoundAgent:
+    tools = tuple(_tool(tool, selection, catalog) for tool in agent.tools)
+    return FoundAgent(link(agent.id, catalog), _why(known), agent.score, tools)
+
+
+def _tool(tool: PickedTool, selection: Selection, catalog: Catalog) -> FoundTool:
+    via = tuple(link(node, catalog) for node in tool.via[:-1])
+    why = shown_text(explain_tool(tool.id, selection))
+    return FoundTool(link(tool.id, catalog), why, tool.score, tool.use, tool.required, via)
+
+
+def _why(known: Evidence | None) -> str:
+    """Why an agent is there: its tools speak for it where it is not in the trace itself."""
+    if known is None:
+        return "by its tools"
+    said = [] if known.cosine is None else [f"meaning {known.cosine:.2f} (#{known.cosine_rank})"]
+    if known.words is not None:
+        said.append(f"words {known.words:.1f} (#{known.words_rank})")
+    return ", ".join(said)
+
+
+def _considered(node: Evidence, catalog: Catalog) -> Considered:
+    return Considered(
+        link(node.id, catalog), node.score, node.cosine, node.cosine_rank, node.words, node.words_rank, node.use
+    )
+
+
+def _cut(cut: Cut, catalog: Catalog) -> LeftOut:
+    return LeftOut(link(cut.id, catalog), cut.score, shown_text(cut.reason))

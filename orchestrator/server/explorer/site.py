@@ -1,0 +1,206 @@
+"""What the explorer shows, and how much of it each user may see."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+from callsheet.agents import ToolRegistry
+from callsheet.graphs import (
+    Catalog,
+    CatalogError,
+    Change,
+    Dependency,
+    Finding,
+    Loaded,
+    Policy,
+    Problem,
+    Tool,
+    User,
+    default_taxonomy,
+)
+from callsheet.graphs.catalog.formats.mcp_format import tool_from_entry
+from callsheet.graphs.lint import RULES, Subject
+from callsheet.orchestrator.run.process_state import Served
+from callsheet.orchestrator.server.explorer.reports import Report
+from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers.capabilities import Assignments
+
+_MOST_KNOWN = 8
+_QUARANTINED = "quarantined"
+
+
+class Knowledge:
+    """What is worked out once for a catalog, or for the part of one that some users may see.
+
+    Args:
+        retriever: Over what these users may see.
+        problems: What was left out when the catalog was read.
+        work: Where the long work is done, a piece at a time.
+        closing: Set when nobody waits for it any more.
+    """
+
+    def __init__(
+        self,
+        retriever: AgentGraphRetriever,
+        problems: Sequence[Problem],
+        work: ThreadPoolExecutor,
+        closing: threading.Event,
+    ) -> None:
+        self.catalog = retriever.catalog
+        self._retriever, self._problems, self._work, self._closing = retriever, problems, work, closing
+        self._lock = threading.Lock()
+        self._capabilities: Future[Assignments] | None = None
+        self._findings: Future[Mapping[str, Sequence[Finding]]] | None = None
+
+    @cached_property
+    def needed_by(self) -> Mapping[str, Sequence[tuple[Tool, Dependency]]]:
+        """Tool id -> the tools that depend on it, each with its edge."""
+        found: dict[str, list[tuple[Tool, Dependency]]] = {}
+        for tool in self.catalog.tools.values():
+            for edge in tool.depends_on:
+                found.setdefault(edge.tool, []).append((tool, edge))
+        return found
+
+    def capabilities(self) -> Future[Assignments]:
+        """What each tool can do; worked out when it is first asked for."""
+        with self._lock:
+            if self._capabilities is None:
+                self._capabilities = self._work.submit(self._retriever.capabilities)
+            return self._capabilities
+
+    def findings(self) -> Future[Mapping[str, Sequence[Finding]]]:
+        """What ``callsheet check`` finds, by the id of the tool or agent; worked out when it is first asked for."""
+        with self._lock:
+            if self._findings is None:
+                self._findings = self._work.submit(self._found)
+            return self._findings
+
+    def _found(self) -> Mapping[str, Sequence[Finding]]:
+        problems = tuple(problem for problem in self._problems if problem.kind != _QUARANTINED)
+        subject = Subject(self.catalog, default_taxonomy(), problems)
+        found: dict[str, list[Finding]] = {}
+        for rule in RULES:
+            for finding in () if self._closing.is_set() else rule.findings(subject):
+                found.setdefault(finding.tool or finding.agent, []).append(finding)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one user may see.
+
+    Attributes:
+        user: Who it is.
+        retriever: Finds in it.
+        knowledge: What is known of it; shared with those who may see the same.
+        loaded: What stands beside the catalog, as its servers said last.
+        registry: Knows whose words about their tools are believed, and which agents fail.
+    """
+
+    user: User
+    retriever: AgentGraphRetriever
+    knowledge: Knowledge
+    loaded: Loaded
+    registry: ToolRegistry
+
+    @property
+    def policy(self) -> Policy | None:
+        """Who may see what; everybody everything where there is none."""
+        return self.retriever.policy
+
+    @property
+    def catalog(self) -> Catalog:
+        """As much of the catalog as may be seen."""
+        return self.knowledge.catalog
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything may be seen."""
+        return self.catalog is self.retriever.selector.catalog
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was left out when the catalog was read; nothing of it where only a part may be seen."""
+        return self.loaded.problems if self.whole else ()
+
+    def may_see(self, node: str) -> bool:
+        """Whether an agent or tool may be named; where there is a policy, nothing that is not in the catalog."""
+        return self.policy is None or node in self.catalog.tools or node in self.catalog.by_id
+
+    def digest(self, tool: str) -> str:
+        """SHA-256 of the accepted definition of a tool; empty for one that is not pinned."""
+        return self.loaded.digests.get(tool, "")
+
+    def changes(self, agent: str) -> list[Change]:
+        """What an agent's server says otherwise than was accepted, as far as it may be seen."""
+        return [change for change in self.loaded.changes if change.agent == agent and self._may_see_change(change)]
+
+    def _may_see_change(self, change: Change) -> bool:
+        """A tool in quarantine is in no catalog, so the policy is asked about what it was and what it is now."""
+        if self.policy is None or not change.tool:
+            return True
+        try:
+            sides = [tool_from_entry(change.agent, side) for side in (change.before, change.after) if side is not None]
+        except CatalogError:
+            return False
+        return bool(sides) and all(self.policy.allows(tool, self.user) for tool in sides)
+
+
+class Site:
+    """A catalog that people look at.
+
+    Args:
+        served: What is looked at; called when the first of them comes.
+        reports: Reads the evaluations that are shown.
+    """
+
+    def __init__(self, served: Callable[[], Served], reports: Callable[[], Sequence[Report]] = tuple) -> None:
+        self.reports = reports
+        self._served, self._loaded = served, Loaded(Catalog())
+        self._watched: ToolRegistry | None = None
+        self._work = ThreadPoolExecutor(1, thread_name_prefix="callsheet-explorer")
+        self._closing = threading.Event()
+        self._lock = threading.Lock()
+        self._known: OrderedDict[int, Knowledge] = OrderedDict()
+
+    def seen(self, user: User) -> Seen:
+        """What a user may see; takes a while the first time, so it is not for an event loop.
+
+        Raises:
+            CallsheetError: The catalog, its index or its policy cannot be read.
+        """
+        served = self._served()
+        self._watch(served)
+        retriever, loaded = served.retriever.within(user), self._loaded
+        return Seen(user, retriever, self._knowledge(retriever, loaded), loaded, served.registry)
+
+    def close(self) -> None:
+        """Lets go of the long work: what is not begun is not done, and the rest is cut short."""
+        self._closing.set()
+        self._work.shutdown(wait=False, cancel_futures=True)
+
+    def _watch(self, served: Served) -> None:
+        """Follows what the servers say; searches follow by themselves."""
+        with self._lock:
+            if self._watched is not served.registry:
+                self._watched, self._loaded = served.registry, served.loaded
+                served.registry.watch(self._follow)
+
+    def _follow(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+
+    def _knowledge(self, retriever: AgentGraphRetriever, loaded: Loaded) -> Knowledge:
+        key = id(retriever.catalog)
+        problems = loaded.problems if retriever.catalog is retriever.selector.catalog else ()
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = Knowledge(retriever, problems, self._work, self._closing)
+            self._known.move_to_end(key)
+            while len(self._known) > _MOST_KNOWN:
+                self._known.popitem(last=False)
+            return self._known[key]

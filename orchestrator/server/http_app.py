@@ -1,0 +1,27 @@
+"""``http.app`` of ``langgraph.json``: the explorer beside LangGraph's own routes, and what guards them all."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from callsheet.orchestrator.run.process_state import served
+from callsheet.orchestrator.run.settings import Environment
+from callsheet.orchestrator.server.explorer.reports import Report, read_reports
+from callsheet.orchestrator.server.explorer.routes import create_explorer
+from callsheet.orchestrator.server.explorer.site import Site
+from callsheet.orchestrator.server.runs.server_runs import ServerRuns
+
+
+@cache
+def _reports() -> tuple[Report, ...]:
+    return read_reports(Environment().report_files())
+
+
+_environment = Environment()
+app = create_explorer(
+    Site(served, _reports),
+    runs=ServerRuns(),
+    authenticated=True,
+    hosts=_environment.host_names(),
+    origins=_environment.page_origins(),
+)

@@ -1,0 +1,1 @@
+"""Past runs, from the LangGraph server or from threads of the command line."""

@@ -1,0 +1,68 @@
+"""Past runs of ``callsheet ask`` on this machine: the threads that it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+from starlette.requests import Request
+
+from callsheet.graphs import SettingsError
+from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.server.explorer.json_answers import shown_line
+from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Moment, Thread
+
+_MOST_MOMENTS = 100
+
+
+class LocalRuns:
+    """The threads of the command line.
+
+    Args:
+        threads: Where they are kept.
+    """
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    async def recent(self, request: Request) -> Sequence[Thread]:
+        """The last threads."""
+        return [await self._thread(name) for name in self._threads.names()[:MOST_RUNS]]
+
+    async def history(self, request: Request, thread: str) -> Sequence[Moment]:
+        """What a thread went through.
+
+        Raises:
+            SettingsError: Its file cannot be read.
+        """
+        return await self._moments(thread, _MOST_MOMENTS) if thread in self._threads.names() else []
+
+    async def waiting(self, request: Request) -> int:
+        """How many questions wait for a person; none of a thread that cannot be read, which ``recent`` says."""
+        found = 0
+        for name in self._threads.names():
+            with suppress(SettingsError):
+                found += sum([moment.waiting for moment in await self._moments(name, 1)])
+        return found
+
+    async def _thread(self, name: str) -> Thread:
+        try:
+            moments = await self._moments(name, 1)
+        except SettingsError as error:
+            return Thread(name, shown_line(str(error)), "error", "")
+        last = moments[0] if moments else Moment({}, "")
+        status = "interrupted" if last.waiting else "idle"
+        return Thread(name, shown_line(str(last.values.get("request", ""))), status, last.at)
+
+    async def _moments(self, thread: str, most: int) -> list[Moment]:
+        config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+        async with self._threads.saver(thread) as saver:
+            return [_moment(found) async for found in saver.alist(config, limit=most)]
+
+
+def _moment(found: CheckpointTuple) -> Moment:
+    asked = [value for _, channel, value in found.pending_writes or () if channel == "__interrupt__"]
+    waiting = sum(len(value) if isinstance(value, list | tuple) else 1 for value in asked)
+    return Moment(found.checkpoint["channel_values"], found.checkpoint["ts"], waiting)

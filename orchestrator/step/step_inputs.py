@@ -1,0 +1,85 @@
+"""A step that lacks values asks a person for them, and goes on with what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.config import get_stream_writer
+from langgraph.graph import END
+from langgraph.types import interrupt
+
+from callsheet.agents import ApprovalPolicy, ToolRegistry, checkpointer
+from callsheet.agents.approval.input_requests import (
+    given_values,
+    input_answers,
+    input_question,
+    wanted_schema,
+    wrong_values,
+)
+from callsheet.orchestrator.run.run_metrics import count_result
+from callsheet.orchestrator.state import StepState
+
+
+@dataclass(frozen=True, slots=True)
+class StepInputs:
+    """Asks for the values that steps lack.
+
+    Attributes:
+        registry: Knows the tools, and where secret values are put away.
+    """
+
+    registry: ToolRegistry
+
+    def wanted(self, result: Mapping[str, Any], state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:
+        """What a person is to be asked for; empty where nothing is missing, or there is nobody who could be asked.
+
+        Args:
+            result: What became of the step.
+            state: The step; what was given for it before is not asked for again.
+            policy: ``never`` means that nobody is there.
+        """
+        if result["status"] != "needs_input" or policy == "never" or checkpointer() is None:
+            return {}
+        given = state.get("given", {})
+        for tool, parameters in result["missing"].items():
+            left = [name for name in parameters if name not in given.get(tool, {})]
+            if left and (known := self.registry.catalog.tools.get(tool)):
+                schema = wanted_schema(known.input_schema, left)
+                return {"result": dict(result), "tool": tool, "schema": schema, "problem": ""}
+        return {}
+
+    def ask(self, state: StepState) -> dict[str, Any]:
+        """Asks a person, again where the answer does not fit; one without values leaves the step as it is."""
+        asking = state.get("asking", {})
+        result, tool, schema = asking["result"], asking["tool"], asking["schema"]
+        shown = input_question(result["id"], tool, schema, result["error"], asking["problem"])
+        values = given_values(interrupt(shown, response_schema=input_answers(schema)))
+        if values is None:
+            count_result(result)
+            return {"asking": {}, **finished(result)}
+        secrets = self.registry.secrets.of(state["run_id"])
+        kept = secrets.masked(schema, values)
+        if problem := wrong_values(schema, values):
+            return {"asking": {**asking, "problem": secrets.hidden(problem)}}
+        before = state.get("given", {})
+        return {"asking": {}, "given": {**before, tool: {**before.get(tool, {}), **kept}}}
+
+
+def after_work(state: StepState) -> str:
+    """To a person, where one is asked."""
+    return "ask" if state.get("asking") else END
+
+
+def after_ask(state: StepState) -> str:
+    """To the person again, to the worker with what was given, or to the end."""
+    if state.get("asking"):
+        return "ask"
+    return END if state["step"]["id"] in state["results"] else "work"
+
+
+def finished(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Streams what became of a step, and gives it to the supervisor."""
+    get_stream_writer()({"event": "step", "step_id": result["id"], "result": result})
+    return {"results": {result["id"]: dict(result)}}

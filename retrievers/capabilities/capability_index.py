@@ -1,0 +1,232 @@
+"""Tools and requests beside the capabilities of a taxonomy: how sure it is that one has, or asks for, another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.graphs import Catalog, Taxonomy, Tool
+from callsheet.retrievers.capabilities.keywords import Signs
+from callsheet.retrievers.index.embedding.providers import Embedder, encode, encode_spans
+from callsheet.retrievers.index.protocols import Span, VectorIndex, VectorProducts
+
+Confidences = NDArray[np.float32]
+SIGNS, HINTS = np.float32(0.15), np.float32(0.1)
+INTERCEPT, SLOPE, GAP = -4.3, 12.4, 11.8
+LEAST_LINK = 0.1
+POSSIBLE = 0.1
+"""Below this it is not taken for possible that a tool has a capability."""
+
+
+class CapabilityIndex:
+    """How sure it is that each tool of a catalog has each of the narrowest capabilities, and a request asks for it.
+
+    Nothing is computed before it is asked for: then the phrases of the taxonomy are embedded, once.
+
+    Args:
+        catalog: Whose tools.
+        vectors: Holds the tools' vectors; its columns are those of ``nodes``.
+        nodes: Ids of the nodes in the order of the index; those that are no tools get no capability.
+        taxonomy: The capabilities.
+        embeddings: What embeds phrases and requests where the index does not say what embeds its own texts.
+
+    Attributes:
+        taxonomy: As given.
+        leaves: Ids of the narrowest capabilities, in the order of the columns.
+        rows: Id of a node -> its row.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        vectors: VectorIndex,
+        nodes: Sequence[str],
+        taxonomy: Taxonomy,
+        *,
+        embeddings: Embedder,
+    ) -> None:
+        self.taxonomy = taxonomy
+        self.leaves = taxonomy.leaves
+        self.rows = {node: row for row, node in enumerate(nodes)}
+        self._catalog, self._vectors, self._nodes = catalog, vectors, nodes
+        self._embeddings = vectors.embeddings if isinstance(vectors, VectorProducts) else embeddings
+        entries = [taxonomy.by_id[leaf] for leaf in self.leaves]
+        self._phrases = [(entry.definition, *entry.examples) for entry in entries]
+        self._signs = Signs(entries)
+        self._whole: tuple[CapabilityIndex, Sequence[int]] | None = None
+
+    def part(self, rows: Sequence[int]) -> CapabilityIndex:
+        """The same over some of the nodes, by their rows; nothing is computed anew."""
+        part = copy(self)
+        part._nodes = [self._nodes[row] for row in rows]
+        part.rows = {node: row for row, node in enumerate(part._nodes)}
+        part._whole = (self, rows)
+        part.__dict__.pop("of_tools", None)
+        return part
+
+    @cached_property
+    def of_tools(self) -> Confidences:
+        """``(n, c)``, a row a node, a column a leaf; what a tool's author declares counts 1, and alone."""
+        if self._whole is not None:
+            whole, rows = self._whole
+            return whole.of_tools[list(rows)]
+        if not self.leaves or not self._nodes:
+            return np.zeros((len(self._nodes), len(self.leaves)), np.float32)
+        fits = self._fit(self._similar_to_tools())
+        for row, node in enumerate(self._nodes):
+            if (tool := self._catalog.tools.get(node)) is not None:
+                fits[row] += SIGNS * self._signs.of_tool(tool) + HINTS * self._hints(tool)
+        found = confidence(fits)
+        for row, node in enumerate(self._nodes):
+            tool = self._catalog.tools.get(node)
+            if tool is None or tool.capabilities:
+                found[row] = 0 if tool is None else self._declared(tool)
+        return found
+
+    def asked(self, query: str, spans: Sequence[Span] = ()) -> Confidences:
+        """How sure it is that a query, and each part of it, asks for each leaf.
+
+        Args:
+            query: The whole.
+            spans: Start and end of each part in the whole, in characters.
+
+        Returns:
+            ``(1 + len(spans), c)``.
+        """
+        if not self.leaves:
+            return np.zeros((1 + len(spans), 0), np.float32)
+        texts = (query, *(query[start:end] for start, end in spans))
+        fits = self._fit(encode_spans(self._embeddings, query, spans) @ self._vectors_of_phrases.T)
+        for row, text in enumerate(texts):
+            fits[row] += SIGNS * self._signs.of_request(text)
+        return confidence(fits)
+
+    def evidence(self, asked: Confidences, *, sure: float) -> Confidences:
+        """What the capabilities that a request surely asks for say for each node, ``(n,)`` between 0 and 1.
+
+        ::
+
+            e(t) = max over c with q(c) >= sure of q(c) * a(t, c)
+
+        Args:
+            asked: q, ``(c,)``, a row of ``asked``.
+            sure: How sure it must be that the request asks for a capability.
+        """
+        surely = np.flatnonzero(asked >= sure)
+        if not len(surely):
+            return np.zeros(len(self._nodes), np.float32)
+        return np.asarray((self.of_tools[:, surely] * asked[surely]).max(axis=1), np.float32)
+
+    def likely(self, asked: Confidences, use: Mapping[int, float]) -> Confidences:
+        """How likely each capability is needed, ``(c,)`` between 0 and 1.
+
+        ::
+
+            p(c) = max(q(c), sum over t of E(t) * a(t, c), scaled so that the largest sum is 1)
+
+        Args:
+            asked: q, ``(c,)``: what the request asks for.
+            use: E: row of a tool -> how often it is expected to be needed.
+        """
+        rows = list(use)
+        sums = np.array([use[row] for row in rows], np.float32) @ self.of_tools[rows]
+        return np.asarray(np.maximum(asked, sums / max(float(sums.max(initial=0.0)), 1e-9)), np.float32)
+
+    def link(self, row: int, likely: Confidences) -> float:
+        """How closely a tool is linked to the likely capabilities, .1 to 1.
+
+        ::
+
+            l(t) = max(.1, max over c of p(c) * a(t, c))
+
+        A tool that has no capability is not judged by it: its link is 1.
+
+        Args:
+            row: The tool's.
+            likely: p, ``(c,)``.
+        """
+        has = self.of_tools[row]
+        if float(has.max(initial=0.0)) < POSSIBLE:
+            return 1.0
+        return max(LEAST_LINK, float((likely * has).max()))
+
+    def named(self, likely: Confidences) -> dict[str, float]:
+        """The likely capabilities by their ids, the likeliest first, from .1: below that they link nothing."""
+        best = np.argsort(-likely, kind="stable").tolist()
+        return {self.leaves[place]: float(likely[place]) for place in best if likely[place] >= LEAST_LINK}
+
+    def vector(self, named: Mapping[str, float]) -> Confidences:
+        """The other way round, ``(c,)``."""
+        return np.array([named.get(leaf, 0.0) for leaf in self.leaves], np.float32)
+
+    def having(self, capability: str, *, at_least: float) -> list[str]:
+        """Ids of the tools that have a capability, or one under it, as sure as that."""
+        sure = self.of_tools[:, self._under(capability)].max(axis=1, initial=0.0)
+        return [self._nodes[row] for row in np.flatnonzero(sure >= at_least).tolist()]
+
+    @cached_property
+    def _vectors_of_phrases(self) -> NDArray[np.float32]:
+        return encode(self._embeddings, [phrase for phrases in self._phrases for phrase in phrases])
+
+    def _similar_to_tools(self) -> NDArray[np.float32]:
+        """Cosines of nodes and phrases, ``(n, p)``."""
+        if isinstance(self._vectors, VectorProducts):
+            return self._vectors.products(self._vectors_of_phrases).T.copy()
+        found = [self._vectors.scores(phrase)[0] for phrases in self._phrases for phrase in phrases]
+        return np.stack(found, axis=1)
+
+    def _fit(self, similar: NDArray[np.float32]) -> NDArray[np.float32]:
+        """From phrases to leaves: half of the best phrase, half of the mean."""
+        starts = np.cumsum([0, *map(len, self._phrases)])[:-1]
+        means = np.add.reduceat(similar, starts, axis=1) / np.array([len(phrases) for phrases in self._phrases])
+        fits: NDArray[np.float32] = (0.5 * (np.maximum.reduceat(similar, starts, axis=1) + means)).astype(np.float32)
+        return fits
+
+    def _hints(self, tool: Tool) -> NDArray[np.float32]:
+        """A tool that says that it only reads does not change; one that says that it destroys may delete."""
+        hints = np.zeros(len(self.leaves), np.float32)
+        if tool.annotations.get("readOnlyHint") is True:
+            hints[self._under("change")] = -1
+        elif tool.annotations.get("destructiveHint") is True:
+            hints[self._under("delete")] = 0.5
+        return hints
+
+    def _declared(self, tool: Tool) -> NDArray[np.float32]:
+        found = np.zeros(len(self.leaves), np.float32)
+        for name in tool.capabilities:
+            found[self._under(name)] = 1
+        return found
+
+    def _under(self, capability: str) -> list[int]:
+        return self._columns.get(capability, [])
+
+    @cached_property
+    def _columns(self) -> dict[str, list[int]]:
+        """A capability of any level -> the columns of the leaves under it, itself among them where it is one."""
+        found: dict[str, list[int]] = {}
+        for column, leaf in enumerate(self.leaves):
+            for name in (leaf, *self.taxonomy.ancestors(leaf)):
+                found.setdefault(name, []).append(column)
+        return found
+
+
+def confidence(fits: NDArray[np.float32]) -> Confidences:
+    """How likely each capability is the right one, from how well it fits and how far it is behind the best.
+
+    ::
+
+        p(c) = 1 / (1 + exp(-(-4.3 + 12.4 s(c) - 11.8 (max s - s(c)))))
+
+    Source: ours; logistic regression on hand-labelled tools (``benchmarks/sets/capability_labels.json``, the half for
+    development), with the cosines of the embedded MiniLM.
+
+    Args:
+        fits: ``(m, c)``, s: of each text to each capability.
+    """
+    behind = fits.max(axis=1, keepdims=True) - fits
+    odds = np.exp(-(INTERCEPT + SLOPE * fits - GAP * behind))
+    return np.asarray(1 / (1 + odds), np.float32)

@@ -1,0 +1,70 @@
+"""What a folder of documents is about, in a few lines, without reading it all."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from callsheet.graphs.catalog.formats.mcp_format import clean
+from callsheet.graphs.text.regex import linear
+from callsheet.retrievers.documents.reading.folder_scan import documents_in
+from callsheet.retrievers.documents.reading.loaders import LOADERS
+from callsheet.retrievers.documents.rules.phrases import content_words
+
+MOST_TOPICS, MOST_TERMS = 300, 600
+_HEAD, _DOCUMENTS = 20_000, 200  # characters of a document that are looked at, and of how many documents
+_HEADING = linear(r"(?m)^#{1,3}\s+(.{2,80}?)\s*#*$")
+_AS_TEXT = (".md", ".markdown", ".txt", ".text", ".rst", ".csv", ".tsv")
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What a folder is about.
+
+    Attributes:
+        topics: The headings of its documents, or their names, at most 300 characters.
+        terms: The words that most of its paragraphs use, at most 600 characters; from text files only.
+    """
+
+    topics: str
+    terms: str = ""
+
+
+def overview_of(folder: Path) -> Overview:
+    """Looks at the names of a folder's documents, and at the beginnings of those that are plain text.
+
+    Args:
+        folder: The documents.
+
+    Raises:
+        CatalogError: There is no such folder.
+    """
+    topics: dict[str, None] = {}
+    terms: Counter[str] = Counter()
+    for found in documents_in(folder, set(LOADERS)).documents[:_DOCUMENTS]:
+        head = _head(found.path) if found.path.suffix.lower() in _AS_TEXT else ""
+        headings = [heading.rstrip(".").replace(". ", ", ") for heading in _HEADING.findall(head)]
+        topics |= dict.fromkeys(headings or [re.sub(r"[\W_]+", " ", found.path.stem).strip()])
+        terms.update(word for paragraph in head.split("\n\n") for word in content_words(paragraph))
+    common = (word for word, _ in terms.most_common(MOST_TERMS))
+    return Overview(
+        "; ".join(_within(topics, MOST_TOPICS)) or "no documents yet", ", ".join(_within(common, MOST_TERMS))
+    )
+
+
+def _within(items: Iterator[str] | dict[str, None], most: int) -> Iterator[str]:
+    """As many of these as have so many characters together."""
+    length = 0
+    for item in items:
+        length += len(item) + 2
+        if length > most:
+            return
+        yield item
+
+
+def _head(path: Path) -> str:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return str(clean(file.read(_HEAD)))

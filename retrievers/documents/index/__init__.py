@@ -1,0 +1,1 @@
+"""The index of a folder of documents: exact text, keywords and vectors."""

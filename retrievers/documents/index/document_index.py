@@ -1,0 +1,181 @@
+"""The index of a folder of documents: chunks with their exact text, and vectors of what a query may find."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from callsheet.graphs import Problem
+from callsheet.retrievers.documents.index.chunk_store import Change, Chunk, TextStore
+from callsheet.retrievers.documents.index.chunk_vectors import SentenceVectors, Similar
+from callsheet.retrievers.documents.index.keyword_index import Lexicon
+from callsheet.retrievers.documents.reading.bounded_reader import Reader
+from callsheet.retrievers.documents.reading.chunking import CHUNK_TOKENS
+from callsheet.retrievers.documents.reading.folder_scan import Found, documents_in, existing_folder
+from callsheet.retrievers.documents.reading.loaders import LOADERS, Loader
+from callsheet.retrievers.documents.reading.passage_reader import put_document
+from callsheet.retrievers.documents.rules.phrases import content_words
+from callsheet.retrievers.index.chroma_rows import IN_MEMORY, default_place, exclusive, is_url
+from callsheet.retrievers.index.embedding.minilm import EMBEDDED
+from callsheet.retrievers.index.embedding.providers import Embedder, embedder_of
+
+RECIPE = "d2"
+
+Stage = Callable[[str, int, int], None]
+"""Called with what is done (``reading`` files, ``embedding`` digests), how many are done and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What an indexing found and did.
+
+    Attributes:
+        documents: How many documents can be searched.
+        chunks: How many chunks they have.
+        sentences: How many different sentences they have.
+        added: Documents that are new.
+        updated: Documents whose content is new.
+        removed: Documents that are gone.
+        problems: What was left out, and why.
+    """
+
+    documents: int = 0
+    chunks: int = 0
+    sentences: int = 0
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+class DocumentIndex:
+    """Chunks of about 1,000 tokens of all documents of a folder, found by words and by the meaning of sentences.
+
+    ``sync`` brings it up to date; only what has a new content is read and embedded again, each chunk by a
+    digest; sentences are embedded when a query first compares them. Until that is done, and also when it is killed,
+    everything is as the last complete ``sync`` left it.
+
+    Args:
+        folder: The documents; folders in it count too.
+        embeddings: An embedder, ``minilm``, or ``provider:model``.
+        index: A folder or the address of ``chroma run`` for the vectors, or ``:memory:``; the user's cache by default.
+            The texts lie beside the vectors, or in the user's cache where those are on a server.
+        loaders: What reads which ending of a file's name; ``LOADERS`` by default.
+        chunk_tokens: Estimated tokens of a chunk.
+
+    Attributes:
+        folder: The full path of the folder.
+        place: Where the texts lie.
+        lexicon: The words of the chunks, as the last ``sync`` left them.
+
+    Source: A-RAG (arXiv 2602.03442), section 3.1, hierarchical index.
+
+    Raises:
+        CatalogError: There is no such folder.
+        SettingsError: The index cannot be opened.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        embeddings: str | Embedder = EMBEDDED,
+        index: str | Path | None = None,
+        loaders: Mapping[str, Loader] | None = None,
+        chunk_tokens: int = CHUNK_TOKENS,
+    ) -> None:
+        self.folder = existing_folder(Path(folder))
+        self._loaders = {kind.lower(): loader for kind, loader in (LOADERS if loaders is None else loaders).items()}
+        self._chunk_tokens = chunk_tokens
+        where = default_place() if index is None else index
+        name = f"documents-{hashlib.sha256(f'{self.folder}|{chunk_tokens}'.encode()).hexdigest()[:16]}-{RECIPE}"
+        self.place = self._place_of_texts(where)
+        self._store = TextStore(self.place / f"{name}.sqlite")
+        self.lexicon = Lexicon(self._store)
+        self._lock = self.place / f"{name}.lock"
+        self._seen: dict[str, str] | None = None
+        self._sentences = 0
+        self._vectors = SentenceVectors(
+            embedder_of(embeddings),
+            self._store,
+            name=name,
+            where=None if where == IN_MEMORY else where,
+        )
+
+    def sync(self, progress: Stage | None = None) -> Indexed:
+        """Reads and embeds what is new or changed, and removes what is gone.
+
+        A document that is broken, empty or of a duplicate content is left out and named in ``problems``; so is one
+        that changes while it is read, of which the old text stays.
+        """
+        said = progress or (lambda stage, done, total: None)
+        with exclusive(self._lock):
+            listing = documents_in(self.folder, set(self._loaders))
+            before = self._store.files()
+            with self._store.changing() as change:
+                new = [found for found in listing.documents if before.get(found.name) != found.digest]
+                problems = self._put(change, new, said)
+                for name in set(before) - {found.name for found in listing.documents}:
+                    change.remove(name)
+                put = [found.name for found in new]
+                self._vectors.embed(lambda: change.chunks(put), lambda done, total: said("embedding", done, total))
+            after = self._store.files()
+            if after != self._seen:
+                self._sentences = self._vectors.refresh()
+                self.lexicon, self._seen = Lexicon(self._store), after
+        return Indexed(
+            documents=len(after),
+            chunks=self._store.count(),
+            sentences=self._sentences,
+            added=len(set(after) - set(before)),
+            updated=sum(name in before and before[name] != digest for name, digest in after.items()),
+            removed=len(set(before) - set(after)),
+            problems=tuple(sorted((*listing.problems, *problems), key=lambda problem: problem.agent)),
+        )
+
+    def _put(self, change: Change, new: list[Found], said: Stage) -> list[Problem]:
+        problems = []
+        with Reader() as reader:
+            for done, found in enumerate(new):
+                said("reading", done, len(new))
+                loader = self._loaders[found.path.suffix.lower()]
+                problem = put_document(change, found, loader, tokens=self._chunk_tokens, reader=reader)
+                problems += [problem] if problem else []
+        return problems
+
+    def similar(self, query: str, also: Collection[str] = ()) -> Similar:
+        """How similar every chunk, and every sentence of it, is to a query; estimates where no chance is to be seen.
+
+        Args:
+            query: What is looked for.
+            also: Ids of chunks whose sentences are compared in any case.
+        """
+        return self._vectors.similar(query, self.lexicon.shares(content_words(query)), also)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All chunks, one at a time."""
+        return self._store.chunks()
+
+    def chunk(self, chunk_id: str) -> Chunk | None:
+        """The chunk of this id, if there is one."""
+        return self._store.chunk(chunk_id)
+
+    def last_number(self, file: str) -> int:
+        """The number of a document's last chunk; 0 where there is no such document."""
+        return self._store.last_number(file)
+
+    def files(self) -> tuple[str, ...]:
+        """The names of all documents."""
+        return tuple(self._store.files())
+
+    def _place_of_texts(self, where: str | Path) -> Path:
+        """The folder of the texts; one in memory has a folder that goes with it."""
+        if where == IN_MEMORY:
+            folder = tempfile.TemporaryDirectory(prefix="callsheet-")
+            weakref.finalize(self, folder.cleanup)
+            return Path(folder.name)
+        return default_place() if is_url(where) else Path(where)

@@ -1,0 +1,1 @@
+"""From files to passages: folder scan, loaders within bounds of memory and time, and chunking."""

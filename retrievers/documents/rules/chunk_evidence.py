@@ -1,0 +1,86 @@
+"""What speaks for each chunk, by words and by meaning: the numbers that the rules decide on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.retrievers.documents.index.document_index import DocumentIndex
+from callsheet.retrievers.documents.index.keyword_index import rarity
+from callsheet.retrievers.documents.rules.phrases import plain
+
+Scores = NDArray[np.floating[Any]]
+_COUNTED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Where keywords stand.
+
+    Attributes:
+        keys: The keywords, plain.
+        rarity: ``(keys,)``, 1 for a keyword of one chunk alone, near 0 for one of nearly all, 0 for one of none.
+        held: ``(chunks, keys)``, how often each chunk holds each, up to 2, divided by 2.
+        title: ``(chunks, keys)``, the share of the chunk's title that the keyword is.
+    """
+
+    keys: tuple[str, ...]
+    rarity: Scores
+    held: Scores
+    title: Scores
+
+    def coverage(self, keys: Collection[str]) -> Scores:
+        """``(chunks,)``, the share of these keywords that a chunk holds, each weighed by its rarity, 0 to 1."""
+        weights = np.where([key in keys for key in self.keys], self.rarity, 0.0)
+        share: Scores = ((self.held > 0) @ weights / max(float(weights.sum()), 1e-9)).astype(np.float32)
+        return share
+
+    def titled(self, keys: Collection[str]) -> Scores:
+        """``(chunks,)``, how far a title is the rarest of these keywords, 0 to 1."""
+        weights = np.where([key in keys for key in self.keys], self.rarity, 0.0)
+        return _largest(self.title * weights)
+
+    def linked(self, keys: Collection[str], *, title: float, mention: float, power: float) -> Scores:
+        """``(chunks,)``, how far a chunk is about the rarest of these keywords: by its title, or by holding it."""
+        weights = np.where([key in keys for key in self.keys], self.rarity**power, 0.0)
+        return _largest((title * self.title + mention * self.held) * weights)
+
+
+def words_of(index: DocumentIndex, keywords: Sequence[str]) -> Words:
+    """Where these keywords stand among the chunks of ``index.lexicon.ids``."""
+    keys = tuple(dict.fromkeys(filter(None, map(plain, keywords))))
+    chunks = len(index.lexicon.ids)
+    held: Scores = np.zeros((chunks, len(keys)), np.float32)
+    title: Scores = np.zeros((chunks, len(keys)), np.float32)
+    found = index.lexicon.occurrences(keys)
+    for column, key in enumerate(keys):
+        held[found[key].rows, column] = np.minimum(found[key].counts, _COUNTED) / _COUNTED
+        title[found[key].rows, column] = found[key].titles
+    rarities = [rarity(len(found[key].rows), chunks) for key in keys]
+    return Words(keys, np.array(rarities, np.float32), held, title)
+
+
+def meaning_of(index: DocumentIndex, query: str, ids: Sequence[str]) -> tuple[Scores, Scores]:
+    """``(chunks,)`` twice: the cosine of each chunk's best sentence with a query, and the mean over its sentences."""
+    found = index.similar(query)
+    place = {chunk: i for i, chunk in enumerate(found.chunks)}
+    best, mean = np.zeros(len(ids), np.float32), np.zeros(len(ids), np.float32)
+    if not found.chunks:
+        return best, mean
+    means = np.add.reduceat(found.sentences, found.starts[:-1]) / np.diff(found.starts)
+    for row, chunk in enumerate(ids):
+        if (i := place.get(chunk)) is not None:
+            best[row], mean[row] = found.scores[i], means[i]
+    return best, mean
+
+
+def _largest(values: Scores) -> Scores:
+    """The largest value of each row; 0 for rows without any."""
+    if not values.shape[1]:
+        return np.zeros(len(values), np.float32)
+    largest: Scores = values.max(axis=1).astype(np.float32)
+    return largest

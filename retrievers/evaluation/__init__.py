@@ -1,0 +1,1 @@
+"""How well a retriever serves labelled queries: queries, metrics and error analysis."""

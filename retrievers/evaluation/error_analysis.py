@@ -1,0 +1,138 @@
+"""What a retriever got wrong on labelled queries: what it missed and why, and what it took instead."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from callsheet.graphs import Catalog, NodeKind
+from callsheet.graphs.text.sanitizing import counted
+from callsheet.retrievers.evaluation.labelled_queries import LabelledQuery, Wanted
+from callsheet.retrievers.selection.result import Evidence, Selection
+
+MOST_CONFUSED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Confused:
+    """A tool that stood above a wanted one and serves nothing of the query.
+
+    Attributes:
+        wanted: The tool that was wanted.
+        instead: The tool that was ranked above it.
+        count: In how many queries.
+    """
+
+    wanted: str
+    instead: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A wanted item that a selection does not hold.
+
+    Attributes:
+        ids: Its alternatives.
+        kind: ``agent`` or ``tool``.
+        nearest: The alternative that came nearest.
+        rank: Its rank by score among the agents or tools of the trace, from 1; None if it is not in the trace.
+        evidence: What the search knew about it; None if it is not in the trace.
+        why: The reason, in words.
+    """
+
+    ids: tuple[str, ...]
+    kind: NodeKind
+    nearest: str
+    rank: int | None
+    evidence: Evidence | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A query whose selection lacks something that is wanted.
+
+    Attributes:
+        id: The query's id.
+        query: The query.
+        lacking: What the selection does not hold.
+        got: What it holds, best first: tools, or agents where only agents are labelled.
+    """
+
+    id: str
+    query: str
+    lacking: tuple[Lacking, ...]
+    got: tuple[str, ...]
+
+
+def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> Missed | None:
+    """What a selection lacks, with the trace's reasons; None if it holds all that is wanted.
+
+    Where the agents follow from the tools, a tool that is there speaks for its agent.
+    """
+    agents = tuple(agent.id for agent in selection.agents)
+    tools = tuple(tool.id for tool in selection.tools)
+    own = () if labelled.agents_from_tools else labelled.agents
+    lacking = (
+        *(_lacking(group, "agent", selection, catalog) for group in _open(own, agents)),
+        *(_lacking(group, "tool", selection, catalog) for group in _open(labelled.tools, tools)),
+    )
+    return Missed(labelled.id, labelled.query, lacking, tools if labelled.tools else agents) if lacking else None
+
+
+def confused(pairs: Iterable[tuple[LabelledQuery, Selection]], most: int = MOST_CONFUSED) -> tuple[Confused, ...]:
+    """The pairs of a wanted tool and a useless one ranked above it, most frequent first.
+
+    Args:
+        pairs: Queries with their selections.
+        most: How many pairs are given; of two as frequent, the one whose useless tool stood higher comes first.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    height: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for labelled, selection in pairs:
+        for wanted, instead, rank in _above(labelled.tools, [tool.id for tool in selection.tools]):
+            counts[wanted, instead] += 1
+            height[wanted, instead] += 1 / rank
+    order = sorted(counts, key=lambda pair: (-counts[pair], -height[pair], pair))
+    return tuple(Confused(*pair, counts[pair]) for pair in order[:most])
+
+
+def _above(wanted: Wanted, ranked: list[str]) -> Iterator[tuple[str, str, int]]:
+    """Each wanted tool (of alternatives the best ranked) with each tool above it that serves nothing, and its rank."""
+    place = {tool: rank for rank, tool in enumerate(ranked, 1)}
+    useful = {tool for group in wanted for tool in group}
+    for group in dict.fromkeys(wanted):
+        best = min(group, key=lambda tool: place.get(tool, len(ranked) + 1))
+        for tool in ranked[: place.get(best, len(ranked) + 1) - 1]:
+            if tool not in useful:
+                yield best, tool, place[tool]
+
+
+def _open(wanted: Wanted, got: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [group for group in dict.fromkeys(wanted) if not set(group) & set(got)]
+
+
+def _lacking(group: tuple[str, ...], kind: NodeKind, selection: Selection, catalog: Catalog) -> Lacking:
+    ranks: dict[str, tuple[int, Evidence]] = {}
+    for node in selection.trace.nodes:
+        if node.kind == kind:
+            ranks[node.id] = len(ranks) + 1, node
+    nearest = min(group, key=lambda node: ranks[node][0] if node in ranks else len(ranks) + 1)
+    rank, evidence = ranks.get(nearest, (None, None))
+    return Lacking(group, kind, nearest, rank, evidence, _why(nearest, kind, rank, selection, catalog))
+
+
+def _why(node: str, kind: NodeKind, rank: int | None, selection: Selection, catalog: Catalog) -> str:
+    picked = {agent.id for agent in selection.agents}
+    cut = next((cut.reason for cut in selection.trace.cut if cut.id == node), None)
+    if cut is not None:
+        return f"cut: {cut}"
+    if kind == "tool" and (owner := catalog.tool(node).agent) not in picked:
+        return f"its agent {owner} is not among the {len(picked)} picked"
+    if rank is None:
+        return f"not among the {counted(len(selection.trace.nodes), 'best node')}"
+    if kind == "agent":
+        return f"picked were {counted(len(picked), 'agent')} with better tools"
+    return "ranked too low to be picked"

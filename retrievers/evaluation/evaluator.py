@@ -1,0 +1,223 @@
+"""How well a retriever serves labelled queries: metrics with intervals, what went wrong, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from callsheet.graphs import SettingsError
+from callsheet.retrievers.evaluation.error_analysis import Confused, Missed, confused, missed
+from callsheet.retrievers.evaluation.labelled_queries import LabelledQuery, Wanted
+from callsheet.retrievers.evaluation.ranking_metrics import Gold, average_precision, complete, ndcg, recall
+from callsheet.retrievers.index.protocols import Progress
+from callsheet.retrievers.retriever import AgentGraphRetriever
+from callsheet.retrievers.selection.result import Selection
+from callsheet.retrievers.selection.schema_tokens import SchemaTokens
+
+AGENTS, TOOLS = 5, 10
+_AGENT_CUTS, _TOOL_CUTS, _COMPLETE_CUT = (1, 3, 5), (1, 3, 5, 10), 10
+_RESAMPLES = 1000
+
+Metric = Callable[[Sequence[str], Gold, int], float]
+_METRICS: Mapping[str, Metric] = {"recall": recall, "map": average_precision, "ndcg": ndcg}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCost:
+    """What the tools' schemas cost a model, in tokens (see ``SchemaTokens``: an approximation).
+
+    Attributes:
+        selected: Mean over the queries of what the selected tools cost.
+        all: What all tools of the catalog cost.
+    """
+
+    selected: float
+    all: int
+
+    @property
+    def share(self) -> float:
+        """What part of the whole a selection costs, 0 to 1."""
+        return self.selected / self.all if self.all else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How well a retriever serves labelled queries.
+
+    Attributes:
+        n: How many queries.
+        n_tool: How many of them have tools labelled; the figures of tools are means over these.
+        agents_from_tools: In how many the wanted agents are the owners of the wanted tools.
+        agent: ``recall@1``, ``map@1``, ``ndcg@1``, ... of the ranking of agents.
+        tool: The same of the ranking of tools; empty if no query has tools labelled.
+        complete: ``complete@10``: the share of queries of which the first ten tools serve all that is wanted.
+        intervals: 95 % bootstrap confidence intervals over the queries, by ``agent.recall@5``, ``complete@10`` ...
+        confused: The pairs of tools most often confused.
+        missed: The queries whose selection lacks something, and why.
+        nothing_fits: To how many queries the retriever said that nothing fits.
+        tokens: What a selection costs a model.
+        seconds: How long all selections took.
+        seconds_per_query: The median of one.
+    """
+
+    n: int
+    n_tool: int
+    agents_from_tools: int
+    agent: Mapping[str, float]
+    tool: Mapping[str, float]
+    complete: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    confused: tuple[Confused, ...]
+    missed: tuple[Missed, ...]
+    nothing_fits: int
+    tokens: TokenCost
+    seconds: float
+    seconds_per_query: float
+
+    def metric(self, name: str) -> float:
+        """The value of ``recall@5`` or ``agent.recall@5``, ``tool.recall@10``, ``complete@10``.
+
+        Raises:
+            SettingsError: There is none of this name, or it could not be measured; the message names those there are.
+        """
+        values = {f"agent.{key}": value for key, value in self.agent.items()}
+        values |= {f"tool.{key}": value for key, value in self.tool.items()}
+        values |= {**self.agent, **self.complete}
+        if name not in values:
+            raise SettingsError(f"{name} was not measured on these queries: there are {', '.join(values)}")
+        return values[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values only, as ``callsheet eval --json`` prints them."""
+        plain = asdict(self)
+        return {
+            **{key: plain[key] for key in ("n", "n_tool", "agents_from_tools", "agent", "tool")},
+            **(plain["complete"] or {f"complete@{_COMPLETE_CUT}": None}),
+            "intervals": {name: list(bounds) for name, bounds in self.intervals.items()},
+            "confused": plain["confused"],
+            "misses": len(self.missed),
+            "missed": plain["missed"],
+            "nothing_fits": self.nothing_fits,
+            "tokens": {**plain["tokens"], "share": self.tokens.share},
+            "seconds": self.seconds,
+            "seconds_per_query": self.seconds_per_query,
+        }
+
+
+def evaluate(
+    retriever: AgentGraphRetriever,
+    queries: Sequence[LabelledQuery],
+    *,
+    agents: int = AGENTS,
+    tools: int = TOOLS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Runs a retriever over labelled queries and measures its selections.
+
+    The ranking of agents is the selection's order of agents, that of tools its order of tools. The figures are
+    taken at 1, 3 and 5 agents and at 1, 3, 5 and 10 tools, as far as the selection reaches, and where it ends.
+
+    Args:
+        retriever: What is measured.
+        queries: What it is measured on; see ``read_queries``.
+        agents: How many agents are picked for a query.
+        tools: How many tools are picked for a query.
+        seed: Of the bootstrap: the same seed gives the same intervals.
+        progress: Called after each query with how many are done and how many there are.
+
+    Raises:
+        SettingsError: There is no query, or ``agents`` or ``tools`` cannot work.
+    """
+    if not queries:
+        raise SettingsError("there is no labelled query to measure with: give at least one")
+    selections, seconds = _run(retriever, queries, agents, tools, progress)
+    ran = list(zip(queries, selections, strict=True))
+    levels = {
+        "agent": _level([(q.agents, [a.id for a in s.agents]) for q, s in ran], _METRICS, _cuts(_AGENT_CUTS, agents)),
+        "tool": _level([(q.tools, [t.id for t in s.tools]) for q, s in ran], _METRICS, _cuts(_TOOL_CUTS, tools)),
+        "": _level([(q.tools, [t.id for t in s.tools]) for q, s in ran], {"complete": complete}, _complete_cuts(tools)),
+    }
+    catalog, cost = retriever.catalog, SchemaTokens(retriever.catalog)
+    selected = [cost.count(tool.id for tool in selection.tools) for selection in selections]
+    means = {level: {name: float(np.mean(column)) for name, column in of.items()} for level, of in levels.items()}
+    return Evaluation(
+        n=len(queries),
+        n_tool=sum(bool(query.tools) for query in queries),
+        agents_from_tools=sum(query.agents_from_tools for query in queries),
+        agent=means["agent"],
+        tool=means["tool"],
+        complete=means[""],
+        intervals=_intervals(levels, seed),
+        confused=confused(ran),
+        missed=tuple(miss for query, selection in ran if (miss := missed(query, selection, catalog))),
+        nothing_fits=sum(selection.verdict == "nothing_fits" for selection in selections),
+        tokens=TokenCost(float(np.mean(selected)), cost.count(catalog.tools)),
+        seconds=sum(seconds),
+        seconds_per_query=median(seconds),
+    )
+
+
+def metric_names(agents: int = AGENTS, tools: int = TOOLS) -> tuple[str, ...]:
+    """The names of all figures that ``evaluate`` takes with so many agents and tools."""
+    of_agents = [f"{metric}@{k}" for metric in _METRICS for k in _cuts(_AGENT_CUTS, agents)]
+    of_tools = [f"tool.{metric}@{k}" for metric in _METRICS for k in _cuts(_TOOL_CUTS, tools)]
+    of_sets = [f"complete@{k}" for k in _complete_cuts(tools)]
+    return (*of_agents, *(f"agent.{name}" for name in of_agents), *of_tools, *of_sets)
+
+
+def _cuts(usual: Sequence[int], most: int) -> tuple[int, ...]:
+    """The usual cut-offs that a selection of this size reaches, and its end."""
+    return tuple(sorted({k for k in usual if k <= most} | {most}))
+
+
+def _complete_cuts(tools: int) -> tuple[int, ...]:
+    return _cuts((_COMPLETE_CUT,), tools)
+
+
+def _run(
+    retriever: AgentGraphRetriever, queries: Sequence[LabelledQuery], agents: int, tools: int, progress: Progress | None
+) -> tuple[list[Selection], list[float]]:
+    """Selects for every query, with at least as many agents as tools, so that neither level's bound hides the other."""
+    selections, seconds = [], []
+    for done, labelled in enumerate(queries, 1):
+        began = perf_counter()
+        selections.append(retriever.select(labelled.query, agents=max(agents, tools), tools=tools))
+        seconds.append(perf_counter() - began)
+        if progress is not None:
+            progress(done, len(queries))
+    return selections, seconds
+
+
+def _level(
+    rankings: Sequence[tuple[Wanted, list[str]]], metrics: Mapping[str, Metric], cuts: Sequence[int]
+) -> dict[str, list[float]]:
+    """Each figure of one level with a value a query; queries that want nothing at this level are left out."""
+    labelled = [(wanted, ranked) for wanted, ranked in rankings if wanted]
+    if not labelled:
+        return {}
+    return {
+        f"{name}@{k}": [metric(ranked, wanted, k) for wanted, ranked in labelled]
+        for name, metric in metrics.items()
+        for k in cuts
+    }
+
+
+def _intervals(levels: Mapping[str, Mapping[str, Sequence[float]]], seed: int) -> dict[str, tuple[float, float]]:
+    """95 % percentile bootstrap intervals of the means (Efron and Tibshirani 1993, chapter 13), over queries."""
+    found: dict[str, tuple[float, float]] = {}
+    for level, of in levels.items():
+        if not of:
+            continue
+        values = np.array(list(of.values()))
+        draw, n = np.random.default_rng(seed), values.shape[1]
+        means = np.array([values[:, draw.integers(0, n, n)].mean(axis=1) for _ in range(_RESAMPLES)])
+        low, high = np.percentile(means, (2.5, 97.5), axis=0)
+        names = [f"{level}.{name}" if level else name for name in of]
+        found |= {name: (float(a), float(b)) for name, a, b in zip(names, low, high, strict=True)}
+    return found

@@ -1,0 +1,151 @@
+"""Labelled queries: requests, each with the agents and tools that serve it, read from JSON Lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from callsheet.graphs import CallsheetError, Catalog
+from callsheet.graphs.catalog.model import near_names
+from callsheet.graphs.text.sanitizing import counted
+
+Wanted = tuple[tuple[str, ...], ...]
+
+_FIELDS = ("id", "query", "agents", "tools")
+_CURE = 'write one JSON object a line, as {"id": "1", "query": "...", "tools": ["agent/tool"]}'
+_MOST_SHOWN = 5
+
+
+class QueriesError(CallsheetError, ValueError):
+    """A file of labelled queries is not valid."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledQuery:
+    """One request, and what serves it.
+
+    Attributes:
+        id: Its id; the number of its line where it has none.
+        query: The request.
+        agents: One tuple of alternatives a wanted agent.
+        tools: One tuple of alternatives a wanted tool; empty where only agents are labelled.
+        agents_from_tools: Whether the agents are the owners of the wanted tools, because the line names none.
+    """
+
+    id: str
+    query: str
+    agents: Wanted
+    tools: Wanted = ()
+    agents_from_tools: bool = False
+
+
+def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...]:
+    """The labelled queries of a JSON Lines file, checked against a catalog.
+
+    A line is ``{"id": "1", "query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x", ["b/y", "c/y"]]}``: an inner
+    list holds alternatives, any one of which counts; a line has agents, tools or both; a bare tool name serves where
+    it is unique. Blank lines and further fields are passed over.
+
+    Args:
+        path: The file.
+        catalog: What the labels name.
+
+    Raises:
+        QueriesError: The file cannot be read, is empty, or has lines that are not valid; the message names the first
+            five by file and line, what is wrong and how to cure it.
+    """
+    reader = _Reader(catalog)
+    queries: list[LabelledQuery] = []
+    problems: list[str] = []
+    for number, line in _lines(Path(path)):
+        try:
+            queries.append(reader.query(number, line))
+        except QueriesError as error:
+            problems.append(f"{path}, line {number}: {error}")
+    if problems:
+        more = [f"and {counted(len(problems) - _MOST_SHOWN, 'more line')}"] if len(problems) > _MOST_SHOWN else []
+        raise QueriesError("\n".join(problems[:_MOST_SHOWN] + more))
+    if not queries:
+        raise QueriesError(f"{path} holds no labelled query: {_CURE}")
+    return tuple(queries)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers; only a line feed ends one: JSON text may hold the others."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise QueriesError(f"{path} cannot be read: {error.strerror}; give a file of labelled queries") from error
+    except UnicodeDecodeError as error:
+        raise QueriesError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
+    return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+
+
+class _Reader:
+    """Reads lines, with the names of one catalog at hand."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._bare: dict[str, list[str]] = {}
+        for tool in catalog.tools.values():
+            self._bare.setdefault(tool.name, []).append(tool.id)
+
+    def query(self, number: int, line: str) -> LabelledQuery:
+        entry = _entry(line)
+        query, name = entry.get("query"), entry.get("id", number)
+        if not isinstance(query, str) or not query.strip():
+            raise QueriesError('"query" must be a text that is not empty')
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise QueriesError(f'"id" must be a text or a number, not {name!r}')
+        tools = tuple(tuple(map(self._tool, group)) for group in _groups(entry, "tools"))
+        agents = tuple(tuple(map(self._agent, group)) for group in _groups(entry, "agents"))
+        if not tools and not agents:
+            raise QueriesError('neither "agents" nor "tools" is given: label the query or leave the line out')
+        owners = tuple(tuple(dict.fromkeys(self._catalog.tool(tool).agent for tool in group)) for group in tools)
+        return LabelledQuery(str(name), query, agents or owners, tools, agents_from_tools=not agents)
+
+    def _agent(self, name: str) -> str:
+        if name not in self._catalog.by_id:
+            raise QueriesError(f"no agent {name!r} in the catalog{near_names(name, self._catalog.by_id)}: correct it")
+        return name
+
+    def _tool(self, name: str) -> str:
+        if name in self._catalog.tools:
+            return name
+        found = self._bare.get(name, [])
+        if len(found) > 1:
+            raise QueriesError(f"{len(found)} agents have a tool {name!r}: write one of {', '.join(found)}")
+        if not found:
+            known = self._catalog.tools if "/" in name else self._bare
+            raise QueriesError(f"no tool {name!r} in the catalog{near_names(name, known)}: correct it")
+        return found[0]
+
+
+def _entry(line: str) -> Mapping[str, Any]:
+    try:
+        entry = json.loads(line)
+    except ValueError as error:
+        raise QueriesError(f"not JSON ({error}): {_CURE}") from error
+    if not isinstance(entry, dict):
+        raise QueriesError(f"not a JSON object: {_CURE}")
+    for field in entry:
+        if field not in _FIELDS and (near := near_names(field, _FIELDS)):
+            raise QueriesError(f"unknown field {field!r}{near}: rename it")
+    return entry
+
+
+def _groups(entry: Mapping[str, Any], field: str) -> Iterator[tuple[str, ...]]:
+    """The wanted items of a field, each as a tuple of alternatives."""
+    items = entry.get(field)
+    if items is None:
+        return
+    if not isinstance(items, list):
+        raise QueriesError(f'"{field}" must be a list, as ["a", ["b", "c"]], not {items!r}')
+    for item in items:
+        group = item if isinstance(item, list) else [item]
+        if not group or not all(isinstance(name, str) and name for name in group):
+            raise QueriesError(f'"{field}" must hold names, or lists of names that are alternatives, not {item!r}')
+        yield tuple(dict.fromkeys(group))

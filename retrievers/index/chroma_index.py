@@ -1,0 +1,123 @@
+"""The vectors of a catalog in Chroma: embedded once, found exactly."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from copy import copy
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.retrievers.index.chroma_rows import PAGE, ChromaRows
+from callsheet.retrievers.index.embedding.providers import Embedder, embedder_name, encode, encode_spans
+from callsheet.retrievers.index.matrix import Matrix
+from callsheet.retrievers.index.protocols import Changes, Node, Progress, Span
+from callsheet.retrievers.index.vector_snapshot import Snapshot
+
+
+class ChromaIndex:
+    """The vectors of one catalog, kept in a Chroma collection and multiplied in memory.
+
+    Beside a collection in a folder lies a snapshot of the vectors; Chroma is opened only where that is not of just
+    the rows that are wanted.
+
+    A collection belongs to one embedder and one recipe of texts. A row's id is a hash of catalog, node and
+    text, so a row never changes: an indexing adds the rows that are missing and, when all are there, removes
+    those that are no longer wanted. Killed anywhere in between, every row of before is still in place.
+
+    Args:
+        embeddings: What makes the vectors.
+        catalog: What tells this catalog's rows from those of others in the collection.
+        recipe: Version of the texts' form.
+        where: A folder, an ``http(s)://`` address of ``chroma run``, or none for memory only.
+
+    Attributes:
+        embeddings: As given.
+        where: As given.
+    """
+
+    def __init__(self, embeddings: Embedder, *, catalog: str, recipe: str, where: str | Path | None = None) -> None:
+        self.embeddings = embeddings
+        self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
+        name = re.sub(r"[^a-zA-Z0-9.-]+", "-", f"nodes-{embedder_name(embeddings)}-{recipe}").strip("-.")
+        self.where = where
+        self._rows = ChromaRows(name, where)
+        folder = self._rows.folder
+        self._snapshot = None if folder is None else Snapshot(folder / f"{name}-{self._catalog}.vectors")
+        self._matrix = Matrix(np.zeros((0, 1), np.float32))
+
+    def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
+        """As in ``VectorIndex``. Other processes that write to the same folder wait for each other.
+
+        Raises:
+            SettingsError: The place cannot be opened.
+        """
+        rows = {self._row(node): node for node in nodes}
+        known = self._snapshot.read(list(rows)) if self._snapshot else None
+        if known is not None:
+            self._matrix = Matrix(known)
+            return Changes()
+        with self._rows.writing():
+            held = self._held()
+            missing = [(row, node) for row, node in rows.items() if row not in held]
+            missing.sort(key=lambda item: len(item[1].text))
+            for start in range(0, len(missing), PAGE):
+                self._add(missing[start : start + PAGE])
+                if progress:
+                    progress(min(start + PAGE, len(missing)), len(missing))
+            self._rows.delete([row for row in held if row not in rows])
+            self._matrix = Matrix(self._rows.vectors(list(rows), self._mine))
+            if self._snapshot:
+                self._snapshot.write(list(rows), self._matrix.rows)
+        before = set(held.values())
+        wanted = {node.id for node in nodes}
+        updated = sum(node.id in before for _, node in missing)
+        return Changes(len(missing) - updated, updated, len(before - wanted))
+
+    def fork(self) -> ChromaIndex:
+        """As in ``ForkableIndex``: the rows are shared, each keeps the vectors in memory that it found in them."""
+        return copy(self)
+
+    def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
+        """As in ``VectorIndex``, for every node; of a large catalog, all but the best are estimates (``Matrix``)."""
+        if not len(self._matrix.rows):
+            return np.zeros((1 + len(spans), 0), np.float32)
+        return self._matrix.products(encode_spans(self.embeddings, query, spans))
+
+    def products(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """As in ``VectorProducts``; of a large catalog, all but the best are estimates."""
+        if not len(self._matrix.rows):
+            return np.zeros((len(vectors), 0), np.float32)
+        return self._matrix.products(vectors)
+
+    @property
+    def _mine(self) -> Mapping[str, str]:
+        return {"catalog": self._catalog}
+
+    def _row(self, node: Node) -> str:
+        return hashlib.sha256(
+            "\0".join((self._catalog, node.id, node.text, *map(str, node.views))).encode()
+        ).hexdigest()[:32]
+
+    def _held(self) -> dict[str, str]:
+        return {row: str(metadata["node"]) for row, metadata in self._rows.held(self._mine).items()}
+
+    def _add(self, rows: Sequence[tuple[str, Node]]) -> None:
+        vectors = self._encode([node for _, node in rows])
+        metadatas = [{**self._mine, "node": node.id, "kind": node.kind} for _, node in rows]
+        self._rows.add([row for row, _ in rows], vectors, metadatas)
+
+    def _encode(self, nodes: Sequence[Node]) -> NDArray[np.float32]:
+        """One vector a node: the weighted sum of its texts' vectors, whose product with a query's is their mean."""
+        texts = list(dict.fromkeys(text for node in nodes for text in (node.text, *(view for view, _ in node.views))))
+        vectors = encode(self.embeddings, texts)
+        row = {text: i for i, text in enumerate(texts)}
+        sums = np.zeros((len(nodes), vectors.shape[1]), np.float32)
+        for i, node in enumerate(nodes):
+            sums[i] = (1 - sum(weight for _, weight in node.views)) * vectors[row[node.text]]
+            for view, weight in node.views:
+                sums[i] += weight * vectors[row[view]]
+        return sums

@@ -1,0 +1,210 @@
+"""Vectors by the ids of their rows, in one Chroma collection."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.storage import cache_folder, private_file
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+    from chromadb.api.types import GetResult
+
+IN_MEMORY = ":memory:"
+PAGE = 256
+_LOCK_SECONDS = 600.0
+_OPENINGS = itertools.count(1)
+
+
+class ChromaRows:
+    """The rows of one collection. An id stands for its content for ever, so a row is added or deleted, never changed.
+
+    The place is opened when it is first used: Chroma costs more than a second.
+
+    Args:
+        name: Name of the collection; in memory it is made unique.
+        where: A folder, an ``http(s)://`` address of ``chroma run``, or none for memory only.
+
+    Attributes:
+        where: As given.
+        folder: The same, where it is a folder.
+    """
+
+    def __init__(self, name: str, where: str | Path | None = None) -> None:
+        self._name = name
+        self.where = where
+        self.folder = None if where is None or is_url(where) else Path(where)
+        self._spelling = ""
+        self._opened: Collection | None = None
+
+    def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
+        """The rows with these values among their metadata: id -> all of their metadata."""
+        found = self._collection.get(where=dict(metadata), include=["metadatas"])
+        metadatas: Sequence[Mapping[str, Any]] = found["metadatas"] or []
+        return dict(zip(found["ids"], metadatas, strict=True))
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return self._collection.count()
+
+    def ids(self) -> Iterator[str]:
+        """The ids of all rows, read page by page."""
+        for start in itertools.count(0, PAGE * 8):
+            page = self._collection.get(limit=PAGE * 8, offset=start, include=[])["ids"]
+            yield from page
+            if len(page) < PAGE * 8:
+                return
+
+    def missing(self, ids: Sequence[str]) -> list[str]:
+        """Those of these ids that there is no row of, in their order."""
+        there: set[str] = set()
+        for start in range(0, len(ids), PAGE):
+            there.update(self._collection.get(ids=list(ids[start : start + PAGE]), include=[])["ids"])
+        return [row for row in ids if row not in there]
+
+    def add(
+        self, ids: Sequence[str], vectors: NDArray[np.float32], metadatas: Sequence[Mapping[str, str]] | None = None
+    ) -> None:
+        """Adds rows; of an id that is there already the old row stays."""
+        self._collection.add(
+            ids=list(ids),
+            embeddings=vectors,
+            metadatas=None if metadatas is None else [dict(metadata) for metadata in metadatas],
+        )
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Deletes rows."""
+        for start in range(0, len(ids), PAGE):
+            self._collection.delete(ids=list(ids[start : start + PAGE]))
+
+    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> NDArray[np.float32]:
+        """The vectors of these rows as ``(n, d) float32``, in the order of the ids.
+
+        Args:
+            ids: All of them must be there.
+            metadata: Values that all of these rows have, and few others: they are then read in one go.
+        """
+        if not ids:
+            return np.zeros((0, 1), np.float32)
+        if metadata is not None:
+            return _ordered(self._embedded(where=dict(metadata)), ids)
+        pages = [ids[start : start + PAGE] for start in range(0, len(ids), PAGE)]
+        return np.concatenate([_ordered(self._embedded(ids=list(page)), page) for page in pages])
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keeps other processes from writing to the same collection of the same folder.
+
+        Raises:
+            SettingsError: Another one has been at it for ten minutes.
+        """
+        if self.folder is None:
+            yield
+            return
+        self._collection  # noqa: B018 (makes the folder, or says why it cannot)
+        with exclusive(self.folder / f"{self._name}.lock"):
+            yield
+
+    @property
+    def _collection(self) -> Collection:
+        """The collection.
+
+        Raises:
+            SettingsError: The place cannot be opened.
+        """
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def _embedded(self, **which: Any) -> GetResult:
+        from chromadb.api.client import Client
+        from chromadb.errors import ChromaError
+
+        try:
+            return self._collection.get(**which, include=["embeddings"])
+        except ChromaError:
+            if self.folder is None:
+                raise
+        # Another process has written here since Chroma read the vectors of this folder, and it keeps what it read for
+        # each spelling of a path: under a new one it reads again.
+        if isinstance(self._client, Client):
+            self._client.close()
+        self._spelling = "/." * next(_OPENINGS)
+        self._opened = self._open()
+        return self._opened.get(**which, include=["embeddings"])
+
+    def _open(self) -> Collection:
+        from chromadb.errors import ChromaError
+
+        try:
+            self._client = self._connect()
+            return self._client.get_or_create_collection(
+                self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+            )
+        except (OSError, ValueError, ChromaError) as error:
+            raise SettingsError(f"the index at {self.where} cannot be opened: {error}") from error
+
+    def _connect(self) -> ClientAPI:
+        import chromadb
+        from chromadb.config import Settings
+
+        settings = Settings(anonymized_telemetry=False)
+        if self.where is None:
+            self._name = f"{self._name}-{uuid.uuid4().hex[:8]}"
+            return chromadb.EphemeralClient(settings)
+        if self.folder is None:
+            address = urlsplit(str(self.where))
+            secure = address.scheme == "https"
+            port = address.port or (443 if secure else 80)
+            return chromadb.HttpClient(address.hostname or "localhost", port, ssl=secure, settings=settings)
+        private_file(self.folder / "chroma.sqlite3")
+        return chromadb.PersistentClient(f"{self.folder}{self._spelling}", settings)
+
+
+@contextmanager
+def exclusive(lock_file: Path) -> Iterator[None]:
+    """Lets one process at a time in.
+
+    Raises:
+        SettingsError: Another one has been in for ten minutes.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(lock_file, mode=0o600)
+    try:
+        lock.acquire(timeout=_LOCK_SECONDS)
+    except Timeout as error:
+        raise SettingsError(
+            f"another process has been writing to the index at {lock_file.parent} for {_LOCK_SECONDS:.0f} s: "
+            "wait for it, or give this one another place"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _ordered(found: GetResult, ids: Sequence[str]) -> NDArray[np.float32]:
+    position = {row: i for i, row in enumerate(found["ids"])}
+    return np.asarray(found["embeddings"], np.float32)[[position[row] for row in ids]]
+
+
+def default_place() -> Path:
+    """The folder for indexes: in ``CALLSHEET_HOME``, else in the user's cache."""
+    return cache_folder() / "index"
+
+
+def is_url(where: str | Path) -> bool:
+    """Whether a place is the address of a server rather than a folder."""
+    return str(where).startswith(("http://", "https://"))

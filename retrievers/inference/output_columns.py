@@ -1,0 +1,92 @@
+"""What tools give, as columns of arrays: one row a give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.graphs import Tool
+from callsheet.retrievers.inference.endpoints import NUMBERS, Ask, Give, Source
+from callsheet.retrievers.inference.term_similarity import Floats
+from callsheet.retrievers.inference.word_roles import LOCATOR, RECORD_ID, Act, name_of
+
+Flags = NDArray[np.bool_]
+EVEN: Mapping[Source, float] = {"output": 1.05, "returns": 0.95, "name": 0.8}
+"""The score at which a match is as likely right as wrong, before all else."""
+PART: Mapping[Act, float] = {"change": 0.3, "use": 0.3, "check": 0.2, "enter": 0.2, "": 0.8}
+"""How likely a tool that does this is called for the value that its name speaks of; those not named here: 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Arrays of ``(n,)``.
+
+    Attributes:
+        tool: Row of the tool that gives it.
+        output: Whether it is an output field.
+        many: Whether it is one of a list.
+        number: Whether it is a number or a truth value.
+        made: Whether only the name of a tool speaks for it that makes something.
+        context: Whether the tool tells it without being given anything, and only its name or description says so.
+        even: The score at which it is as likely right as wrong.
+        part: How likely the tool is called for its sake.
+        of_sort: Sort of identifier -> whether it is one.
+    """
+
+    tool: NDArray[np.intp]
+    output: Flags
+    many: Flags
+    number: Flags
+    made: Flags
+    context: Flags
+    even: Floats
+    part: Floats
+    of_sort: Mapping[frozenset[str], Flags]
+
+    @classmethod
+    def of(cls, gives: Sequence[Give], tools: Sequence[Tool]) -> Columns:
+        """Fills them."""
+        acts = [name_of(tools[give.tool].name).act for give in gives]
+        output = np.array([give.source == "output" for give in gives], bool)
+        free = [not tools[give.tool].input_schema.get("required") for give in gives]
+        return cls(
+            tool=np.array([give.tool for give in gives], np.intp),
+            output=output,
+            many=np.array([give.many for give in gives], bool),
+            number=np.array([bool(give.types) and give.types <= NUMBERS | {"boolean"} for give in gives], bool),
+            made=np.array([act == "store" for act in acts], bool) & ~output,
+            context=np.array([act == "read" for act in acts], bool) & np.array(free, bool) & ~output,
+            even=np.array([EVEN[give.source] for give in gives], np.float32),
+            part=np.array([part_of(give, tools[give.tool]) for give in gives], np.float32),
+            of_sort={
+                sort: np.array([bool(give.words & sort) for give in gives], bool) for sort in (RECORD_ID, LOCATOR)
+            },
+        )
+
+    def sorts(self, ask: Ask, rows: NDArray[np.intp]) -> Floats:
+        """Half for an output field that identifies in another way than is asked: a name is no id, and an id no path."""
+        factor = np.ones(len(rows), np.float32)
+        for sort, of_sort in self.of_sort.items():
+            if ask.words & sort:
+                factor[self.output[rows] & ~of_sort[rows]] = 0.5
+        return factor
+
+    def kinds(self, ask: Ask, rows: NDArray[np.intp]) -> Floats:
+        """Less for what is only made for an ask that identifies nothing, and for a number where a text is asked."""
+        factor = np.where(self.made[rows], 0.3, 1).astype(np.float32)
+        if ask.types and not ask.types & (NUMBERS | {"boolean"}):
+            factor[self.number[rows]] *= 0.5
+        return factor
+
+
+def part_of(give: Give, tool: Tool) -> float:
+    """How likely a tool is called for the sake of what it gives, 0 to 1: less if it does something else above all."""
+    name = name_of(tool.name)
+    if give.source == "output":
+        byway = name.act == "store" and not give.words & name.words
+        effect = not name.act and tool.annotations.get("readOnlyHint") is False
+        return 0.7 if name.act in ("change", "use") or byway or effect else 1.0
+    return PART.get(name.act, 1.0) * (0.85 if give.source == "returns" else 1.0)

@@ -1,0 +1,209 @@
+"""Signs that need no comparison of texts: sessions, checks, records, parts, states, and tools that name another."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+
+from callsheet.graphs import Tool, shown
+from callsheet.retrievers.inference.endpoints import Ask
+from callsheet.retrievers.inference.matching import Ends
+from callsheet.retrievers.inference.schema_fields import fields_of
+from callsheet.retrievers.inference.signal import Hint
+from callsheet.retrievers.inference.word_roles import (
+    CREDENTIAL,
+    GENERIC,
+    RECORD_ID,
+    SECRET,
+    SESSION,
+    Name,
+    name_of,
+    parts_of,
+    stems_in,
+)
+
+_SESSION, _CHECK, _LOOKUP, _RECORD, _MADE, _PART, _STATE, _NAMED = 0.85, 0.65, 0.85, 0.72, 0.62, 0.7, 0.55, 0.8
+_COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
+_WORD = re.compile(r"[\w./-]{0,200}\w")
+_SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
+_OTHERWISE = re.compile(
+    r"\b(instead|deprecated|alternativ\w*|see also|unlike|similar to|opposite|rather than|don.t|not)\b", re.IGNORECASE
+)
+_NEEDED = re.compile(r"\b(first|before|must|requires?|needs?|after|prior|obtained|returned|from)\b", re.IGNORECASE)
+_SHOWN, _MOST = 90, 20
+
+
+class Shelf:
+    """The tools of a catalog, by what the rules look for.
+
+    Args:
+        ends: What the tools ask for and give.
+    """
+
+    def __init__(self, ends: Ends) -> None:
+        self.tools, self.asks = ends.tools, ends.asks
+        self.tell_credentials = {
+            give.tool for give in ends.gives if give.source == "output" and give.words & CREDENTIAL
+        }
+        self.names: list[Name] = [name_of(tool.name) for tool in ends.tools]
+
+    @cached_property
+    def asks_of(self) -> dict[int, list[Ask]]:
+        """Row of a tool -> its asks."""
+        found: defaultdict[int, list[Ask]] = defaultdict(list)
+        for ask in self.asks:
+            found[ask.tool].append(ask)
+        return dict(found)
+
+    @cached_property
+    def by_object(self) -> dict[tuple[str, frozenset[str]], list[int]]:
+        """Agent and telling words of a tool's object -> rows of the tools that do something with it."""
+        found: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
+        for row, name in enumerate(self.names):
+            if name.object - GENERIC:
+                found[self.tools[row].agent, name.object - GENERIC].append(row)
+        return dict(found)
+
+    def same_object(self, row: int) -> Iterator[int]:
+        """Rows of other tools of its agent that do something with the same, at most so many of each sort."""
+        key = (self.tools[row].agent, self.names[row].object - GENERIC)
+        seen: Counter[str] = Counter()
+        for other in self.by_object.get(key, ()):
+            seen[self.names[other].act] += 1
+            if other != row and seen[self.names[other].act] <= _MOST:
+                yield other
+
+    def needs_id(self, row: int) -> bool:
+        """Whether a tool cannot be called without an identifier."""
+        return any(ask.required and ask.identifier for ask in self.asks_of.get(row, ()))
+
+
+def hints_by_rules(ends: Ends) -> list[Hint]:
+    """All signs of all rules."""
+    shelf = Shelf(ends)
+    return [hint for rule in RULES for hint in rule(shelf)]
+
+
+def sessions(shelf: Shelf) -> Iterator[Hint]:
+    """A tool that opens a session comes before the others of its agent; of several, before those of its own name.
+
+    Where tools of the agent ask for the session, it comes before just those.
+    """
+    explicit = {shelf.tools[ask.tool].agent for ask in shelf.asks if ask.words & CREDENTIAL}
+    doors: defaultdict[str, list[int]] = defaultdict(list)
+    for row, name in enumerate(shelf.names):
+        if name.act == "enter" and _opens(shelf, row):
+            doors[shelf.tools[row].agent].append(row)
+    for row, tool in enumerate(shelf.tools):
+        at_hand = doors.get(tool.agent, [])
+        if row in at_hand:
+            continue
+        for door in at_hand:
+            own = shelf.names[door].words - SESSION
+            asked = next((ask for ask in shelf.asks_of.get(row, ()) if ask.words & CREDENTIAL), None)
+            only = len(at_hand) == 1 and (asked is not None or tool.agent not in explicit)
+            if only or (own and own <= shelf.names[row].words):
+                why = "it opens the session that this tool works in"
+                yield Hint(row, door, asked.parameter if asked else None, _SESSION, True, why)
+
+
+def _opens(shelf: Shelf, row: int) -> bool:
+    """Whether a tool lets its caller in, and does not just recognise somebody: by a secret that it takes or tells."""
+    asks = shelf.asks_of.get(row, [])
+    return not asks or any(ask.words & SECRET for ask in asks) or row in shelf.tell_credentials
+
+
+def checks(shelf: Shelf) -> Iterator[Hint]:
+    """A tool that validates a value comes before those that take it: an email address, but not a user's preferences."""
+    by_head: defaultdict[str, list[Ask]] = defaultdict(list)
+    for ask in shelf.asks:
+        by_head[ask.head].append(ask)
+    for row, name in enumerate(shelf.names):
+        if name.act == "check":
+            for ask in (ask for word in sorted(name.object - GENERIC) for ask in by_head[word]):
+                if ask.tool != row and name.object <= ask.words and not (ask.words - name.object) & RECORD_ID:
+                    yield Hint(
+                        ask.tool, row, ask.parameter, _CHECK, ask.required, f"it checks what {ask.parameter} takes"
+                    )
+
+
+def lookups(shelf: Shelf) -> Iterator[Hint]:
+    """A tool that can look records up by an identifier answers with records that hold it."""
+    filters: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
+    for ask in shelf.asks:
+        if not ask.required and ask.identifier and shelf.names[ask.tool].act == "read":
+            tool = shelf.tools[ask.tool]
+            if ask.specific & (shelf.names[ask.tool].words | stems_in(shown(tool.description))):
+                filters[tool.agent, ask.words].append(ask.tool)
+    for ask in shelf.asks:
+        if ask.required and ask.identifier:
+            for row in filters.get((shelf.tools[ask.tool].agent, ask.words), [])[:_MOST]:
+                why = f"it looks records up by {ask.parameter}, so they hold one"
+                yield Hint(ask.tool, row, ask.parameter, _LOOKUP, True, why)
+
+
+def records(shelf: Shelf) -> Iterator[Hint]:
+    """What a call identifies has to be listed or made before."""
+    for ask in shelf.asks:
+        about = shelf.names[ask.tool].object - GENERIC
+        if not (ask.required and ask.words & RECORD_ID and ask.specific and ask.specific <= about):
+            continue
+        for row in shelf.same_object(ask.tool):
+            act = shelf.names[row].act
+            if act in ("read", "store") and not shelf.needs_id(row):
+                does, sure = ("lists", _RECORD) if act == "read" else ("makes", _MADE)
+                why = f"it {does} what {ask.parameter} identifies"
+                yield Hint(ask.tool, row, ask.parameter, sure, act == "read", why)
+
+
+def parts(shelf: Shelf) -> Iterator[Hint]:
+    """A year can be read off the current date, a latitude off the current place, told by a tool that needs nothing."""
+    tellers: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, name in enumerate(shelf.names):
+        if name.act == "read" and not shelf.tools[row].input_schema.get("required"):
+            for part in parts_of(name.object):
+                tellers[shelf.tools[row].agent, part].append(row)
+    for ask in shelf.asks:
+        agent = shelf.tools[ask.tool].agent
+        for row in dict.fromkeys(row for word in sorted(ask.words) for row in tellers.get((agent, word), ())[:_MOST]):
+            if row != ask.tool:
+                why = f"{ask.parameter} can be read off what it tells"
+                yield Hint(ask.tool, row, ask.parameter, _PART, False, why)
+
+
+def states(shelf: Shelf) -> Iterator[Hint]:
+    """What is changed is looked at before."""
+    for row, name in enumerate(shelf.names):
+        if name.act == "change":
+            for other in shelf.same_object(row):
+                if shelf.names[other].act == "read" and shelf.names[other].object == name.object:
+                    yield Hint(row, other, None, _STATE, False, "it tells what this tool changes")
+
+
+def named(shelf: Shelf) -> Iterator[Hint]:
+    """A description that names another tool of the same agent, other than as an alternative."""
+    rows = {
+        (tool.agent, tool.name.casefold()): row for row, tool in enumerate(shelf.tools) if _COMPOSED.search(tool.name)
+    }
+    if not rows:
+        return
+    for row, tool in enumerate(shelf.tools):
+        for parameter, needed, text in _texts(tool):
+            for sentence in _SENTENCE.split(shown(text)):
+                for word in dict.fromkeys(_WORD.findall(sentence.casefold())):
+                    other = rows.get((tool.agent, word))
+                    if other is not None and other != row and not _OTHERWISE.search(sentence):
+                        said = " ".join(sentence.split())[:_SHOWN]
+                        direct = needed and bool(parameter or _NEEDED.search(sentence))
+                        yield Hint(row, other, parameter, _NAMED, direct, f"its description names it: {said!r}")
+
+
+def _texts(tool: Tool) -> Iterable[tuple[str | None, bool, str]]:
+    yield None, True, tool.description
+    for field in fields_of(tool.input_schema):
+        yield ".".join(field.path), field.required, field.description
+
+
+RULES: tuple[Callable[[Shelf], Iterator[Hint]], ...] = (sessions, checks, lookups, records, parts, states, named)

@@ -1,0 +1,90 @@
+"""How alike two names are by their words, rare words counting more."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.retrievers.inference.word_roles import GENERIC
+
+_GENERIC_WEIGHT, _EXTRA = 0.35, 0.4
+Floats = NDArray[np.float32]
+
+
+class Terms:
+    """Weights of words: rare ones count more, those that say nothing by themselves less.
+
+    ::
+
+        weight(w) = log(1 + (N - n(w) + .5) / (n(w) + .5)), times .35 for a generic word
+
+    Args:
+        documents: The words of each of the N texts.
+    """
+
+    def __init__(self, documents: Sequence[Iterable[str]]) -> None:
+        self._count = len(documents)
+        self._frequency = Counter(word for words in documents for word in set(words))
+
+    def weight(self, word: str) -> float:
+        """The weight of one word."""
+        n = self._frequency[word]
+        rarity = math.log1p((self._count - n + 0.5) / (n + 0.5))
+        return rarity * (_GENERIC_WEIGHT if word in GENERIC else 1.0)
+
+    def mass(self, words: Iterable[str]) -> float:
+        """The sum of the squared weights."""
+        return sum(self.weight(word) ** 2 for word in words)
+
+
+class Postings:
+    """Sets of words that others are compared with, all at once.
+
+    Args:
+        sets: The sets, one a row.
+        terms: What each word weighs.
+    """
+
+    def __init__(self, sets: Sequence[frozenset[str]], terms: Terms) -> None:
+        self._terms = terms
+        self._masses = np.array([terms.mass(words) for words in sets], np.float32)
+        rows: defaultdict[str, list[int]] = defaultdict(list)
+        for row, words in enumerate(sets):
+            for word in words:
+                rows[word].append(row)
+        self._rows: Mapping[str, NDArray[np.intp]] = {word: np.array(found, np.intp) for word, found in rows.items()}
+
+    def fit(self, words: frozenset[str]) -> Floats:
+        """How well each set names what these words ask for.
+
+        ::
+
+            fit = shared / (shared + missing + .4 * extra), each the sum of squared weights
+
+        Source: Tversky, Features of Similarity (1977), the ratio model with alpha = 1, beta = .4.
+
+        Returns:
+            ``(n,)``, 0 to 1.
+        """
+        shared = self._shared(words)
+        whole = shared + (self._terms.mass(words) - shared) + _EXTRA * (self._masses - shared)
+        fit: Floats = np.divide(shared, whole, out=np.zeros_like(shared), where=whole > 0)
+        return fit
+
+    def cosine(self, words: frozenset[str]) -> Floats:
+        """How alike each set is to these words, as the cosine of their weights: ``(n,)``, 0 to 1."""
+        norms = np.sqrt(self._masses * np.float32(self._terms.mass(words)))
+        shared = self._shared(words)
+        cosine: Floats = np.divide(shared, norms, out=np.zeros_like(shared), where=norms > 0)
+        return cosine
+
+    def _shared(self, words: frozenset[str]) -> Floats:
+        shared = np.zeros(len(self._masses), np.float32)
+        for word in words:
+            if word in self._rows:
+                shared[self._rows[word]] += np.float32(self._terms.weight(word) ** 2)
+        return shared

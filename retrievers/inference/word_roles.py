@@ -1,0 +1,130 @@
+"""What the words of tools and fields say of their part in a call: how programmers name things, in English.
+
+It is the vocabulary of interfaces, not of any subject. In other languages exact names and meaning are left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from callsheet.graphs import split_name
+from callsheet.retrievers.index.lexical_index import tokens
+
+Act = Literal["read", "compute", "store", "change", "use", "check", "enter", ""]
+"""What a tool does with its object: tells, works out, makes, changes, uses or judges it; or opens a session."""
+
+
+@lru_cache(maxsize=65_536)
+def stems(name: str) -> frozenset[str]:
+    """The stems of a name, without stop words; remembered."""
+    return stems_in(name)
+
+
+def stems_in(text: str) -> frozenset[str]:
+    """The stems of a text, without stop words."""
+    return frozenset(tokens(split_name(text)))
+
+
+_ACTS: Mapping[Act, str] = {
+    "read": "get list search find fetch retrieve read view lookup look query browse discover describe inspect "
+    "enumerate load locate scan detect identify download select pick peek dump show",
+    "compute": "calculate compute convert generate estimate predict extract translate transcribe summarize hash encode "
+    "decode parse transform determine evaluate resolve analyze recommend suggest derive combine render",
+    "store": "create add make new insert register book place schedule open start upload save build draft submit "
+    "post write put init initialize launch reserve order clone copy",
+    "change": "set update modify edit change delete remove clear reset cancel move rename replace enable disable "
+    "toggle pause resume stop close mute lock unlock adjust archive restore assign unassign merge format "
+    "deactivate activate uninstall",
+    "use": "send play push apply log track rate review share print pay buy sell transfer checkout connect disconnect "
+    "run execute control flash manage follow unfollow skip subscribe unsubscribe invite install confirm limit commit",
+    "check": "validate verify",
+    "enter": "login signin logon authenticate authorize authorise auth",
+}
+_ACT_OF: Mapping[str, Act] = {word: act for act, words in _ACTS.items() for word in words.split()}
+_ALWAYS_VERBS = frozenset(
+    "get list search find fetch retrieve create add make delete remove update set generate calculate compute convert "
+    "validate verify login signin logon authenticate authorize modify edit send upload download".split()
+)
+"""Verbs wherever they stand in a name; the others may be nouns too and count at its beginning only."""
+_LOG_IN = re.compile(r"\b(?:log|sign) (?:in|on)(?: to)?\b")
+_PREPOSITIONS = frozenset("by for in from with near of to at on using via per into after before and or as".split())
+
+IDENTIFIER = stems(
+    "id ids identifier uuid guid key token code uri url href path handle hash sku symbol ticker slug ref"
+)
+"""Words of values that identify something, and that a person hardly knows by heart."""
+RECORD_ID = stems("id ids identifier uuid guid key code slug ref handle sku number")
+"""Those of them that identify a record."""
+LOCATOR = stems("path uri url href handle")
+"""Those of them that say where something is."""
+GENERIC = IDENTIFIER | stems(
+    "name number no num value type status state link title data result results item items list object info information "
+    "details response output input content text field index count total label record row entry element set array "
+    "string amount arg args argument param parameter expr expression variable function start end first last new old "
+    "current other source target left right kind property option setting config"
+)
+"""Words that do not say of what: they need the word of what holds them."""
+FREE = stems(
+    "query text content message description title comment body prompt keyword q note summary reason instruction type "
+    "kind category status mode color style"
+)
+"""Words of values that the caller writes or chooses."""
+PAGING = stems(
+    "limit offset page size per count max min maximum minimum sort order cursor verbose timeout format mode include "
+    "exclude filter dry fields"
+)
+"""Words of values that steer an answer and come from nowhere else."""
+CREDENTIAL = stems("session token auth authorization credential cookie jwt bearer")
+SECRET = stems("password passwd passcode passphrase secret username credential otp")
+SESSION = CREDENTIAL | stems("login user account app sign log service api client")
+"""Words of a tool that opens a session which do not say with what."""
+_WHOLES: Mapping[str, str] = {
+    "date": "year month day week weekday",
+    "time": "hour minute second",
+    "timestamp": "date time datetime year month day hour minute second",
+    "datetime": "date time timestamp year month day hour minute second",
+    "location": "latitude longitude lat lon coordinate",
+    "coordinates": "latitude longitude lat lon",
+}
+_PARTS: Mapping[str, frozenset[str]] = {stem: stems(parts) for whole, parts in _WHOLES.items() for stem in stems(whole)}
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A tool's name, taken apart.
+
+    Attributes:
+        words: The stems of all its words.
+        act: What it does; empty where no known verb says so.
+        object: What it does that with: the stems from the verb to the first preposition.
+        phrase: The same in plain words.
+    """
+
+    words: frozenset[str]
+    act: Act
+    object: frozenset[str]
+    phrase: str
+
+
+@lru_cache(maxsize=65_536)
+def name_of(name: str) -> Name:
+    """Takes a tool's name apart: ``get_city_code_by_name`` reads a city code."""
+    words = _LOG_IN.sub("login", split_name(name)).split()
+    verb = next((i for i, word in enumerate(words) if word in _ACT_OF and (i == 0 or word in _ALWAYS_VERBS)), None)
+    kept: list[str] = []
+    for word in words[0 if verb is None else verb + 1 :]:
+        if word in _PREPOSITIONS and kept:
+            break
+        if word not in _PREPOSITIONS:
+            kept.append(word)
+    phrase = " ".join(kept or [word for i, word in enumerate(words) if i != verb])
+    return Name(stems(" ".join(words)), "" if verb is None else _ACT_OF[words[verb]], stems(phrase), phrase)
+
+
+def parts_of(words: Iterable[str]) -> frozenset[str]:
+    """What can be read off values of these names: a year off a date, a latitude off a location."""
+    return frozenset(part for word in words for part in _PARTS.get(word, ()))

@@ -1,0 +1,1 @@
+"""The algorithms as published, one module per paper, with equations and line numbers."""

@@ -1,0 +1,304 @@
+"""From a query to ranked agents and tools: the searches, the arithmetic, and what came of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.graphs import (
+    Catalog,
+    DependencyKind,
+    NodeKind,
+    OwnershipGraph,
+    Reached,
+    SettingsError,
+    ownership_graph,
+    strongest,
+)
+from callsheet.retrievers.capabilities import CapabilityIndex
+from callsheet.retrievers.index.lexical_index import LexicalIndex
+from callsheet.retrievers.index.protocols import Node, VectorIndex
+from callsheet.retrievers.papers.agent_as_a_graph import agent_as_a_graph
+from callsheet.retrievers.selection.query_units import Unit, spans_of, units_of
+from callsheet.retrievers.selection.scoring import (
+    Rows,
+    Scores,
+    agent_scores,
+    best_rows,
+    expected_use,
+    node_scores,
+    share,
+)
+
+if TYPE_CHECKING:
+    from callsheet.retrievers.selection.select_settings import SelectSettings
+
+_IDENTIFIER = re.compile(r"[\w./-]{0,200}\w")
+_COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A ranking of all agents and tools for one query; rows count in the order of the nodes.
+
+    Attributes:
+        units: What the query asks for.
+        cosines: ``(n,)``, to the whole query.
+        words: ``(n,)``, BM25 for the whole query.
+        coverage: Share of the query's words that the best match by words holds.
+        scores: ``(n,)``, of every node for the whole query.
+        strength: The best score of any agent for the query or a clause of it.
+        agents: Rows of agents, best first, with their scores.
+        tools: Rows of tools, best first.
+        use: Row of a tool -> how often it is expected to be needed; 0 for those left out.
+        source: Row of a tool -> the row of the candidate that it came for, itself where it is its own.
+        likely: How likely each capability is needed, by its column; None where capabilities have no part.
+    """
+
+    units: tuple[Unit, ...]
+    cosines: Scores
+    words: Scores
+    coverage: float
+    scores: Scores
+    strength: float
+    agents: tuple[tuple[int, float], ...]
+    tools: tuple[int, ...]
+    use: Mapping[int, float]
+    source: Mapping[int, int]
+    likely: Scores | None = None
+
+
+class Ranker:
+    """Ranks the agents and tools of one catalog.
+
+    Args:
+        catalog: What there is.
+        nodes: Its nodes, as both indexes hold them.
+        vectors: Finds nodes by meaning.
+        lexical: Finds nodes by words.
+        capabilities: Knows what tools can do; needed where ``capability_weight`` is not 0.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        nodes: Sequence[Node],
+        vectors: VectorIndex,
+        lexical: LexicalIndex,
+        capabilities: CapabilityIndex | None = None,
+    ) -> None:
+        self.nodes = nodes
+        self.row = {node.id: i for i, node in enumerate(nodes)}
+        self._catalog, self._vectors, self._lexical = catalog, vectors, lexical
+        self._is_agent = np.array([node.kind == "agent" for node in nodes], bool)
+        self._agent_rows: Rows = np.flatnonzero(self._is_agent)
+        position = {nodes[row].id: i for i, row in enumerate(self._agent_rows.tolist())}
+        self._owners: Rows = np.array([position[node.owner] for node in nodes], np.intp)
+        self._tool_rows: Rows = np.flatnonzero(~self._is_agent)
+        self._with_needs = {self.row[tool.id] for tool in catalog.tools.values() if tool.depends_on}
+        self._needs: dict[tuple[int, float, float, float, float], tuple[tuple[Reached, float], ...]] = {}
+        self._implied: dict[str, tuple[Scores, Scores, float]] = {}
+        self._named = _identifiers(nodes)
+        self._capabilities = capabilities
+
+    @property
+    def capabilities(self) -> CapabilityIndex:
+        """What the tools can do.
+
+        Raises:
+            SettingsError: None were given.
+        """
+        if self._capabilities is None:
+            raise SettingsError("capabilities are not known: give the Selector a CapabilityIndex")
+        return self._capabilities
+
+    def rank(self, query: str, settings: SelectSettings) -> Ranked:
+        """Ranks everything for a query; ``settings.without`` is left out."""
+        units = units_of(query, implied=settings.implied)
+        found = self._found(query, units)
+        left_out = self._left_out(settings)
+        weight, own = settings.lexical_weight, self._owners[self._tool_rows]
+        scored = [node_scores(cosines, words, coverage=part, weight=weight) for cosines, words, part in found]
+        if settings.without:
+            scored = [np.where(left_out, np.float32(-1), scores) for scores in scored]
+        by_agent = [agent_scores(s, self._owners, self._is_agent) for s in scored]
+        strength = max(float(a.max()) for a, unit in zip(by_agent, units, strict=True) if unit.kind != "implied")
+        asked = self._asked(query, units, settings)
+        if asked is not None:
+            scored = self._raised(scored, asked, settings)
+            by_agent = [agent_scores(s, self._owners, self._is_agent) for s in scored]
+        by_tool = [
+            (s[self._tool_rows] + settings.context * a[own]).astype(np.float32, copy=False)
+            for s, a in zip(scored, by_agent, strict=True)
+        ]
+        weights = [unit.weight for unit in units]
+        whole = _with_context(scored[0], by_tool[0], self._tool_rows)
+        named = self._named_in(query, whole, left_out)
+        use, source = self._tool_use(by_tool, weights, settings, named)
+        order = sorted(use, key=lambda row: (row not in named, -round(use[row], 9)))
+        rest = [row for row in self._best_tools(by_tool[0], settings.pool) if row not in use]
+        return Ranked(
+            units=units,
+            cosines=found[0][0],
+            words=found[0][1],
+            coverage=found[0][2],
+            scores=whole,
+            strength=strength,
+            agents=self._agents(scored[0], by_agent, weights, settings, named, left_out[self._agent_rows]),
+            tools=tuple(row for row in (*order, *rest) if source.get(row, row) != row or not left_out[row]),
+            use=use,
+            source=source,
+            likely=None if asked is None else self.capabilities.likely(asked.max(axis=0), use),
+        )
+
+    def link(self, row: int, ranked: Ranked) -> float:
+        """How closely a tool is linked to the likely capabilities, .1 to 1; 1 where capabilities have no part."""
+        return 1.0 if ranked.likely is None else self.capabilities.link(row, ranked.likely)
+
+    @cached_property
+    def _graph(self) -> OwnershipGraph:
+        return ownership_graph(self._catalog)
+
+    def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
+        """What a tool depends on, with the weight of the strongest path; remembered."""
+        key = (row, settings.tool_dependency, settings.parameter_dependency, settings.listing, settings.proposed)
+        if row not in self._with_needs:
+            return ()
+        if key not in self._needs:
+            weights = {
+                DependencyKind.TOOL_DIRECTLY: settings.tool_dependency,
+                DependencyKind.TOOL_INDIRECTLY: settings.tool_dependency,
+                DependencyKind.PARAMETER_DIRECTLY: settings.parameter_dependency,
+                DependencyKind.PARAMETER_INDIRECTLY: settings.parameter_dependency,
+            }
+            self._needs[key] = strongest(
+                self._catalog, self.nodes[row].id, weights, listing=settings.listing, proposed=settings.proposed
+            )
+        return self._needs[key]
+
+    def _found(self, query: str, units: Sequence[Unit]) -> list[tuple[Scores, Scores, float]]:
+        """Cosines, BM25 and coverage for each unit; what is implied is searched for once and remembered."""
+        own = [unit for unit in units if unit.kind != "implied"]
+        similar = self._vectors.scores(query, spans_of(units))
+        found = []
+        for unit, cosines in zip(own, similar, strict=True):
+            matches = self._lexical.scores(unit.text)
+            found.append((cosines, matches.scores, matches.coverage))
+        for unit in units[len(own) :]:
+            if unit.text not in self._implied:
+                matches = self._lexical.scores(unit.text)
+                self._implied[unit.text] = (self._vectors.scores(unit.text)[0], matches.scores, matches.coverage)
+            found.append(self._implied[unit.text])
+        return found
+
+    def _asked(self, query: str, units: Sequence[Unit], settings: SelectSettings) -> Scores | None:
+        """How sure it is that each unit, those that are implied apart, asks for each capability."""
+        if not settings.capability_weight:
+            return None
+        return self.capabilities.asked(query, spans_of(units))
+
+    def _raised(self, scored: list[Scores], asked: Scores, settings: SelectSettings) -> list[Scores]:
+        """The scores with what capabilities say for them; the verdict is spoken without."""
+        weight, sure = np.float32(settings.capability_weight), settings.capability_sure
+        raised = scored.copy()
+        for place, q in enumerate(asked):
+            raised[place] = (scored[place] + weight * self.capabilities.evidence(q, sure=sure)).astype(np.float32)
+        return raised
+
+    def _tool_use(
+        self, by_tool: Sequence[Scores], weights: Sequence[float], settings: SelectSettings, named: Collection[int]
+    ) -> tuple[dict[int, float], dict[int, int]]:
+        shares = []
+        for scores in by_tool:
+            rows, parts = share(scores, temperature=settings.temperature, most=settings.candidates)
+            shares.append((self._tool_rows[rows], parts))
+        if tools := [row for row in named if not self._is_agent[row]]:
+            shares.append((np.array(tools, np.intp), np.ones(len(tools), np.float32)))
+            weights = [*weights, 1.0]
+        met = {row for rows, _ in shares for row in rows.tolist()}
+        closures = {
+            row: {self.row[reached.tool]: weight for reached, weight in self.needs(row, settings)}
+            for row in met & self._with_needs
+        }
+        return expected_use(shares, weights, closures)
+
+    def _agents(
+        self,
+        scores: Scores,
+        by_agent: Sequence[Scores],
+        weights: Sequence[float],
+        settings: SelectSettings,
+        named: Collection[int],
+        left_out: NDArray[np.bool_],
+    ) -> tuple[tuple[int, float], ...]:
+        if settings.ranking == "agent_as_a_graph":
+            return self._as_published(scores, settings)
+        shares = [share(s, temperature=settings.temperature, most=settings.candidates) for s in by_agent]
+        use, _ = expected_use(shares, weights)
+        called = {int(self._owners[row]) for row in named}
+        use |= {i: use.get(i, 0.0) for i in sorted(called)}
+        whole = by_agent[0]
+        rest = best_rows(whole, settings.agents + len(use) + int(left_out.sum())).tolist()
+        order = [
+            *sorted(use, key=lambda i: (i not in called, -round(use[i], 9), -whole[i])),
+            *(i for i in rest if i not in use),
+        ]
+        return tuple((int(self._agent_rows[i]), float(whole[i])) for i in order if not left_out[i])
+
+    def _left_out(self, settings: SelectSettings) -> NDArray[np.bool_]:
+        if not settings.without:
+            return np.zeros(len(self.nodes), bool)
+        rows = [row for agent in settings.without if (row := self.row.get(agent)) is not None and self._is_agent[row]]
+        return np.isin(self._owners, self._owners[rows])
+
+    def _as_published(self, scores: Scores, settings: SelectSettings) -> tuple[tuple[int, float], ...]:
+        merged = [self.nodes[row].id for row in np.argsort(-scores, kind="stable")[: settings.pool]]
+        left = [node for node in merged if self.nodes[self.row[node]].owner not in settings.without]
+        weights: Mapping[NodeKind, float] = {"agent": settings.agent_weight, "tool": settings.tool_weight}
+        hits = agent_as_a_graph(left, self._graph, agents=settings.agents, weights=weights, k=settings.rrf_k)
+        return tuple((self.row[hit.id], hit.score) for hit in hits)
+
+    def _best_tools(self, scores: Scores, most: int) -> list[int]:
+        return [int(row) for row in self._tool_rows[best_rows(scores, most)]]
+
+    def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
+        """Rows of the agents and tools that the query names to the letter; of several of one name the best."""
+        words = {word.casefold() for word in _IDENTIFIER.findall(query)}
+        best: set[int] = set()
+        for word in words & self._named.keys():
+            for is_agent in (True, False):
+                rows = [row for row in self._named[word] if self._is_agent[row] == is_agent and not left_out[row]]
+                best.update([max(rows, key=lambda row: float(scores[row]))] if rows else ())
+        return sorted(best)
+
+
+def ranks_of(scores: Scores, rows: Rows) -> list[int]:
+    """The rank of each of these rows by these scores, from 1; equal scores share the better rank."""
+    wanted = scores[rows]
+    ordered = np.sort(scores[scores >= wanted.min(initial=np.inf)])
+    ranks: list[int] = (len(ordered) - np.searchsorted(ordered, wanted, side="right") + 1).tolist()
+    return ranks
+
+
+def _with_context(scores: Scores, by_tool: Scores, tool_rows: Rows) -> Scores:
+    combined = scores.copy()
+    combined[tool_rows] = by_tool
+    return combined
+
+
+def _identifiers(nodes: Sequence[Node]) -> dict[str, list[int]]:
+    """Names that no sentence holds by chance, with an underscore, a hyphen, a dot or an inner capital -> rows."""
+    named: dict[str, list[int]] = {}
+    for row, node in enumerate(nodes):
+        name = node.id if node.kind == "agent" else node.id.removeprefix(f"{node.owner}/")
+        if _COMPOSED.search(name) and _IDENTIFIER.fullmatch(name):
+            named.setdefault(name.casefold(), []).append(row)
+        if node.kind == "tool" and _IDENTIFIER.fullmatch(node.id):
+            named.setdefault(node.id.casefold(), []).append(row)
+    return named

@@ -1,0 +1,293 @@
+"""Where the algorithms meet: from a query to agents with tools within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from callsheet.graphs import Catalog, Reached, View, required
+from callsheet.graphs.text.request_length import bounded
+from callsheet.retrievers.capabilities import CapabilityIndex
+from callsheet.retrievers.index.index_view import PartOfIndex
+from callsheet.retrievers.index.lexical_index import LexicalIndex
+from callsheet.retrievers.index.node_texts import nodes_of
+from callsheet.retrievers.index.protocols import Node, VectorIndex
+from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
+from callsheet.retrievers.selection.budget import Budget
+from callsheet.retrievers.selection.ranking import Ranked, Ranker, ranks_of
+from callsheet.retrievers.selection.reranking import Reranker, in_places, rerank_tools
+from callsheet.retrievers.selection.result import Evidence, PickedAgent, PickedTool, Selection, Trace
+from callsheet.retrievers.selection.schema_tokens import SchemaTokens
+from callsheet.retrievers.selection.scoring import best_rows
+from callsheet.retrievers.selection.select_settings import SelectSettings, text_query
+
+_TRACED = 50
+_CUT_TOLD = 10
+
+
+class Selector:
+    """Picks agents and tools of one catalog.
+
+    Args:
+        catalog: What there is.
+        vectors: Finds nodes by meaning; it must hold the catalog's nodes (``nodes_of``) already.
+        lexical: Finds nodes by words.
+        settings: What holds unless a call says otherwise.
+        nodes: What the indexes hold; made from the catalog where not given.
+        reranker: What takes a second look at the first tools; nothing does where None.
+        capabilities: Knows what the tools can do; needed only where ``capability_weight`` is not 0.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        vectors: VectorIndex,
+        lexical: LexicalIndex,
+        settings: SelectSettings | None = None,
+        *,
+        nodes: Sequence[Node] | None = None,
+        reranker: Reranker | None = None,
+        capabilities: CapabilityIndex | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.settings = settings or SelectSettings()
+        self._vectors, self._lexical, self._capabilities = vectors, lexical, capabilities
+        self._ranker = Ranker(catalog, nodes_of(catalog) if nodes is None else nodes, vectors, lexical, capabilities)
+        self.tokens = SchemaTokens(catalog)
+        self._reranker = reranker
+        self._withheld = ""
+        self._parts: WeakKeyDictionary[View, Selector] = WeakKeyDictionary()
+
+    @property
+    def capabilities(self) -> CapabilityIndex:
+        """What the tools can do.
+
+        Raises:
+            SettingsError: None were given.
+        """
+        return self._ranker.capabilities
+
+    def within(self, view: View) -> Selector:
+        """The same over what a user may see, as if there were nothing else; made once for each view."""
+        if view.catalog is self.catalog:
+            return self
+        if (part := self._parts.get(view)) is None:
+            nodes = self._ranker.nodes
+            rows = [row for row, node in enumerate(nodes) if node.id in view]
+            part = Selector(
+                view.catalog,
+                PartOfIndex(self._vectors, rows),
+                self._lexical.part(rows),
+                self.settings,
+                nodes=[nodes[row] for row in rows],
+                reranker=self._reranker,
+                capabilities=self._capabilities and self._capabilities.part(rows),
+            )
+            part._withheld = view.told(len(self.catalog.tools))
+            self._parts[view] = part
+        return part
+
+    def select(self, query: str, **changes: object) -> Selection:
+        """Picks agents and their tools for a query.
+
+        Tools are taken in the order of how often they are expected to be needed, each together with everything that
+        it cannot do without, as long as both fit into the budget; so a required tool is never cut before a weaker
+        one. A tool whose agent is not among the picked comes only where a picked tool depends on it.
+
+        Args:
+            query: What is to be done, in any words.
+            changes: Fields of ``SelectSettings`` that hold for this call.
+
+        Raises:
+            SettingsError: The query is no text, or a setting is unknown or has a value that cannot work.
+            RequestError: The query is too long.
+        """
+        settings = self.settings.changed(changes)
+        query = bounded(text_query(query), settings.max_query, "max_query")
+        if not query.strip() or not self._ranker.nodes:
+            return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._withheld))
+        ranked = self._ranker.rank(query, settings)
+        candidates, ordered = self._ordered(ranked, settings)
+        candidates, ordered, said = self._reranked(query, candidates, ordered, settings)
+        agents = ordered.agents[: settings.agents]
+        budget = Budget(settings.tools, settings.schema_tokens, self.tokens)
+        least = settings.cut / settings.tools**2
+        self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, least=least)
+        taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
+        return Selection(
+            query=query,
+            agents=tuple(
+                PickedAgent(
+                    (agent := self._ranker.nodes[row].id), score, tuple(tool for owner, tool in taken if owner == agent)
+                )
+                for row, score in agents
+            ),
+            verdict="found" if taken and ranked.strength >= settings.threshold else "nothing_fits",
+            trace=Trace(
+                settings=settings.to_dict(),
+                units=ranked.units,
+                strength=ranked.strength,
+                coverage=ranked.coverage,
+                nodes=self._evidence(ranked, set(budget.taken)),
+                cut=tuple(budget.cut.values())[:_CUT_TOLD],
+                reranked=said,
+                capabilities={} if ranked.likely is None else self.capabilities.named(ranked.likely),
+                policy=self._withheld,
+            ),
+        )
+
+    def _ordered(self, ranked: Ranked, settings: SelectSettings) -> tuple[Iterable[PickedTool], Ranked]:
+        """The tools in the order in which the budget is spent, and the ranking with their uses."""
+        if settings.expansion == "graph_rag_tool_fusion":
+            candidates = list(self._as_published(ranked, settings))
+            return candidates, replace(ranked, use=self._uses(candidates))
+        return self._candidates(ranked, settings), ranked
+
+    def _reranked(
+        self, query: str, candidates: Iterable[PickedTool], ranked: Ranked, settings: SelectSettings
+    ) -> tuple[Iterable[PickedTool], Ranked, str]:
+        """The same after a second look; the agents of the tools change places in the order of their first tool."""
+        if self._reranker is None:
+            return candidates, ranked, ""
+        candidates = list(candidates)
+        done = rerank_tools(query, candidates, self._reranker, self.catalog, settings.rerank)
+        if done.failed:
+            return candidates, ranked, done.said
+        owners = [self._row_of_owner(tool) for tool in done.tools[: settings.rerank] if tool.via == (tool.id,)]
+        scores = dict(ranked.agents)
+        agents = tuple((row, scores[row]) for row in in_places(list(scores), owners))
+        picked = {row for row, _ in agents[: settings.agents]}
+        came = {tool.id: tool for tool in reversed(candidates)}
+        tools = [
+            tool if self._row_of_owner(tool) in picked else replace(came[tool.id], use=tool.use) for tool in done.tools
+        ]
+        return tools, replace(ranked, agents=agents, use={**ranked.use, **self._uses(tools)}), done.said
+
+    def _uses(self, tools: Sequence[PickedTool]) -> dict[int, float]:
+        return {self._ranker.row[tool.id]: tool.use for tool in reversed(tools)}
+
+    def _row_of_owner(self, tool: PickedTool) -> int:
+        return self._ranker.row[self._owner(self._ranker.row[tool.id])]
+
+    def _spend(
+        self, budget: Budget, candidates: Iterable[PickedTool], ranked: Ranked, picked: set[str], *, least: float
+    ) -> None:
+        for candidate in candidates:
+            if (budget.full or candidate.use < least) and len(budget.cut) >= _CUT_TOLD:
+                return
+            if budget.taken and (why := self._too_weak(candidate, ranked, least)):
+                budget.leave_out(candidate, why)
+                continue
+            came_for = candidate.via[0]
+            if came_for != candidate.id:
+                source = self._ranker.row[came_for]
+                if self._owner(source) in picked:
+                    self._offer(budget, self._owner(source), self._tool(source, ranked, (came_for,)), ranked)
+                if came_for in budget.taken:
+                    self._attach(budget, candidate, ranked)
+                    continue
+            owner = self._owner(self._ranker.row[candidate.id])
+            if owner in picked:
+                self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
+
+    def _too_weak(self, tool: PickedTool, ranked: Ranked, least: float) -> str:
+        """Why a tool is not worth a place in the budget; empty where it is."""
+        if not least:
+            return ""
+        link = self._ranker.link(self._ranker.row[tool.id], ranked)
+        worth = f"expected use {tool.use:.2g}" + (f" x link {link:.2g}" if ranked.likely is not None else "")
+        return f"{worth}, a place wants {least:.2g}" if tool.use * link < least else ""
+
+    def _attach(self, budget: Budget, tool: PickedTool, ranked: Ranked) -> None:
+        """A tool for the sake of one that is taken, with those between them; it does not come without those."""
+        agent = budget.taken[tool.via[0]][0]
+        needed = required(self.catalog, tool.via[0])
+        for end in range(2, len(tool.via)):
+            between = tool.via[:end]
+            row = self._ranker.row[between[-1]]
+            self._offer(budget, agent, self._tool(row, ranked, between, needed=between[-1] in needed), ranked)
+            if between[-1] not in budget.taken:
+                return
+        self._offer(budget, agent, tool, ranked)
+
+    def _offer(self, budget: Budget, agent: str, tool: PickedTool, ranked: Ranked) -> None:
+        """A tool with all that it cannot do without, however far down that is ranked."""
+        along = (
+            self._tool(self._ranker.row[path[-1]], ranked, (*tool.via[:-1], *path), needed=True)
+            for path in _required_paths(self.catalog, tool.id)
+        )
+        budget.offer(agent, [tool, *along])
+
+    def _owner(self, row: int) -> str:
+        return self._ranker.nodes[row].owner
+
+    def _candidates(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
+        """The tools in the order in which the budget is spent, with the path that brought each.
+
+        Without a reranker, which may change the agents' places, those of agents that are not picked are passed over.
+        """
+        picked = None if self._reranker else {self._owner(row) for row, _ in ranked.agents[: settings.agents]}
+        for row in ranked.tools:
+            source = ranked.source.get(row, row)
+            if source == row and picked is not None and self._owner(row) not in picked:
+                continue
+            path: tuple[str, ...] = (self._ranker.nodes[row].id,)
+            needed = False
+            if source != row:
+                reached = next(r for r, _ in self._ranker.needs(source, settings) if r.tool == path[0])
+                path, needed = reached.path, reached.direct
+            yield self._tool(row, ranked, path, needed=needed)
+
+    def _as_published(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
+        own = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
+        first = [self._ranker.nodes[row].id for row in own[: settings.expand]]
+        reached = graph_rag_tool_fusion(first, self.catalog, limit=settings.tools, direct_first=settings.direct_first)
+        last = len(reached) + len(own)
+        rest = (Reached(self._ranker.nodes[row].id, (self._ranker.nodes[row].id,), direct=True) for row in own)
+        for position, item in enumerate((*reached, *rest)):
+            row = self._ranker.row[item.tool]
+            tool = self._tool(row, ranked, item.path, needed=item.direct and len(item.path) > 1)
+            yield replace(tool, use=float(last - position))
+
+    def _tool(self, row: int, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
+        return PickedTool(path[-1], float(ranked.scores[row]), path, needed, use=ranked.use.get(row, 0.0))
+
+    def _evidence(self, ranked: Ranked, taken: set[str]) -> tuple[Evidence, ...]:
+        rows = best_rows(ranked.scores, _TRACED).tolist()
+        rows += [row for tool in sorted(taken) if (row := self._ranker.row[tool]) not in rows]
+        considered = np.array(rows, np.intp)
+        found = considered[ranked.words[considered] > 0]
+        by_words = dict(zip(found.tolist(), ranks_of(ranked.words, found), strict=True))
+        values = [channel[considered].tolist() for channel in (ranked.scores, ranked.cosines, ranked.words)]
+        return tuple(
+            Evidence(
+                id=self._ranker.nodes[row].id,
+                kind=self._ranker.nodes[row].kind,
+                score=score,
+                cosine=cosine,
+                cosine_rank=rank,
+                words=words or None,
+                words_rank=by_words.get(row),
+                use=ranked.use.get(row, 0.0),
+            )
+            for row, score, cosine, words, rank in zip(rows, *values, ranks_of(ranked.cosines, considered), strict=True)
+        )
+
+
+def _required_paths(catalog: Catalog, start: str) -> Iterator[tuple[str, ...]]:
+    """Where direct dependencies alone lead to, each tool once, by a path of those; in depth first."""
+    found: set[str] = set()
+    todo: list[tuple[str, ...]] = [(start,)]
+    while todo:
+        path = todo.pop()
+        end = path[-1]
+        if end in found:
+            continue
+        found.add(end)
+        if end != start:
+            yield path
+        edges = (edge.tool for edge in catalog.tool(end).depends_on if edge.kind.direct and edge.holds)
+        todo.extend(reversed([(*path, tool) for tool in edges if tool not in found]))

@@ -1,0 +1,26 @@
+"""Requests that whoever changes the rules does not read: none may be unsafe or silently wrong.
+
+A failure says which records and how many, no request. To see the counts by category, honest and right ones too:
+``python tests/support/requests/request_runs.py tests/agents/keyless_requests/unseen.jsonl --counts``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from request_judgement import Verdict, judge, read_records
+from request_runs import Demo
+
+pytestmark = pytest.mark.server
+RECORDS = read_records(Path(__file__).parent / "unseen.jsonl")
+
+
+@pytest.mark.parametrize("category", list(dict.fromkeys(record.category for record in RECORDS)))
+def test_nothing_is_unsafe_or_silently_wrong(agents: Demo, category: str) -> None:
+    records = [record for record in RECORDS if record.category == category]
+    found = {record.id: judge(record, agents.ask(record.request, record.fixture)).verdict for record in records}
+    bad = {name: str(verdict) for name, verdict in found.items() if verdict in (Verdict.UNSAFE, Verdict.SILENT)}
+    counted = f"{len(bad)} of {len(records)}: {bad}"
+    assert not bad, counted

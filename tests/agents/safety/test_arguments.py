@@ -1,0 +1,180 @@
+"""Arguments beside a server's schema and its folders; a schema is a stranger's text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.agents.safety import schema_validation
+from callsheet.agents.safety.arguments import Fit, fit_of, outside
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+EVIL = "^(a|b|ab)*(a|aa)+(a|aa)+$"
+LONG = "a" * 60 + "!"
+
+
+def of(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def doubling(levels: int) -> dict[str, Any]:
+    """A small schema in which each level refers twice to the next one."""
+    defs: dict[str, Any] = {
+        f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}, {"$ref": f"#/$defs/d{i + 1}"}]} for i in range(levels)
+    }
+    return {**of(x={"$ref": "#/$defs/d0"}), "$defs": {**defs, f"d{levels}": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "args", "words"),
+    [
+        (of(x={"type": "integer"}), {"x": "two"}, "x: 'two' is not of type 'integer'"),
+        ({**of(), "required": ["x"]}, {}, "'x' is a required property"),
+        ({**of(), "additionalProperties": False}, {"y": 1}, "'y' was unexpected"),
+        (of(x={"enum": ["a", "b"]}), {"x": "c"}, "'c' is not one of ['a', 'b']"),
+        (of(x={"pattern": "^[0-9]+$"}), {"x": "ten"}, "'ten' does not match '^[0-9]+$'"),
+        (of(x={"items": {"type": "string"}}), {"x": ["a", 5]}, "x.1: 5 is not of type 'string'"),
+        ({"patternProperties": {"^n_": {"type": "number"}}}, {"n_a": "b"}, "n_a: 'b' is not of type 'number'"),
+        ({**of(x={"$ref": "#/$defs/N"}), "$defs": {"N": {"type": "null"}}}, {"x": 1}, "1 is not of type 'null'"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_words_to_act_on(schema: Any, args: Any, words: str) -> None:
+    said = fit_of(schema, args).misfit
+    assert words in said
+    assert said.endswith("Nothing was sent: correct them and call again")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        of(x={"type": "integer"}),
+        of(x={"pattern": "("}),
+        of(y={"$ref": "#/$defs/Missing"}),
+        {"$schema": "https://example.invalid/unknown", **of()},
+        {"type": ["object"], "properties": {"x": True}},
+        {"patternProperties": {"^y": False}, "properties": {"x": {}}, "additionalProperties": False},
+        {"patternProperties": {"^x": {"minimum": 5}}, "additionalProperties": False},
+        {"patternProperties": {"^y": {}}, "additionalProperties": {"type": "integer"}},
+    ],
+)
+def test_what_fits_is_let_through(schema: Any) -> None:
+    assert fit_of(schema, {"x": 5}) == Fit()
+
+
+@pytest.mark.parametrize("more", [False, {"type": "string"}])
+def test_names_beside_patterns_are_checked_too(more: Any) -> None:
+    schema = {"patternProperties": {"^n_": {}}, "properties": {"y": {}}, "additionalProperties": more}
+    assert fit_of(schema, {"y": 1, "n_a": 2}) == Fit()
+    assert fit_of(schema, {"x": 5}).misfit
+
+
+@pytest.mark.parametrize(
+    ("schema", "args"),
+    [
+        (of(x={"type": "objekt"}), {"x": 5}),
+        (of(x={"$ref": "#/$defs/Missing"}), {"x": 5}),
+        (of(x={"$ref": "http://127.0.0.1:9/steal.json"}), {"x": 5}),
+        ({"allOf": [{"$ref": "#"}]}, {"x": 5}),
+        (of(x={"pattern": "("}), {"x": "a"}),
+        ({"patternProperties": {"^y": {}}, "unevaluatedProperties": False}, {"x": 5}),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_said_to_check_nothing(schema: Any, args: Any) -> None:
+    for _ in range(2):
+        found = fit_of(schema, args)
+        assert found.misfit == ""
+        assert found.unchecked.startswith("the arguments were not checked: its schema cannot be used (")
+
+
+@pytest.mark.parametrize(
+    ("schema", "args"),
+    [
+        (of(x={"pattern": EVIL}), {"x": LONG}),
+        ({"patternProperties": {EVIL: {}}}, {LONG: 1}),
+        ({"patternProperties": {EVIL: {}}, "additionalProperties": False}, {LONG: 1}),
+        ({"patternProperties": {EVIL: {}}, "unevaluatedProperties": False}, {LONG: 1}),
+        (of(x={"allOf": [{"pattern": f"{EVIL}|{i}"} for i in range(2_000)]}), {"x": LONG}),
+        (of(x={"$schema": DRAFT, "pattern": EVIL}), {"x": LONG}),
+        ({**of(x={"$ref": "#/$defs/y"}), "$defs": {"y": {"$schema": DRAFT, "pattern": EVIL}}}, {"x": LONG}),
+        (of(x={"items": {"pattern": EVIL}}), {"x": [f"{LONG}{i}" for i in range(2_000)]}),
+        (doubling(40), {"x": "a"}),
+        ({**doubling(40), "unevaluatedProperties": False}, {"x": "a"}),
+        ({"allOf": [{"anyOf": [{"not": {"type": "null"}}] * 10}] * 20_000}, {"x": "a"}),
+    ],
+    ids=range(11),
+)
+def test_a_schema_that_would_take_for_ever_is_given_up_and_said_to_check_nothing(schema: Any, args: Any) -> None:
+    assert (
+        fit_of(schema, args).unchecked == "the arguments were not checked: the check against its schema takes too long"
+    )
+
+
+def test_a_check_that_took_too_long_once_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = of(x={"type": "integer"}, y={"title": "A schema of this test alone."})
+    with monkeypatch.context() as slow:
+        slow.setattr(schema_validation, "_SECONDS", -1.0)
+        assert fit_of(schema, {"x": "two"}).unchecked
+    assert "'two' is not of type 'integer'" in fit_of(schema, {"x": "two"}).misfit
+
+
+def test_only_the_first_troubles_are_told() -> None:
+    said = fit_of(of(**{f"x{i}": {"type": "null"} for i in range(9)}), {f"x{i}": "y" * 5_000 for i in range(9)}).misfit
+    assert said.count("is not of type") <= 3
+    assert "and 6 more" in said
+    assert len(said) < 1_500
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    (tmp_path / "secret.txt").write_text("x")
+    (root / "way_out").symlink_to(tmp_path)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("args", "refused"),
+    [
+        ({"path": "sub/new.txt"}, False),
+        ({"path": "{root}/sub"}, False),
+        ({"path": "{root}/sub/../sub/x"}, False),
+        ({"path": "../secret.txt"}, True),
+        ({"path": "{root}/../secret.txt"}, True),
+        ({"path": "way_out/secret.txt"}, True),
+        ({"path": "/etc/passwd"}, True),
+        ({"path": "~/.ssh/id_rsa"}, True),
+        ({"path": "file:///etc/passwd"}, True),
+        ({"file_name": "/nowhere/at/all"}, True),
+        ({"outputDirectory": "/nowhere/at/all"}, True),
+        ({"paths": ["sub/a", "/etc/hosts"]}, True),
+        ({"options": {"cwd": "/"}}, True),
+        ({"x": "/etc/passwd"}, True),
+        ({"x": "/etc/not-there-yet"}, True),
+        ({"x": "/help"}, False),
+        ({"x": "..."}, False),
+        ({"x": "../secret.txt"}, True),
+        ({"contents": {"/etc/passwd": "root"}}, True),
+        ({"contents": {"{root}/sub": "x", "title": "/"}}, True),
+        ({"contents": {"sub": "x"}}, False),
+        ({"x": "/not a path but a command"}, False),
+        ({"text": "see /etc/passwd\nfor more"}, False),
+        ({"url": "https://example.org/etc/passwd"}, False),
+        ({"x": 5, "y": None}, False),
+    ],
+)
+def test_paths_stay_in_the_folders_that_a_server_may_use(root: Path, args: dict[str, Any], refused: bool) -> None:
+    filled = {name: v.format(root=root) if isinstance(v, str) else v for name, v in args.items()}
+    said = outside([str(root)], of(), filled, folder=str(root))
+    assert bool(said) is refused
+    assert not said or "Nothing was sent: give a place in them" in said
+    assert outside([], of(), filled) == ""
+
+
+def test_a_parameter_may_be_called_a_path_by_its_format(root: Path) -> None:
+    schema = of(target={"type": "string", "format": "file-path"})
+    assert outside([str(root)], schema, {"target": "/nowhere/at/all"})
+    assert not outside([str(root)], of(), {"target": "/nowhere/at/all"})

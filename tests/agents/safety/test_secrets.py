@@ -1,0 +1,128 @@
+"""What is taken for a secret, and how it is taken out."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from callsheet.agents.safety.secrets import (
+    LostSecretError,
+    Redaction,
+    RunSecrets,
+    has_secrets,
+    is_secret_name,
+    of_server,
+)
+from callsheet.agents.tools.tool_result import Outcome
+from callsheet.graphs import ServerConfig
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "api_key": {"type": "string"},
+        "pin": {"type": "integer", "writeOnly": True},
+        "phrase": {"type": "string", "format": "password"},
+        "text": {"type": "string"},
+        "account": {"type": "object", "properties": {"password": {"type": "string"}, "name": {"type": "string"}}},
+        "credentials": {"type": "object"},
+        "logins": {"type": "array", "items": {"type": "object", "properties": {"token": {"type": "string"}}}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    "api_key apiKey X-API-Key APIKEY OPENAI_API_KEY password userPassword TOKEN auth_token client_secret Authorization "
+    "private_key access_token_secret passphrase credentials DB_PASSWORD".split(),
+)
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    "key text max_tokens next_page_token pageToken token_count keyboard secretary passenger tokenize sort_key "
+    "continuation_token primary_key".split(),
+)
+def test_names_of_nothing_secret(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_arguments_are_put_away_and_put_back() -> None:
+    run = RunSecrets()
+    args = {
+        "api_key": "sk-1",
+        "pin": 4711,
+        "phrase": "open sesame",
+        "text": "sk-1",
+        "account": {"password": "p4ss", "name": "ann"},
+        "credentials": {"user": "ann", "code": "x9"},
+        "logins": [{"token": "t1"}, {"token": "t2"}],
+    }
+    masked = run.masked(SCHEMA, args)
+    assert masked["text"] == "sk-1"
+    assert masked["account"]["name"] == "ann"
+    assert "4711" not in str(masked)
+    assert not {"open sesame", "p4ss", "x9", "t1", "t2"} & set(str(masked).split("'"))
+    assert run.opened(SCHEMA, masked) == args
+    assert run.masked(SCHEMA, masked) == masked
+    assert run.masked(SCHEMA, args) == masked
+
+
+def test_what_is_empty_is_no_secret() -> None:
+    given = {"api_key": "", "pin": None, "phrase": True}
+    assert RunSecrets().masked(SCHEMA, given) == given
+
+
+def test_a_placeholder_of_another_run_opens_nothing() -> None:
+    masked = RunSecrets().masked(SCHEMA, {"api_key": "sk-1"})
+    with pytest.raises(LostSecretError, match="give it again"):
+        RunSecrets().opened(SCHEMA, masked)
+
+
+def test_what_came_back_is_without_them() -> None:
+    run = RunSecrets()
+    run.masked(SCHEMA, {"api_key": "sk-live-1234", "pin": 471147})
+    encoded = base64.b64encode(b"sk-live-1234").decode()
+    outcome = Outcome(
+        text=f"key sk-live-1234 {encoded}", structured={"k": ["sk-live-1234", 471147]}, error="pin 471147"
+    )
+    hidden = run.outcome(outcome)
+    assert (hidden.text, hidden.error) == ("key *** ***", "pin ***")
+    assert hidden.structured == {"k": ["***", 471147]}
+
+
+def test_values_are_found_however_they_are_written() -> None:
+    redaction = Redaction(['a"b/c d+e', "short"])
+    assert redaction.text('a"b/c d+e a\\"b/c d+e a%22b%2Fc%20d%2Be a%22b%2Fc+d%2Be short') == "*** *** *** *** short"
+
+
+def test_ordinary_values_of_an_environment_stay_in_results_and_not_in_errors() -> None:
+    env = {
+        "LEVEL": "WARNING",
+        "DB": "/data/my files/app.db",
+        "URL": "https://example.org/api",
+        "DSN": "postgres://ann:geheim@db/x",
+        "ID": "7f3a91c4d2e84b",
+        "API_KEY": "plainword",
+    }
+    full = ServerConfig(command="x", env=env, args=("--token", "abcdef1", "--level=WARNING"))
+    text = " | ".join([*env.values(), "abcdef1"])
+    shown = of_server(full, []).text(text)
+    assert shown == "WARNING | /data/my files/app.db | https://example.org/api | *** | *** | *** | ***"
+    assert set(of_server(full, [], everything=True).text(text).split(" | ")) == {"***"}
+
+
+def test_headers_and_addresses_are_secret() -> None:
+    url = "https://ann:geheim@example.org/mcp?token=querytoken&page=2"
+    full = ServerConfig(url=url, headers={"Authorization": "Bearer headertoken"}, transport="http")
+    assert of_server(full, []).text("headertoken geheim querytoken page=2") == "*** *** *** page=2"
+
+
+def test_schemas_with_secrets_are_known() -> None:
+    assert has_secrets(SCHEMA)
+    assert has_secrets({"properties": {"login": {"properties": {"password": {}}}}})
+    assert not has_secrets({"properties": {"text": {}, "odd": True}})
+    assert not has_secrets(None)

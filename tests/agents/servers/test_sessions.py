@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.session_pool import Outcome, SessionPool
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from servers import FIXTURES, HANG, alive, until
+
+FAULTS = FIXTURES / "fault_server.py"
+CHAOS = Path(__file__).parents[3].parent / "shared" / "fleet" / "chaos_server.py"
+SECRET = "canary-8c41f"
+TAG = f"callsheet-test-{os.getpid()}"
+
+
+def server(mode: str, size: int = 0, log: Path | None = None) -> ServerConfig:
+    env = {"TOKEN": SECRET, **({"FAULT_LOG": str(log)} if log else {})}
+    return ServerConfig(command=sys.executable, args=(str(FAULTS), mode, str(size), TAG), env=env)
+
+
+@pytest.fixture
+def pool() -> Iterator[SessionPool]:
+    pool = SessionPool(limits=Limits(start=HANG, list=HANG, call=HANG, output=1_000, message=100_000))
+    yield pool
+    pool.close()
+
+
+async def work(
+    pool: SessionPool, mode: str, size: int = 0, run: str = "run", x: int = 1, log: Path | None = None
+) -> Outcome:
+    return await pool.call(run, "a", server(mode, size, log), "work", {"x": x})
+
+
+def children() -> list[str]:
+    """Servers of these tests, and processes that they started, that are still there."""
+    return alive(TAG)
+
+
+async def test_a_run_keeps_its_session(pool: SessionPool) -> None:
+    first, second = await work(pool, "ok"), await work(pool, "ok")
+    assert (first.error, second.error) == ("", "")
+    assert first.text.startswith("1 ")
+    assert second.text == f"2 {first.text.split()[1]} " + '{"x": 1}'
+    assert second.seconds < first.seconds
+
+
+async def test_runs_do_not_share_a_session(pool: SessionPool) -> None:
+    outcomes = await asyncio.gather(work(pool, "ok", run="one"), work(pool, "ok", run="two"))
+    assert [outcome.text[:2] for outcome in outcomes] == ["1 ", "1 "]
+
+
+def test_callers_on_several_loops_and_none_share_it(pool: SessionPool) -> None:
+    texts = [asyncio.run(work(pool, "ok")).text for _ in range(2)]
+    texts.append(pool.call_blocking("run", "a", server("ok"), "work", {}).text)
+    assert [text[:2] for text in texts] == ["1 ", "2 ", "3 "]
+
+
+async def test_calls_side_by_side_start_one_server(pool: SessionPool) -> None:
+    outcomes = await asyncio.gather(*(work(pool, "slow", x=x) for x in range(3)))
+    assert len({outcome.text.split()[1] for outcome in outcomes}) == 1
+
+
+async def test_a_crash_is_data_and_the_next_call_has_a_new_server(pool: SessionPool) -> None:
+    outcome = await work(pool, "crash")
+    assert outcome.kind == "crash"
+    assert "'a'" in outcome.error
+    assert "'work'" in outcome.error
+    assert "status 7" in outcome.error
+    assert "cannot allocate" in outcome.error
+    assert SECRET not in outcome.error
+    assert (await work(pool, "ok")).error == ""
+
+
+async def test_a_server_killed_between_calls_is_replaced(pool: SessionPool) -> None:
+    pid = int((await work(pool, "ok")).text.split()[1])
+    os.kill(pid, 9)
+    assert await asyncio.to_thread(until, lambda: not children())
+    outcome = await work(pool, "ok")
+    assert outcome.error == ""
+    assert outcome.text.startswith("1 ")
+
+
+async def test_a_hang_ends_at_the_limit_and_leaves_no_process() -> None:
+    pool = SessionPool(limits=Limits(start=HANG, call=0.2))
+    outcome = await work(pool, "hang")
+    assert outcome.kind == "timeout"
+    assert "0.2 s" in outcome.error
+    await pool.close_run("run")
+    assert not children()
+
+
+@pytest.mark.parametrize("mode", ["ok", "grandchild", "stubborn"])
+async def test_nothing_is_left_after_a_run(pool: SessionPool, mode: str) -> None:
+    assert (await work(pool, mode)).error == ""
+    assert children()
+    await pool.close_run("run")
+    assert not children()
+
+
+async def test_a_cancelled_caller_drops_the_session(pool: SessionPool, tmp_path: Path) -> None:
+    task = asyncio.create_task(work(pool, "hang", log=(log := tmp_path / "log")))
+    assert await asyncio.to_thread(until, lambda: log.exists() and "in\n" in log.read_text())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await pool.close_run("run")
+    assert not children()
+
+
+async def test_an_idle_session_is_closed_and_comes_back() -> None:
+    pool = SessionPool(limits=Limits(start=HANG, idle=0.1))
+    first = await work(pool, "ok")
+    assert await asyncio.to_thread(until, lambda: not children())
+    assert (await work(pool, "ok")).text.split()[1] != first.text.split()[1]
+    pool.close()
+
+
+@pytest.mark.parametrize(
+    ("mode", "text"),
+    [
+        (
+            "odd",
+            "[audio content]\n[hologram content, 3 bytes: *.bin]\n[image image/png, 3 bytes: *.png]\n"
+            "[content of no known kind]\nseen",
+        ),
+        ("empty", ""),
+        ("bad_utf8", "\ufffd\ufffd!"),
+        ("structured", '{"n": 7}'),
+    ],
+)
+async def test_odd_answers_are_kept(pool: SessionPool, mode: str, text: str) -> None:
+    outcome = await work(pool, mode)
+    assert not outcome.error
+    assert re.sub(r": /\S*(\.\w+)]", r": *\1]", outcome.text) == text
+    assert outcome.structured == ({"n": 7} if mode == "structured" else None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "words"),
+    [
+        ("is_error", "tool", "no such row ***"),
+        ("rpc_error", "protocol", "error -32000: backend down"),
+        ("no_object", "protocol", "not a JSON-RPC response"),
+        ("deep", "protocol", "its structured result is nested more than 100 levels deep"),
+        ("too_deep", "protocol", "not a JSON-RPC response"),
+        ("exit", "start", "cannot open config ***"),
+    ],
+)
+async def test_failures_are_data(pool: SessionPool, mode: str, kind: str, words: str) -> None:
+    outcome = await work(pool, mode)
+    assert outcome.kind == kind
+    assert words in outcome.error
+    assert SECRET not in outcome.error
+
+
+async def test_a_long_answer_is_cut_and_says_so(pool: SessionPool) -> None:
+    outcome = await work(pool, "big", 50_000)
+    assert (outcome.error, outcome.kind) == ("", "too_large")
+    (kept,) = outcome.media
+    assert outcome.text.endswith(f"[cut: the first 1,000 of 50,000 characters; all of it is in {kept.path}]")
+    assert Path(kept.path).read_text() == "A" * 50_000
+
+
+async def test_a_huge_message_ends_the_session(pool: SessionPool) -> None:
+    outcome = await work(pool, "big", 5_000_000)
+    assert outcome.kind == "too_large"
+    assert "100,000 bytes" in outcome.error
+
+
+async def test_a_listing_is_what_the_server_sent(pool: SessionPool) -> None:
+    listing = await pool.list_tools(server("missing_schema"))
+    assert (listing.name, listing.version, listing.instructions) == ("fault", "1", "Be brief.")
+    assert listing.tools[1:] == ({"name": "bare"}, {"description": "nameless"}, "no object")
+
+
+@pytest.mark.parametrize(
+    ("mode", "limits", "words"),
+    [
+        ("hang_init", Limits(start=0.5), "did not start within"),
+        ("hang_list", Limits(start=HANG, list=0.5), "tools/list within"),
+    ],
+)
+async def test_a_hung_start_is_a_timeout(mode: str, limits: Limits, words: str) -> None:
+    listing = await SessionPool(limits=limits).list_tools(server(mode))
+    assert listing.kind == "timeout"
+    assert words in listing.error
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (ServerConfig(command="no-such-program"), "'no-such-program' was not found"),
+        (ServerConfig(command=sys.executable, args=("${CALLSHEET_UNSET}",)), "CALLSHEET_UNSET"),
+        (ServerConfig(url="http://127.0.0.1:9/mcp", transport="http"), "ConnectError"),
+    ],
+)
+async def test_what_cannot_start_says_why(pool: SessionPool, config: ServerConfig, words: str) -> None:
+    listing = await pool.list_tools(config)
+    assert listing.kind == "start"
+    assert words in listing.error
+
+
+async def test_a_value_from_the_environment_is_not_shown() -> None:
+    pool = SessionPool(environ={"KEY": "from-outside-1"})
+    config = ServerConfig(
+        command=sys.executable, args=("-c", "import sys; sys.exit('bad key ' + sys.argv[1])", "${KEY}")
+    )
+    assert "bad key ***" in (await pool.list_tools(config)).error
+
+
+def test_an_interrupt_ends_servers_and_process(tmp_path: Path) -> None:
+    script = tmp_path / "lists.py"
+    script.write_text(
+        "import sys\n"
+        "from callsheet.agents.servers.session_pool import SessionPool\n"
+        "from callsheet.graphs.catalog.formats.mcp_format import ServerConfig\n"
+        f"hung = ServerConfig(command=sys.executable, args={server('hang_list').args!r})\n"
+        "SessionPool().list_all({'a': hung})\n"
+    )
+    process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL)
+    assert until(lambda: bool(children()) or process.poll() is not None)
+    process.send_signal(signal.SIGINT)
+    process.wait(HANG)
+    assert not children()
+
+
+CHAOS_KINDS = {
+    "crash": "crash",
+    "half": "crash",
+    "hang": "timeout",
+    "rpc_error": "protocol",
+    "is_error": "tool",
+    "is_error_empty": "tool",
+    "big": "too_large",
+    "exit": "start",
+    "hang_init": "timeout",
+    "bad_proto": "start",
+}
+
+
+@pytest.mark.skipif(not CHAOS.is_file(), reason=f"the shared fault-injection server is not at {CHAOS}")
+@pytest.mark.parametrize(
+    "mode",
+    [
+        *CHAOS_KINDS,
+        *("garbage", "structured", "out_schema_mismatch", "audio", "unknown_content", "null_result", "surrogate"),
+        *("stdout_noise", "stderr_flood", "logging", "listchanged", "ignore_term", "schema_runtime"),
+    ],
+)
+async def test_chaos(mode: str) -> None:
+    pool = SessionPool(limits=Limits(start=1 if mode == "hang_init" else HANG, call=0.7 if mode == "hang" else HANG))
+    config = ServerConfig(command=sys.executable, args=(str(CHAOS), mode))
+    outcome = await pool.call("run", mode, config, "work", {"x": "1"})
+    assert outcome.kind == CHAOS_KINDS.get(mode, "")
+    assert bool(outcome.error) == (mode in CHAOS_KINDS)
+    if outcome.error:
+        assert repr(mode) in outcome.error
+    pool.close()

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from callsheet.agents.servers.catalogs.catalog_sources import load_reference, load_servers
+from callsheet.agents.tools.in_process import InProcess
+from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_options import Terms
+from callsheet.graphs.catalog.loading import load
+from scenario import PATIENT
+
+FAULTS = Path(__file__).parents[2] / "fixtures" / "fault_server.py"
+
+MODULE = '''
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import BaseToolkit, tool
+from langgraph.graph import MessagesState, StateGraph, START
+from callsheet.graphs.catalog.model import Agent, Catalog, Tool
+
+@tool
+def read(path: str) -> str:
+    """Reads a file."""
+    return path
+
+@tool
+def write(path: str, text: str) -> str:
+    """Writes a file."""
+    return text
+
+write.metadata = {
+    "annotations": {"destructiveHint": True},
+    "callsheet/core": True,
+    "callsheet/depends_on": [{"tool": "read", "kind": "tool_directly"}],
+}
+
+class Kit(BaseToolkit):
+    """Works with files."""
+
+    def get_tools(self):
+        return [read, write]
+
+def node(state):
+    return {"messages": [("ai", "heard: " + state["messages"][-1].content)]}
+
+workflow = StateGraph(MessagesState).add_node("listen", node).add_edge(START, "listen")
+app = workflow.compile()
+files = [read, write]
+kit = Kit()
+catalog = Catalog(agents=(Agent(id="x", tools=(Tool(agent="x", name="y"),)),))
+both = {"disk": files, "chat": app}
+upper = RunnableLambda(lambda text: text.upper())
+twice = [read, read]
+number = 5
+empty = []
+plain = [len]
+
+def make():
+    return both
+
+def fail():
+    raise OSError("disk is gone")
+'''
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = f"tools_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{name}.py").write_text(MODULE)
+    return name
+
+
+def server(mode: str, **limits: float) -> ServerConfig:
+    return ServerConfig(command=sys.executable, args=(str(FAULTS), mode), callsheet=Terms(limits=limits))
+
+
+def test_one_bad_server_does_not_cost_the_others() -> None:
+    config = {mode: server(mode) for mode in ("ok", "exit", "missing_schema")}
+    config |= {"hang_init": server("hang_init", start=1), "hang_list": server("hang_list", list=1)}
+    part = load_servers(config | {"gone": ServerConfig(command="no-such-program")}, limits=PATIENT)
+    assert [agent.id for agent in part.agents] == ["ok", "missing_schema"]
+    assert set(part.connections) == {"ok", "missing_schema"}
+    assert {(problem.agent, problem.kind) for problem in part.problems} == {
+        ("exit", "start"),
+        ("gone", "start"),
+        ("hang_init", "timeout"),
+        ("hang_list", "timeout"),
+        ("missing_schema", "malformed"),
+    }
+    assert part.agents[0].instructions == "Be brief."
+
+
+def test_the_users_words_for_a_server_come_before_its_own() -> None:
+    told = server("ok").model_copy(update={"description": "Counts the stock of our warehouse."})
+    part = load_servers({"told": told, "untold": server("ok")})
+    assert [agent.description for agent in part.agents] == ["Counts the stock of our warehouse.", ""]
+    assert [agent.instructions for agent in part.agents] == ["Be brief.", "Be brief."]
+
+
+@pytest.mark.parametrize(
+    ("name", "tools"),
+    [
+        ("files", ["files/read", "files/write"]),
+        ("read", ["read/read"]),
+        ("kit", ["kit/read", "kit/write"]),
+        ("Kit", ["Kit/read", "Kit/write"]),
+        ("app", ["app/run"]),
+        ("upper", ["upper/run"]),
+        ("both", ["disk/read", "disk/write", "chat/run"]),
+        ("make", ["disk/read", "disk/write", "chat/run"]),
+    ],
+)
+def test_references(module: str, name: str, tools: list[str]) -> None:
+    part = load_reference(f"{module}:{name}")
+    assert [tool.id for agent in part.agents for tool in agent.tools] == tools
+    assert set(part.connections) == {agent.id for agent in part.agents}
+    assert all(isinstance(found, InProcess) for found in part.connections.values())
+
+
+def test_a_catalog_by_reference_has_no_connections(module: str) -> None:
+    part = load_reference(f"{module}:catalog")
+    assert [agent.id for agent in part.agents] == ["x"]
+    assert not part.connections
+
+
+def test_metadata_of_tools_reaches_the_catalog(module: str) -> None:
+    catalog = load(f"{module}:kit").catalog
+    write = catalog.tool("kit/write")
+    assert write.annotations == {"destructiveHint": True}
+    assert write.core
+    assert write.depends_on[0].tool == "kit/read"
+    assert [parameter.name for parameter in write.parameters] == ["path", "text"]
+    assert catalog.agent("kit").description == "Works with files."
+
+
+async def test_an_app_answers_through_its_tool(module: str) -> None:
+    loaded = load(f"{module}:both", f"{module}:upper")
+    bound = ToolRegistry(loaded.catalog, loaded.connections).bind(["chat/run", "upper/run"], "run")
+    assert list(bound) == ["chat__run", "upper__run"]
+    assert await bound["chat__run"].ainvoke({"request": "hello"}) == "heard: hello"
+    assert bound["chat__run"].invoke({"request": "hello"}) == "heard: hello"
+    assert bound["upper__run"].invoke({"request": "hello"}) == "HELLO"
+    assert "listen" in loaded.catalog.tool("chat/run").description
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("filez", "there is no 'filez' (did you mean 'files'"),
+        ("number", "'number' is of type int"),
+        ("twice", "several tools named read"),
+        ("empty", "holds no tool"),
+        ("plain", "wrap it with @tool"),
+        ("workflow", "not compiled"),
+        ("fail", "OSError: disk is gone"),
+    ],
+)
+def test_references_that_cannot_be_read(module: str, name: str, words: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        load_reference(f"{module}:{name}")
+    assert words in str(caught.value)
+
+
+def test_modules_that_cannot_be_imported(module: str, tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="there is no module 'nowhere'"):
+        load_reference("nowhere.at_all:x")
+    (tmp_path / "needs_more.py").write_text("import nothing_like_it")
+    with pytest.raises(CatalogError, match="'needs_more' needs 'nothing_like_it'"):
+        load_reference("needs_more:x")
+    (tmp_path / "falls_over.py").write_text("1 / 0")
+    with pytest.raises(CatalogError, match="fails at import: ZeroDivisionError"):
+        load_reference("falls_over:x")

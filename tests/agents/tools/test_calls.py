@@ -1,0 +1,201 @@
+"""What becomes of calls that fail: whether the tool ran, what is sent again, and when a server is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from callsheet.agents.servers.circuit_breaker import Circuits
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.session_pool import SessionPool
+from callsheet.agents.tools.result_files import KeptResults
+from callsheet.agents.tools.tool_result import Outcome, failed, outcome_of
+from callsheet.graphs import SettingsError
+from servers import Servers
+
+LIMITS = Limits(start=30, list=20, call=20, failures=50)
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Servers:
+    return Servers(tmp_path)
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[SessionPool]:
+    pool = SessionPool(limits=LIMITS)
+    yield pool
+    await asyncio.to_thread(pool.close)
+
+
+async def work(pool: SessionPool, servers: Servers, mode: str, *, repeatable: bool = False) -> Outcome:
+    return await pool.call("run", mode, servers.stdio(mode), "work", {"x": 1}, repeatable=repeatable)
+
+
+async def test_a_crash_is_repeated_once_in_a_new_session_where_that_does_no_harm(
+    pool: SessionPool, servers: Servers
+) -> None:
+    outcome = await work(pool, servers, "crash_once", repeatable=True)
+    assert outcome.error == ""
+    assert (servers.count("crash_once", "call"), servers.count("crash_once", "start")) == (2, 2)
+    outcome = await work(pool, servers, "crash", repeatable=True)
+    assert (outcome.kind, servers.count("crash", "call")) == ("crash", 2)
+
+
+async def test_an_effect_happens_once(pool: SessionPool, servers: Servers) -> None:
+    outcome = await work(pool, servers, "crash_after_effect")
+    assert (outcome.kind, outcome.effect) == ("crash", "unknown")
+    assert servers.count("crash_after_effect", "EFFECT") == 1
+    assert "whether the call took effect is unknown" in outcome.error
+
+
+@pytest.mark.parametrize(
+    ("mode", "effect"),
+    [
+        ("is_error", "reported"),
+        ("rpc_error", "reported"),
+        ("no_object", "unknown"),
+        ("exit", "none"),
+        ("ok", "reported"),
+    ],
+)
+async def test_an_outcome_says_whether_the_tool_ran(
+    pool: SessionPool, servers: Servers, mode: str, effect: str
+) -> None:
+    assert (await work(pool, servers, mode)).effect == effect
+
+
+async def test_who_has_the_last_word_may_refuse_when_the_server_was_listed(pool: SessionPool, servers: Servers) -> None:
+    heard: list[str] = []
+    pool.watch(lambda agent_id, server, listing: heard.extend(entry["name"] for entry in listing.tools))
+
+    def permit() -> str:
+        return "it is not what it was" if heard == ["work"] else ""
+
+    outcome = await pool.call("run", "a", servers.stdio("ok"), "work", {}, permit=permit)
+    assert (outcome.kind, outcome.effect) == ("refused", "none")
+    assert "it is not what it was" in outcome.error
+    assert servers.count("ok", "call") == 0
+
+
+async def test_a_server_that_says_its_tools_changed_is_listed_again(pool: SessionPool, servers: Servers) -> None:
+    heard: list[list[str]] = []
+    pool.watch(lambda agent_id, server, listing: heard.append([entry["name"] for entry in listing.tools]))
+    for _ in range(2):
+        assert (await work(pool, servers, "list_changed")).error == ""
+    assert heard[0] == ["work"]
+    assert heard[1] == ["work", "extra"]
+
+
+async def test_a_server_is_left_alone_after_failures_in_a_row(servers: Servers) -> None:
+    pool = SessionPool(limits=Limits(failures=2, pause=600))
+    for _ in range(2):
+        assert (await work(pool, servers, "crash")).kind == "crash"
+    outcome = await work(pool, servers, "crash")
+    assert (outcome.kind, outcome.effect) == ("refused", "none")
+    assert "after 2 failures in a row" in outcome.error
+    assert servers.count("crash", "call") == 2
+    assert list(pool.circuits.open()) == ["crash"]
+    assert (await work(pool, servers, "ok")).error == ""
+    await asyncio.to_thread(pool.close)
+
+
+def test_a_circuit_opens_lets_one_through_on_trial_and_closes() -> None:
+    now = 0.0
+    circuits = Circuits(Limits(failures=2, pause=10), clock=lambda: now)
+    bad, good = failed("a", "t", "crash", "gone", "unknown"), Outcome(text="fine")
+    circuits.told("a", bad)
+    assert circuits.barred("a") == ""
+    circuits.told("a", failed("a", "t", "refused", "no"))
+    circuits.told("a", bad)
+    assert "not called for another 10 s after 2 failures in a row" in circuits.barred("a")
+    assert "gone" in circuits.open()["a"]
+    now = 11.0
+    assert circuits.barred("a") == ""
+    assert circuits.barred("a") != ""
+    circuits.given_up("a")
+    assert circuits.barred("a") == ""
+    circuits.told("a", bad)
+    assert circuits.barred("a") != ""
+    now = 22.0
+    assert circuits.barred("a") == ""
+    circuits.told("a", good)
+    assert circuits.barred("a") == ""
+    assert not circuits.open()
+
+
+def test_what_a_tool_says_itself_ends_the_row() -> None:
+    circuits = Circuits(Limits(failures=1))
+    circuits.told("a", failed("a", "t", "tool", "no such row", "reported"))
+    assert circuits.barred("a") == ""
+
+
+async def test_no_more_calls_at_once_than_allowed(servers: Servers, tmp_path: Path) -> None:
+    pool = SessionPool(limits=Limits(server_calls=1, calls=2))
+    config = servers.stdio("slow")
+    calls = [pool.call("run", agent, config, "work", {"x": x}) for agent in "abc" for x in range(2)]
+    assert [outcome.error for outcome in await asyncio.gather(*calls)] == [""] * 6
+    await asyncio.to_thread(pool.close)
+    under_way, most = 0, 0
+    for line in (tmp_path / "slow.log").read_text().split():
+        under_way += {"in": 1, "out": -1}.get(line, 0)
+        most = max(most, under_way)
+    assert most == 2
+
+
+def test_text_structure_and_media_are_kept_apart(tmp_path: Path) -> None:
+    picture, sound = b"\x89PNG\r\n", b"RIFF"
+    result = {
+        "content": [
+            {"type": "text", "text": "two things"},
+            {"type": "image", "data": base64.b64encode(picture).decode(), "mimeType": "image/png"},
+            {"type": "resource", "resource": {"blob": base64.b64encode(sound).decode(), "mimeType": "audio/x-wav"}},
+        ],
+        "structuredContent": {"n": 2},
+    }
+    keep = KeptResults(tmp_path).of("run", "a/b", "../../draw")
+    outcome = outcome_of("a", "draw", result, Limits(), keep)
+    assert outcome.structured == {"n": 2}
+    assert [Path(kept.path).read_bytes() for kept in outcome.media] == [picture, sound]
+    assert [kept.media for kept in outcome.media] == ["image/png", "audio/x-wav"]
+    assert all(Path(kept.path).is_relative_to(tmp_path / "run") for kept in outcome.media)
+    assert outcome.text.startswith("two things\n[image image/png, 6 bytes: ")
+    assert (tmp_path / "run").stat().st_mode & 0o077 == 0
+
+
+def test_a_structured_result_that_is_too_long_is_kept_as_a_file(tmp_path: Path) -> None:
+    result = {"content": [], "structuredContent": {"rows": ["x" * 50] * 50}}
+    outcome = outcome_of("a", "t", result, Limits(output=200), KeptResults(tmp_path).of("r", "a", "t"))
+    assert outcome.structured is None
+    assert outcome.kind == "too_large"
+    assert len(outcome.text) < 600
+    assert {Path(kept.path).suffix for kept in outcome.media} == {".json", ".txt"}
+
+
+def test_a_full_disk_costs_the_file_and_not_the_result(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("no folder")
+    keep = KeptResults(tmp_path / "taken").of("run", "a", "t")
+    outcome = outcome_of("a", "t", {"content": [{"type": "text", "text": "x" * 500}]}, Limits(output=100), keep)
+    assert outcome.text.endswith("[cut: the first 100 of 500 characters]")
+
+
+def test_results_of_a_run_that_goes_on_in_another_process_are_not_overwritten(tmp_path: Path) -> None:
+    first = KeptResults(tmp_path).of("run", "a", "t")(b"one", "text/plain")
+    second = KeptResults(tmp_path).of("run", "a", "t")(b"two", "text/plain")
+    assert first is not None
+    assert second is not None
+    assert [Path(kept.path).read_bytes() for kept in (first, second)] == [b"one", b"two"]
+
+
+def test_limits_come_from_the_environment_and_from_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLSHEET_LIMIT_CALL", "7.5")
+    assert Limits().call == 7.5
+    assert Limits(call=2).call == 2
+    assert Limits().changed({"call": 3}).call == 3
+    monkeypatch.setenv("CALLSHEET_LIMIT_CALLS", "many")
+    with pytest.raises(SettingsError, match="CALLSHEET_LIMIT_CALLS"):
+        Limits()

@@ -1,0 +1,172 @@
+"""Agents given as Python objects, at the door that all others share."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import BaseToolkit, tool
+from langgraph.func import entrypoint
+from langgraph.graph import START, MessagesState, StateGraph
+
+from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.graphs import Agent, Catalog, CatalogError, load
+from scripted_model import ScriptedModel
+
+
+def add(a: float, b: float) -> float:
+    """Adds two numbers.
+
+    Args:
+        a: The first.
+        b: The second.
+    """
+    return a + b
+
+
+async def later(text: str) -> str:
+    """Repeats a text after a while."""
+    return text
+
+
+def today() -> str:
+    """Says which day it is."""
+    return "Monday"
+
+
+def undocumented(a: float) -> float:
+    return a
+
+
+@tool
+def read(path: str) -> str:
+    """Reads a file."""
+    return path
+
+
+class Kit(BaseToolkit):
+    """Works with files."""
+
+    def get_tools(self) -> Any:
+        return [read]
+
+
+class Clock:
+    """An object with a method that is a tool."""
+
+    def now(self, zone: str) -> str:
+        """Says what time it is in a zone."""
+        return f"noon in {zone}"
+
+
+def listening(name: str | None = None) -> Any:
+    workflow = StateGraph(MessagesState).add_node("listen", lambda state: {"messages": [AIMessage("heard")]})
+    return workflow.add_edge(START, "listen").compile(name=name)
+
+
+def ids(*given: Any) -> list[str]:
+    return list(load(*given).catalog.tools)
+
+
+math = create_agent(ScriptedModel(replies=[AIMessage("42")]), tools=[add, read], name="math")
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"sums": [add], "disk": read}, ["sums/add", "disk/read"]),
+        ({"sums": add, "kit": Kit(), "chat": listening()}, ["sums/add", "kit/read", "chat/run"]),
+        ([math, listening("clerk")], ["math/run", "clerk/run"]),
+        ([add, read, math, today], ["tools/add", "tools/read", "tools/today", "math/run"]),
+        ([Kit(), {"chat": listening()}], ["Kit/read", "chat/run"]),
+        ((read, later), ["tools/read", "tools/later"]),
+        (add, ["add/add"]),
+        (read, ["read/read"]),
+        (math, ["math/run"]),
+        (Clock().now, ["now/now"]),
+        (lambda: {"sums": [add]}, ["sums/add"]),
+        (RunnableLambda(str.upper, name="louder"), ["louder/run"]),
+    ],
+)
+def test_what_may_be_given(given: Any, found: list[str]) -> None:
+    assert ids(given) == found
+
+
+def test_a_list_with_a_catalog_in_it_is_several_sources() -> None:
+    catalog = Catalog(agents=(Agent(id="quiet"),))
+    assert [agent.id for agent in load([catalog, math, add]).catalog.agents] == ["quiet", "tools", "math"]
+    assert ids([{"sums": add}], {"disk": [read]}) == ["sums/add", "disk/read"]
+
+
+def test_a_function_tells_what_its_parameters_are() -> None:
+    made = load({"sums": [add]}).catalog.tool("sums/add")
+    assert made.description == "Adds two numbers."
+    assert {p.name: p.description for p in made.parameters} == {"a": "The first.", "b": "The second."}
+
+
+async def test_functions_of_either_sort_are_called() -> None:
+    loaded = load([add, later, today])
+    bound = ToolRegistry.from_catalog(loaded).bind(list(loaded.catalog.tools), "run")
+    assert await bound["later"].ainvoke({"text": "hm"}) == "hm"
+    assert bound["add"].invoke({"a": 1, "b": 2}) == "3.0"
+    assert bound["today"].invoke({}) == "Monday"
+
+
+def test_an_app_is_described_by_its_tools_or_by_its_caller() -> None:
+    assert load(math).catalog.tool("math/run").description == (
+        "Hands a request to math, which has these tools. add: Adds two numbers. read: Reads a file."
+    )
+    said = load({"math": {"description": "Does sums.", "tools": math}}).catalog
+    assert (said.agent("math").description, said.tool("math/run").description) == ("Does sums.", "Does sums.")
+
+
+def test_the_author_of_an_app_says_whether_a_person_is_asked() -> None:
+    sure = listening("clerk").with_config(metadata={"callsheet/approval": "never", "owner": "us"})
+    loaded = load({"clerk": sure, "other": listening()})
+    registry = ToolRegistry.from_catalog(loaded)
+    assert registry.assurance("clerk/run").why("risky") == ""
+    assert registry.assurance("other/run").why("risky")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], "no catalog was named"),
+        ({}, "the dict is empty"),
+        ({"sums": []}, "'sums' holds no tool"),
+        ({"sums": 5}, "'sums' is of type int"),
+        (5, "it is of type int; it may be a Catalog, a LangChain tool"),
+        ([5], "it is of type int"),
+        ({"servers.json": "mcp.json"}, "'servers.json' is of type str"),
+        ([undocumented], "function 'undocumented' cannot be a tool: Function must have a docstring"),
+        ([len], "wrap it with @tool"),
+        ([listening()], "has no name: give it one, compile(name=...), or give a dict by agent id"),
+        ([listening("a"), listening("a")], "'a'"),
+        ([math, partial(listening, "math")], "'math'"),
+        ([StateGraph(MessagesState)], "not compiled"),
+        ([add, add], "several tools named add"),
+    ],
+)
+def test_what_may_not_be_given(given: Any, words: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        load(given)
+    assert words in str(caught.value)
+
+
+async def test_apps_of_the_functional_api_are_handed_messages_or_a_text() -> None:
+    @entrypoint()
+    def joker(state: Any) -> Any:
+        return {"messages": [*state["messages"], AIMessage("ha")]}
+
+    @entrypoint()
+    def shout(text: str) -> str:
+        return text.upper()
+
+    loaded = load({"joker": joker, "shout": shout})
+    bound = ToolRegistry.from_catalog(loaded).bind(["joker/run", "shout/run"], "run")
+    assert await bound["joker__run"].ainvoke({"request": "hi"}) == "ha"
+    assert bound["shout__run"].invoke({"request": "hi"}) == "HI"

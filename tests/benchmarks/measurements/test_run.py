@@ -1,0 +1,110 @@
+"""From a benchmark to a results file and a table, over the small catalog of all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.costs.latency import interleaved, ratio_of_medians
+from benchmarks.measurements.run import FOLDED, OURS, Outcome, chosen_by_folds, evaluate, outcomes, summary
+from benchmarks.methods.search import World
+from benchmarks.methods.vectors import vectors_of_this_run
+from benchmarks.report import headline, result_files, tables
+from benchmarks.sets.cases import Benchmark, Case, wanted
+from benchmarks.sets.generated import generated_catalog, generated_queries
+from callsheet.graphs import Catalog
+
+
+@pytest.fixture
+def bench(catalog: Catalog) -> Benchmark:
+    cases = (
+        Case("1", "convert miles to kilometres", "u", wanted([["units"]]), wanted([["units/convert_length"]])),
+        Case("2", "book a room in Rome", "t", wanted([["travel"]]), wanted([["travel/book_hotel"]])),
+    )
+    return Benchmark("metatool", "Two", catalog, cases, ("tool",), ((5, 10),), dependencies=True)
+
+
+def test_all_metrics_at_all_cutoffs(bench: Benchmark) -> None:
+    values = evaluate(
+        [["units/convert_length"], ["travel/plan_trip", "travel/book_hotel"]], bench.queries, "tool", (1, 2)
+    )
+    assert values["recall@1"] == [1.0, 0.0]
+    assert values["map@2"] == [1.0, 0.5]
+    assert set(values) == {f"{m}@{k}" for m in ("recall", "map", "ndcg", "complete") for k in (1, 2)}
+
+
+def test_from_queries_to_a_file_to_a_table(bench: Benchmark, tmp_path: Path) -> None:
+    found = dict(outcomes(bench, "tool", World(bench.catalog, vectors_of_this_run())))
+    assert next(iter(found)) == OURS
+    assert found["Graph RAG-Tool Fusion, k"].tuning == FOLDED
+    body = {"about": bench.about, "levels": {"tool": summary(bench, "tool", found)}, **result_files.circumstances()}
+    result_files.write("metatool", body, tmp_path)
+    kept = result_files.read_all(tmp_path)
+    ours = kept["metatool"]["levels"]["tool"]["methods"][OURS]
+    assert ours["metrics"]["recall@5"]["mean"] == 1.0
+    assert ours["ours_minus_this"]["recall@5"] == {"mean": 0.0, "low": 0.0, "high": 0.0}
+    page = tmp_path / "page.md"
+    page.write_text(f"# By hand\n\n{tables.BEGIN}\nold\n{tables.END}\n\nAlso by hand\n", encoding="utf-8")
+    tables.write_page(kept, page)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# By hand")
+    assert text.endswith("Also by hand\n")
+    assert "| Callsheet, default " in text
+    assert "old" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "begin", "end", "made"),
+    [
+        (tables.PAGE, tables.BEGIN, tables.END, tables.page),
+        (headline.PAGE, headline.BEGIN, headline.END, headline.headline),
+    ],
+)
+def test_the_pages_say_what_the_results_files_say(
+    path: Path, begin: str, end: str, made: Callable[[Mapping[str, Any]], str]
+) -> None:
+    said = path.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    assert said.strip() == made(result_files.read_all()).strip(), "run python -m benchmarks --tables"
+
+
+def test_a_page_without_markers_is_left_as_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# By hand\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="does not have"):
+        tables.write_page({}, page)
+    assert page.read_text(encoding="utf-8") == "# By hand\n"
+
+
+def test_a_grid_is_judged_by_what_the_other_folds_chose() -> None:
+    cases = [Case(str(i), "q", str(i)) for i in range(6)]
+    good, bad = Outcome({"m@1": [1.0] * 6}), Outcome({"m@1": [0.0] * 6})
+    chosen = chosen_by_folds({"bad": bad.values, "good": good.values}, cases, "m@1")
+    assert chosen.values["m@1"] == [1.0] * 6
+    assert "good, good" in chosen.note
+
+
+def test_a_sample_is_spread_evenly(bench: Benchmark) -> None:
+    assert [case.id for case in bench.sample(1).queries] == ["1"]
+    assert bench.sample(5).queries == bench.queries
+
+
+def test_generated_catalogs_are_valid_and_the_same_every_time() -> None:
+    first = generated_catalog(205)
+    assert len(first.tools) == 205
+    assert first == generated_catalog(205)
+    assert generated_queries(3) == generated_queries(3)
+
+
+def test_two_calls_are_timed_turn_about() -> None:
+    called: list[str] = []
+    interleaved(lambda q: called.append(f"first {q}"), lambda q: called.append(f"second {q}"), ["a", "b"])
+    assert called[2:] == ["second a", "first a", "first b", "second b"]
+
+
+def test_a_ratio_of_medians() -> None:
+    found = ratio_of_medians([2.0, 2.0, 4.0], [1.0, 1.0, 1.0])
+    assert found.mean == 2.0
+    assert found.low <= 2.0 <= found.high

@@ -1,0 +1,73 @@
+"""What the papers print, got again from their data; skipped where the data are not beside the checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from benchmarks.methods.baselines import TOOL_BASELINES, WEIGHT_GRID, agent_as_a_graph_at, graph_rag_at
+from benchmarks.methods.search import Rank, World
+from benchmarks.methods.vectors import SharedVectors, vectors_of_this_run
+from benchmarks.sets.cases import Benchmark
+from benchmarks.sets.loaders import load_benchmarks
+from callsheet.retrievers.evaluation.ranking_metrics import average_precision, recall
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def vectors() -> SharedVectors:
+    return vectors_of_this_run()
+
+
+def one(shared: Path, name: str) -> Benchmark:
+    benches, said = load_benchmarks(shared / "benchmarks", [name])
+    if not benches:
+        pytest.skip(said[0])
+    return benches[0]
+
+
+def mean_ap_at_10(bench: Benchmark, rank: Rank) -> float:
+    return fmean(average_precision(rank(case.query), case.tools, 10) for case in bench.cases("tool"))
+
+
+@pytest.mark.parametrize(
+    ("method", "published"),
+    [("BM25", 0.185), ("dense (naive RAG)", 0.210), ("BM25 + dense, RRF (hybrid RAG)", 0.202)],
+)
+def test_plain_search_on_toollinkos(shared: Path, vectors: SharedVectors, method: str, published: float) -> None:
+    """Graph RAG-Tool Fusion, table 2, mAP@10, with another embedder than theirs."""
+    bench = one(shared, "toollinkos-published").sample(400)
+    rank = TOOL_BASELINES[method](World(bench.catalog, vectors))
+    assert mean_ap_at_10(bench, rank) == pytest.approx(published, abs=0.025)
+
+
+def test_graph_rag_tool_fusion_on_toollinkos(shared: Path, vectors: SharedVectors) -> None:
+    """mAP@10 of .89 to .91 in the published order, and less when the order tells nothing."""
+    published = one(shared, "toollinkos-published").sample(400)
+    turned = one(shared, "toollinkos-shuffled").sample(400)
+    in_order = mean_ap_at_10(published, graph_rag_at(World(published.catalog, vectors), 3))
+    shuffled = mean_ap_at_10(turned, graph_rag_at(World(turned.catalog, vectors), 3))
+    assert 0.89 <= in_order <= 0.91
+    assert 0.80 <= shuffled <= 0.86
+
+
+def test_agent_as_a_graph_step_by_step(shared: Path, vectors: SharedVectors) -> None:
+    """Recall@5 with MiniLM: .80 in the paper, one server of each set of alternatives counting."""
+    bench = one(shared, "livemcpbench-steps-single")
+    rank = agent_as_a_graph_at(World(bench.catalog, vectors), WEIGHT_GRID["1:1"])
+    assert fmean(recall(rank(case.query), case.agents, 5) for case in bench.cases("agent")) == pytest.approx(
+        0.80, abs=0.01
+    )
+
+
+def test_sizes_are_those_of_the_protocol(shared: Path) -> None:
+    benches = {bench.name: bench for bench in load_benchmarks(shared / "benchmarks")[0]}
+    if len(benches) < 9:
+        pytest.skip("not all data sets are here")
+    assert len(benches["livemcpbench-steps"].cases("agent")) == 211
+    assert len(benches["livemcpbench-direct"].cases("agent")) == 95
+    assert len(benches["toollinkos-shuffled"].cases("tool")) == 1569
+    assert len(benches["toolsandbox"].cases("tool")) == 129

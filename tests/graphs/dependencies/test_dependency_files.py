@@ -1,0 +1,192 @@
+"""Files of dependencies beside a catalog: read, written, merged, refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.graphs import Catalog, CatalogError, DependencyKind, Provenance, dump, load
+from callsheet.graphs.dependencies import (
+    DependencyFile,
+    Proposal,
+    Rule,
+    Selector,
+    combine,
+    merge_proposals,
+    read_dependencies,
+    write_dependencies,
+)
+
+
+def edge(source: str = "travel/book_hotel", target: str = "maps/find_place", **fields: Any) -> Proposal:
+    return Proposal(**{"source": source, "target": target, "kind": "parameter_directly", "parameter": "city", **fields})
+
+
+@pytest.fixture
+def written(tmp_path: Path, catalog: Catalog) -> Path:
+    file = tmp_path / "callsheet.json"
+    file.write_text(dump(catalog), encoding="utf-8")
+    return file
+
+
+def beside(tmp_path: Path, content: Any) -> Path:
+    file = tmp_path / "dependencies.json"
+    body = content if isinstance(content, str) else json.dumps({"callsheet_dependencies": 1, **content})
+    file.write_text(body, encoding="utf-8")
+    return file
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    content = DependencyFile(
+        rules=(Rule(tools=Selector(words=("réseau",), core=False), depends_on=("net/état",), reason="Ö"),),
+        edges=(edge(confidence=0.7, evidence="weil", accept=True), edge(parameter=None)),
+    )
+    write_dependencies(content, tmp_path / "d.json")
+    assert read_dependencies(tmp_path / "d.json") == content
+    assert sum(line.startswith('  {"source"') for line in (tmp_path / "d.json").read_text().splitlines()) == 2
+
+
+def test_accepted_edges_are_reviewed_refused_ones_left_out_others_only_proposed(tmp_path: Path, written: Path) -> None:
+    edges = [
+        edge(accept=True),
+        edge(target="weather/forecast", parameter=None, accept=False),
+        edge(target="units/convert_mass", parameter=None, confidence=0.6, accept=None),
+        edge(target="units/convert_length", parameter=None, count=3),
+    ]
+    file = beside(tmp_path, {"edges": [one.model_dump(mode="json") for one in edges]})
+    loaded = load(written, file)
+    found = loaded.catalog.tool("travel/book_hotel").depends_on
+    assert [(one.tool, one.provenance) for one in found] == [
+        ("maps/find_place", Provenance.REVIEWED),
+        ("units/convert_mass", Provenance.PROPOSED),
+        ("units/convert_length", Provenance.OBSERVED),
+    ]
+    assert loaded.label == str(written), "the index stays the same, whatever lies beside the catalog"
+
+
+def test_a_rule_is_declared_for_every_tool_that_it_means_but_not_for_the_needed_one(
+    tmp_path: Path, written: Path
+) -> None:
+    rule = {"tools": {"ids": ["units/*", "find_place"]}, "depends_on": ["find_place"], "kind": "tool_indirectly"}
+    catalog = load(written, beside(tmp_path, {"rules": [rule]})).catalog
+    new = {
+        tool.id: tool.depends_on[-1]
+        for tool in catalog.tools.values()
+        if tool.agent in ("units", "maps") and tool.depends_on
+    }
+    assert set(new) == {"units/convert_length", "units/convert_mass"}
+    assert {(one.tool, one.kind, one.provenance) for one in new.values()} == {
+        ("maps/find_place", DependencyKind.TOOL_INDIRECTLY, Provenance.DECLARED)
+    }
+
+
+def test_what_a_tool_says_itself_is_not_said_twice(tmp_path: Path, written: Path) -> None:
+    file = beside(tmp_path, {"rules": [{"tools": {"ids": ["forecast"]}, "depends_on": ["maps/find_place"]}]})
+    assert len(load(written, file).catalog.tool("weather/forecast").depends_on) == 1
+
+
+def test_a_rule_for_no_tool_is_a_problem_that_is_named(tmp_path: Path, written: Path) -> None:
+    file = beside(tmp_path, {"rules": [{"tools": {"words": ["telepathy"]}, "depends_on": ["find_place"]}]})
+    (problem,) = load(written, file).problems
+    assert problem.agent == f"{file}: rules.0"
+    assert "no tool" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            {"edges": [{"source": "travel/book_hotl", "target": "maps/find_place", "kind": "tool_directly"}]},
+            "book_hotel",
+        ),
+        ({"rules": [{"depends_on": ["maps/find_plac"]}]}, "'maps/find_place'"),
+        ({"rules": [{"depends_on": []}]}, "rules.0: Rule: depends_on"),
+        ({"rules": [{"depends_on": ["find_place"], "tools": {"agent": "x"}}]}, "Selector: agent"),
+        ({"edges": [{"source": "a/b", "target": "c/d"}]}, "edges.0: Proposal: kind"),
+        ({"edges": [{"source": "a/b", "target": "c/d", "kind": "tool_directly", "accept": "perhaps"}]}, "accept"),
+        ({"edges": [{"source": "a/b", "target": "c/d", "kind": "sometimes"}]}, "edges.0: Proposal: kind"),
+        ({"edges": {"a": 1}}, "edges"),
+        ({"edge": []}, "edge"),
+        ({"edges": [edge().model_dump(mode="json")] * 2}, "twice"),
+        ({"edges": [edge(target="travel/book_hotel").model_dump(mode="json")]}, "depends on itself"),
+        ({"rules": [{"depends_on": ["convert"]}]}, "'convert' is not in the catalog"),
+        ('{"callsheet_dependencies": 2}', "format 2"),
+        ('{"callsheet_dependencies": 1, "edges": [', "not valid JSON"),
+        ('{"callsheet_dependencies": 1, "rules": [' + '{"tools":' * 200 + "1" + "}" * 200 + "]}", "levels deep"),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_clear_line(tmp_path: Path, written: Path, content: Any, said: str) -> None:
+    file = beside(tmp_path, content)
+    with pytest.raises(CatalogError) as caught:
+        load(written, file)
+    message = str(caught.value)
+    assert said in message
+    assert str(file) in message
+    assert "\n" not in message
+
+
+def test_a_file_of_dependencies_alone_asks_for_its_catalog(tmp_path: Path) -> None:
+    content = {"callsheet_dependencies": 1, "edges": [edge().model_dump(mode="json") | {"accept": True}]}
+    with pytest.raises(CatalogError, match="holds dependencies only: name the catalog"):
+        load(beside(tmp_path, content))
+
+
+def test_a_name_that_two_tools_have_is_asked_for_by_id(tmp_path: Path) -> None:
+    for agent in ("one", "two"):
+        tools = [{"name": "search"}, {"name": f"use_{agent}"}]
+        (tmp_path / f"{agent}.json").write_text(json.dumps({"name": agent, "tools": tools}), encoding="utf-8")
+    (tmp_path / "d").mkdir()
+    file = beside(tmp_path / "d", {"rules": [{"depends_on": ["search"]}]})
+    with pytest.raises(CatalogError, match="one/search or two/search"):
+        load(tmp_path, file)
+
+
+def test_a_circle_of_requirements_that_people_wrote_is_refused_with_its_way(tmp_path: Path, written: Path) -> None:
+    back = edge("maps/find_place", "travel/plan_trip", kind="tool_directly", parameter=None, accept=True)
+    file = beside(tmp_path, {"edges": [back.model_dump(mode="json")]})
+    with pytest.raises(CatalogError, match=r"edges\.0: .*maps/find_place -> travel/plan_trip -> .*maps/find_place"):
+        load(written, file)
+    for harmless in ({"accept": None}, {"kind": DependencyKind.TOOL_INDIRECTLY}):
+        file = beside(tmp_path, {"edges": [back.model_copy(update=harmless).model_dump(mode="json")]})
+        assert load(written, file).catalog.tool("maps/find_place").depends_on
+
+
+@pytest.mark.parametrize("body", ["[]", "{}", '{"edges": []}', "\x00", "[" * 100_000])
+def test_another_file_is_not_taken_for_one_of_dependencies(tmp_path: Path, body: str) -> None:
+    with pytest.raises(CatalogError, match=r"not (a file of dependencies|valid JSON)"):
+        read_dependencies(beside(tmp_path, body))
+
+
+def test_a_file_that_is_not_there_or_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="cannot be read"):
+        read_dependencies(tmp_path / "none.json")
+    with pytest.raises(CatalogError, match="cannot be written"):
+        write_dependencies(DependencyFile(), tmp_path / "no" / "folder.json")
+
+
+def test_merging_loses_nothing_that_a_person_wrote() -> None:
+    rule = Rule(depends_on=("a/b",))
+    mine = edge(kind="parameter_indirectly", evidence="my own words", accept=True)
+    gone, undecided = edge(parameter="old", accept=False), edge(parameter="other")
+    before = DependencyFile(rules=(rule,), edges=(mine, gone, undecided))
+    merged = merge_proposals(before, [edge(parameter="new"), edge(confidence=0.9)])
+    assert merged.rules == (rule,)
+    assert merged.edges == (edge(parameter="new"), mine, gone)
+
+
+def test_two_programs_that_propose_the_same_edge() -> None:
+    combined = combine([edge(confidence=0.6, evidence="name")], [edge(confidence=0.8, evidence="seen", count=4)])
+    assert combined == (edge(confidence=0.8, evidence="seen; name", count=4),)
+
+
+def test_a_tool_of_a_server_that_is_down_is_dropped_and_named(tmp_path: Path, catalog: Catalog) -> None:
+    from callsheet.graphs.dependencies import attach
+
+    content = DependencyFile(edges=(edge(target="mail/send", accept=True),), rules=(Rule(depends_on=("mail/login",)),))
+    agents, problems = attach(catalog.agents, [("d.json", content)], lenient={"mail"})
+    assert agents == catalog.agents
+    assert [problem.agent for problem in problems] == ["d.json: rules.0", "d.json: edges.0"]
+    assert all("it is dropped" in problem.message for problem in problems)

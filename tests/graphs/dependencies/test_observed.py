@@ -1,0 +1,126 @@
+"""Edges seen while running: which argument came from which result."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.graphs import Agent, Catalog, CatalogError, DependencyKind, Tool, TrustError
+from callsheet.graphs.dependencies import ObservationLog, observed, observed_proposals
+
+
+@dataclass(frozen=True)
+class Made:
+    tool: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+    output: str = ""
+
+
+FIND = Made("crm/find", {"name": "Ada"}, '{"id": "u-4711", "name": "Ada", "age": 36, "open": true}')
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ({"user": "u-4711"}, {"user": 1}),
+        ({"to": {"users": ["u-4711", "x"]}}, {"to.users": 1}),
+        ({"a": "u-4711", "b": "u-4711"}, {"a": 1, "b": 1}),
+        ({"user": "u-471"}, {}),  # a part of a longer word
+        ({"name": "Ada"}, {}),  # the first call was given it
+        ({"age": 36}, {}),  # too short to tell
+        ({"open": True, "none": None, "empty": ""}, {}),
+        ({"user": "u-9"}, {}),
+        ({}, {}),
+    ],
+)
+def test_an_argument_that_stood_in_an_earlier_result(later: dict[str, Any], expected: dict[str, int]) -> None:
+    seen = observed([FIND, Made("mail/send", later)])
+    assert seen == {("mail/send", "crm/find", parameter): count for parameter, count in expected.items()}
+
+
+def test_what_the_user_said_may_come_from_the_user() -> None:
+    calls = [FIND, Made("mail/send", {"user": "u-4711"})]
+    assert not observed(calls, said="write to u-4711, please")
+    assert observed(calls, said="write to u-47110, please")
+
+
+def test_the_first_that_answered_it_counts_and_a_later_result_never() -> None:
+    again = Made("crm/show", {"id": "u-4711"}, "u-4711: Ada")
+    send = Made("mail/send", {"user": "u-4711"})
+    assert observed([send], before=[FIND, again]) == {("mail/send", "crm/find", "user"): 1}
+    assert not observed([send, FIND])
+    assert not observed([FIND, Made("crm/find", {"id": "u-4711"})]), "a tool is no source of its own"
+    assert not observed([Made("crm/find", {"name": "Ada"}, ""), send]), "a failed call gives nothing"
+
+
+def test_numbers_and_other_scripts() -> None:
+    calls = [Made("a/count", {}, "Summe: 12345 件 東京駅"), Made("b/use", {"n": 12345, "place": "東京駅", "f": 1234})]
+    assert observed(calls) == {("b/use", "a/count", "n"): 1, ("b/use", "a/count", "place"): 1}
+
+
+def test_counts_add_up_in_a_file_without_values(tmp_path: Path) -> None:
+    log = ObservationLog(tmp_path / "state" / "observed.json")
+    assert log.read() == Counter()
+    log.add({})
+    assert not log.path.exists()
+    seen = observed([FIND, Made("mail/send", {"user": "u-4711"})])
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(log.add, [seen] * 12))
+    assert log.read() == {("mail/send", "crm/find", "user"): 12}
+    assert "u-4711" not in log.path.read_text(encoding="utf-8")
+
+
+def test_the_default_is_in_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
+    assert ObservationLog().path == tmp_path / "observed.json"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "{", "[]", '{"edges": []}', '{"callsheet_observed": 1}', '{"callsheet_observed": 1, "edges": [["a", "b", 1]]}']
+    + [json.dumps({"callsheet_observed": 1, "edges": [["a", "b", "c", count]]}) for count in (0, "1", None)],
+)
+def test_a_file_of_another_kind_is_named_and_left_as_it_is(tmp_path: Path, body: str) -> None:
+    log = ObservationLog(tmp_path / "observed.json")
+    log.path.write_text(body, encoding="utf-8")
+    with pytest.raises(CatalogError, match=r"observed\.json: .*remove"):
+        log.add({("a/b", "c/d", "e"): 1})
+    assert log.path.read_text(encoding="utf-8") == body
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(TrustError, match="cannot be written"):
+        ObservationLog(tmp_path / "file" / "observed.json").add({("a/b", "c/d", "e"): 1})
+
+
+def test_what_was_seen_often_is_surer_and_what_is_gone_is_passed_over() -> None:
+    schema = {"type": "object", "properties": {"user": {"type": "object"}, "cc": {}}, "required": ["user"]}
+    catalog = Catalog(
+        agents=(
+            Agent(id="mail", tools=(Tool(agent="mail", name="send", input_schema=schema),)),
+            Agent(id="crm", tools=(Tool(agent="crm", name="find"),)),
+        )
+    )
+    seen = {
+        ("mail/send", "crm/find", "cc"): 1,
+        ("mail/send", "crm/find", "user.id"): 9,
+        ("mail/send", "crm/gone", "user"): 5,
+    }
+    often, once = observed_proposals(seen, catalog)
+    assert (often.parameter, often.kind, often.confidence, often.count) == (
+        "user.id",
+        DependencyKind.PARAMETER_DIRECTLY,
+        0.9,
+        9,
+    )
+    assert (once.kind, once.confidence) == (DependencyKind.PARAMETER_INDIRECTLY, 0.5)
+    assert "9 times" in often.evidence
+    assert "once" in once.evidence

@@ -1,0 +1,209 @@
+"""A folder of documents as an agent: one line of an ``mcp.json``."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.tools import ToolException
+
+from callsheet import AgentGraphRetriever, CatalogError, ToolRegistry, create_supervisor, load
+from callsheet.graphs.catalog.loading import servers_in, starts_in
+from callsheet.orchestrator.apps import folder_agent
+from callsheet.orchestrator.apps.document_library import Library
+from callsheet.orchestrator.apps.folder_agent import document_tool
+from callsheet.retrievers.documents import DocumentIndex
+from callsheet.retrievers.documents.document_overview import overview_of
+
+HANDBOOK = {
+    "leave.md": "# Leave\n\nEvery employee has 25 days of paid leave a year. Anna Berg signs requests for leave.\n",
+    "travel.md": "# Travel expenses\n\nTrains are booked in second class. The allowance for meals is 28 euro a day.\n",
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Writes the handbook, and an ``mcp.json`` that names it."""
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CALLSHEET_YES", "1")
+    monkeypatch.delenv("CALLSHEET_INDEX", raising=False)
+    monkeypatch.delenv("CALLSHEET_MODEL", raising=False)
+
+    def written(entry: Any = None, **more: Any) -> Path:
+        (tmp_path / "docs").mkdir(exist_ok=True)
+        for name, text in HANDBOOK.items():
+            (tmp_path / "docs" / name).write_text(text, encoding="utf-8")
+        path = tmp_path / "mcp.json"
+        path.write_text(json.dumps({"mcpServers": {"handbook": entry or {"documents": "docs/"}, **more}}))
+        return path
+
+    return written
+
+
+def test_one_line_makes_an_agent_that_tells_what_it_is_about(config: Callable[..., Path]) -> None:
+    loaded = load(config())
+    (agent,) = loaded.catalog.agents
+    (tool,) = agent.tools
+    assert (agent.id, agent.description) == ("handbook", "Documents: Leave; Travel expenses.")
+    assert tool.id == "handbook/search_documents"
+    assert tool.description.startswith(
+        "Answers questions about Leave; Travel expenses: searches the documents of handbook"
+    )
+    assert "allowance" in tool.description
+    assert tool.annotations["readOnlyHint"]
+    assert loaded.problems == ()
+
+
+def test_its_author_may_say_what_it_is_about(config: Callable[..., Path]) -> None:
+    loaded = load(config({"documents": "docs/", "description": "Rules for employees."}))
+    assert loaded.catalog.agents[0].description == "Documents: Rules for employees."
+
+
+def test_the_supervisor_sends_it_a_step_without_a_model(config: Callable[..., Path]) -> None:
+    loaded = load(config())
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
+    registry = ToolRegistry(loaded.catalog, loaded.connections)
+    app = create_supervisor(loaded, retriever=retriever, registry=registry).compile()
+    given: Any = {"messages": [{"role": "user", "content": "How many days of paid leave are there a year?"}]}
+    state = app.invoke(given)
+    (result,) = state["results"].values()
+    assert (result["status"], result["agents"]) == ("done", ["handbook"])
+    assert "25 days of paid leave a year. [leave.md#1]" in state["messages"][-1].text
+
+
+def test_a_question_that_no_sentence_answers_is_a_failed_step(config: Callable[..., Path]) -> None:
+    loaded = load(config())
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
+    registry = ToolRegistry(loaded.catalog, loaded.connections)
+    app = create_supervisor(loaded, retriever=retriever, registry=registry).compile()
+    given: Any = {"messages": [{"role": "user", "content": "How many days of paid leave does the director have?"}]}
+    state = app.invoke(given)
+    (result,) = state["results"].values()
+    assert (result["status"], result["agents"]) == ("failed", ["handbook"])
+    assert 'The documents do not answer this: what fits best says nothing of "director"' in result["error"]
+    assert "25 days" not in state["messages"][-1].text
+
+
+async def test_what_is_no_answer_is_a_failed_call(config: Callable[..., Path], tmp_path: Path) -> None:
+    config()
+    tool = document_tool("handbook", overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:"))
+    with pytest.raises(ToolException, match=r"do not answer this.*treasurer"):
+        tool.invoke({"question": "Who is the treasurer?"})
+    with pytest.raises(ToolException, match=r"do not answer this.*treasurer"):
+        await tool.ainvoke({"question": "Who is the treasurer?"})
+
+
+def test_a_folder_is_no_server_and_must_be_agreed_to(config: Callable[..., Path]) -> None:
+    path = config()
+    assert servers_in(str(path)) == {}
+    (start,) = starts_in(str(path))
+    assert str(start) == f"handbook: reads the documents in {path.parent / 'docs'}"
+
+
+def test_a_disabled_folder_is_left_out(config: Callable[..., Path], tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    path = config({"documents": "docs/", "disabled": True}, other={"documents": "other"})
+    assert [agent.id for agent in load(path).catalog.agents] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"documents": "nowhere"}, "no documents at .*nowhere: there is no such folder"),
+        ({"documents": "mcp.json"}, "it is a file"),
+        ({"documents": 5}, "'handbook' is a folder of documents, but: .*documents"),
+        ({"documents": "docs", "command": "rm"}, "'handbook' is a folder of documents, but: .*command"),
+        ({"documents": None}, "'handbook' is a folder of documents, but"),
+    ],
+)
+def test_a_wrong_entry_is_the_callers_mistake(config: Callable[..., Path], entry: dict[str, Any], said: str) -> None:
+    with pytest.raises(CatalogError, match=said):
+        load(config(entry))
+
+
+def test_an_overview_needs_no_headings(tmp_path: Path) -> None:
+    assert overview_of(tmp_path).topics == "no documents yet"
+    (tmp_path / "annual_report-2024.pdf").write_bytes(b"%PDF")
+    (tmp_path / "notes.txt").write_bytes(b"\xff\xfe\x00broken \xed\xa0\x80 text about zeppelins")
+    found = overview_of(tmp_path)
+    assert found.topics == "annual report 2024; notes"
+    assert "zeppelins" in found.terms
+
+
+def test_an_overview_has_its_bounds(tmp_path: Path) -> None:
+    for number in range(60):
+        (tmp_path / f"{number:02}.md").write_text(f"# Heading number {number}\n\n" + f"word{number} " * 50)
+    found = overview_of(tmp_path)
+    assert len(found.topics) <= 300
+    assert len(found.terms) <= 600
+
+
+def test_a_call_does_not_wait_for_a_long_indexing(
+    config: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config()
+    begun, going_on, done = threading.Event(), threading.Event(), threading.Event()
+    real = DocumentIndex.sync
+
+    def slow(self: DocumentIndex, progress: Any = None) -> Any:
+        progress("embedding", 3, 12_000)
+        begun.set()
+        going_on.wait(60)
+        found = real(self)
+        done.set()
+        return found
+
+    monkeypatch.setattr(DocumentIndex, "sync", slow)
+    monkeypatch.setattr(folder_agent, "_WAIT", 0.05)
+    library = Library(tmp_path / "docs", place=":memory:")
+    tool = document_tool("handbook", overview_of(tmp_path / "docs"), library)
+    for said in ("still being indexed", r"still being indexed \(embedding 3 of 12,000\): ask again"):
+        with pytest.raises(ToolException, match=said):
+            tool.invoke({"question": "How many days of leave are there?"})
+        assert begun.wait(60)
+    going_on.set()
+    assert done.wait(60)
+    monkeypatch.setattr(folder_agent, "_WAIT", 60)
+    assert "25 days" in tool.invoke({"question": "How many days of paid leave are there a year?"})
+
+
+async def test_it_answers_asynchronously_with_an_artifact(config: Callable[..., Path], tmp_path: Path) -> None:
+    config()
+    tool = document_tool("handbook", overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:"))
+    call = {"type": "tool_call", "name": tool.name, "args": {"question": "Who signs requests for leave?"}, "id": "1"}
+    message = await tool.ainvoke(call)
+    assert "Anna Berg signs requests for leave. [leave.md#1]" in message.text
+    assert message.artifact["citations"] == ["leave.md#1"]
+
+
+def test_new_documents_are_found_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callsheet.orchestrator.apps.document_library.FRESH", -1.0)
+    (tmp_path / "docs").mkdir()
+    library = Library(tmp_path / "docs", place=":memory:")
+    assert library.fresh(library.folder()).documents == 0
+    (tmp_path / "docs" / "a.md").write_text("New.")
+    assert library.fresh(library.folder()).documents == 1
+
+
+def test_several_may_wait_for_one_indexing(config: Callable[..., Path], tmp_path: Path) -> None:
+    config()
+    library = Library(tmp_path / "docs", place=":memory:")
+    folder, troubles = library.folder(), list[Exception]()
+
+    def ask() -> None:
+        try:
+            library.ready(folder, 60)
+        except Exception as error:  # noqa: BLE001 what any of the threads met is what is tested
+            troubles.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert troubles == []
+    assert library.index(folder).lexicon.chunks()

@@ -1,0 +1,102 @@
+"""A worker that lacks a tool asks for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from callsheet import Settings, create_supervisor
+from callsheet.agents.tools.tool_names import model_names
+from callsheet.graphs import Tool
+
+RATE = "look up the rate of USD"
+NARROW = Settings(agents=1, tools=1, replans=0)
+
+
+def ask(catalog: Any, model: Any, settings: Settings = NARROW) -> Any:
+    app = create_supervisor(catalog, worker_model=model, settings=settings).compile()
+    return app.invoke({"messages": [HumanMessage(RATE)]})["results"]["1"]
+
+
+def need(say: Any, what: str, call_id: str = "") -> AIMessage:
+    message = say["calls"]("need_tool", what=what)
+    message.tool_calls[0]["id"] = call_id or what
+    return message
+
+
+def test_what_is_found_is_added_behind_and_can_be_called(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    model = scripted(
+        replies=[need(say, "writes a note"), say["calls"]("write_note", text="0.9"), AIMessage("Noted 0.9.")]
+    )
+    result = ask(catalog, model)
+    assert shop.called == ["write_note"]
+    assert (result["status"], result["result"]) == ("done", "Noted 0.9.")
+    first, second, third = (shown["tools"] for shown in model.shown)
+    assert first == ["exchange_rate", "need_tool"]
+    assert second[:3] == ["exchange_rate", "need_tool", "write_note"]
+    assert third == second
+    assert result["tools"][:2] == ["bank/exchange_rate", "notebook/write_note"]
+    assert result["calls"][0]["tool"] == "need_tool"
+    assert "write_note: Writes a note" in result["calls"][0]["output"]
+
+
+def test_a_tool_that_was_not_asked_for_stays_out_of_reach(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    model = scripted(replies=[say["calls"]("write_note", text="x"), AIMessage("I could not.")])
+    assert "write_note is not among the tools" in ask(catalog, model)["calls"][0]["error"]
+    assert shop.called == []
+
+
+def test_requests_come_to_an_end(catalog: Any, scripted: Any, say: Any) -> None:
+    both = need(say, "writes a note", "a")
+    both.tool_calls.append({**need(say, "tells the weather", "b").tool_calls[0]})
+    model = scripted(replies=[both, need(say, "deletes a note", "c"), AIMessage("Done.")])
+    calls = ask(catalog, model, NARROW.model_copy(update={"tool_requests": 1}))["calls"]
+    assert [bool(call["error"]) for call in calls] == [False, True, True]
+    assert "at most 1 times" in calls[1]["error"]
+
+
+def test_without_requests_there_is_no_such_tool(catalog: Any, scripted: Any, say: Any) -> None:
+    model = scripted(replies=[need(say, "writes a note"), AIMessage("I could not.")])
+    result = ask(catalog, model, NARROW.model_copy(update={"tool_requests": 0}))
+    assert "need_tool is not among the tools" in result["calls"][0]["error"]
+    assert {name for shown in model.shown for name in shown["tools"]} == {"exchange_rate"}
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("bakes a chocolate cake in an oven", "no other tool in the catalog does that"),
+        (" ", "say what the tool must do"),
+        (7, "say what the tool must do"),
+    ],
+)
+def test_what_brings_nothing_is_said(catalog: Any, scripted: Any, say: Any, what: Any, said: str) -> None:
+    model = scripted(replies=[need(say, what, "x"), lambda told: AIMessage(told[-1].text)])
+    ask(catalog, model)
+    told = model.shown[-1]["messages"][-1]
+    assert isinstance(told, ToolMessage)
+    assert said in told.text
+
+
+def test_two_requests_for_one_tool_add_it_once(catalog: Any, scripted: Any, say: Any) -> None:
+    twice = need(say, "writes a note", "a")
+    twice.tool_calls.append({**need(say, "writes a note", "b").tool_calls[0]})
+    model = scripted(replies=[twice, AIMessage("Done.")])
+    assert len(ask(catalog, model)["tools"]) == len(set(model.shown[-1]["tools"]) - {"need_tool"})
+
+
+def test_requests_are_streamed(catalog: Any, scripted: Any, say: Any) -> None:
+    model = scripted(replies=[need(say, "writes a note"), AIMessage("Done.")])
+    app = create_supervisor(catalog, worker_model=model, settings=NARROW).compile()
+    chunks: Any = app.stream({"messages": [HumanMessage(RATE)]}, stream_mode="custom", subgraphs=True)
+    added = [event for _, event in chunks if event["event"] == "added"]
+    assert [(event["step_id"], event["what"]) for event in added] == [("1", "writes a note")]
+    assert "notebook/write_note" in added[0]["tools"]
+
+
+def test_names_beside_are_never_taken_again() -> None:
+    tools = [Tool(agent="a", name="search"), Tool(agent="a", name="need_tool")]
+    assert model_names(tools, beside=["search"]) == ["a__search", "a__need_tool"]
+    assert model_names(tools) == ["search", "a__need_tool"]

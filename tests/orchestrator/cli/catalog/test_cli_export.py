@@ -1,0 +1,132 @@
+"""``callsheet export``: the document itself, to standard output or to a file, and what may not be asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool, dump, load
+from callsheet.orchestrator.cli.catalog.export_formats import FORMS
+from callsheet.orchestrator.cli.main import callsheet, main
+
+
+def tool(agent: str, name: str, *needs: str) -> Tool:
+    edges = tuple(Dependency(tool=other, kind=DependencyKind.TOOL_DIRECTLY) for other in needs)
+    return Tool(agent=agent, name=name, depends_on=edges)
+
+
+@pytest.fixture
+def sample() -> Catalog:
+    travel = tool("travel", "plan_trip", "weather/forecast", "units/convert_length")
+    weather = tool("weather", "forecast", "weather/find_place"), tool("weather", "find_place")
+    return Catalog(
+        agents=(
+            Agent(id="travel", tools=(travel,)),
+            Agent(id="weather", tools=weather),
+            Agent(id="units", tools=(tool("units", "convert_length"),)),
+        )
+    )
+
+
+@pytest.fixture
+def place(sample: Catalog, tmp_path: Path) -> Path:
+    (tmp_path / "callsheet.json").write_text(dump(sample), encoding="utf-8")
+    return tmp_path / "callsheet.json"
+
+
+def run(place: Path, *words: str) -> Result:
+    return CliRunner().invoke(callsheet, ["export", "--catalog", str(place), *words])
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_is_written_to_standard_output_and_to_a_file(name: str, place: Path, tmp_path: Path) -> None:
+    shown = run(place, "--format", name)
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.endswith("\n")
+    saved = run(place, "--format", name, "-o", str(tmp_path / "out"))
+    assert saved.exit_code == 0
+    assert saved.stdout == ""
+    assert "3 agents and 4 tools" in saved.stderr
+    assert (tmp_path / "out").read_text(encoding="utf-8") == shown.stdout
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["callsheet.json", "out"]
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"), [("turtle", ".ttl"), ("jsonld", ".jsonld"), ("ntriples", ".nt"), ("json", ".json")]
+)
+def test_an_export_is_a_catalog(name: str, suffix: str, place: Path, sample: Catalog, tmp_path: Path) -> None:
+    copy = tmp_path / f"copy{suffix}"
+    assert run(place, "--format", name, "-o", str(copy)).exit_code == 0
+    assert load(copy).catalog == sample
+    again = run(copy, "--format", name)
+    assert again.stdout == copy.read_text(encoding="utf-8")
+
+
+def test_a_file_that_is_there_is_replaced_whole(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("x" * 1_000_000)
+    assert run(place, "--format", "mermaid", "-o", str(tmp_path / "out")).exit_code == 0
+    assert (tmp_path / "out").read_text().startswith("flowchart LR\n")
+
+
+def test_json_is_one_object(place: Path, tmp_path: Path) -> None:
+    assert json.loads(run(place, "--json").stdout)["callsheet"] == 1
+    assert "@graph" in json.loads(run(place, "--json", "--format", "jsonld").stdout)
+    report = json.loads(run(place, "--json", "--format", "turtle", "-o", str(tmp_path / "x.ttl")).stdout)
+    assert report == {"path": str(tmp_path / "x.ttl"), "format": "turtle", "agents": 3, "tools": 4}
+
+
+def test_a_neighbourhood(place: Path) -> None:
+    near = run(place, "--format", "mermaid", "--around", "weather/forecast", "--depth", "1").stdout
+    assert 'forecast"]:::start' in near
+    assert "plan_trip" in near
+    assert "convert_length" not in near
+
+
+def test_a_taxonomy_of_ones_own_defines_capabilities(tmp_path: Path) -> None:
+    tool = {"name": "t", "_meta": {"callsheet/capabilities": ["brew", "search"]}}
+    (tmp_path / "a.json").write_text(json.dumps({"name": "a", "tools": [tool]}), encoding="utf-8")
+    brew = {"id": "brew", "name": "brew", "definition": "Make tea.", "examples": ["tea", "coffee"], "broader": "act"}
+    (tmp_path / "own.tax").write_text(json.dumps({"capabilities": [brew]}), encoding="utf-8")
+    words = ["--format", "turtle", "--taxonomy", str(tmp_path / "own.tax")]
+    text = run(tmp_path / "a.json", *words).stdout
+    assert 'skos:definition "Make tea."' in text
+    assert "skos:broader capability:act" in text
+    assert "skos:broader capability:access" in text
+    assert "capability:compute" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "--format"),
+        (["--format", "rdfxml"], "'rdfxml' is not one of 'turtle'"),
+        (["--format", "turtle", "--json"], "turtle is not JSON"),
+        (["--format", "turtle", "--depth", "2"], "--depth: the form turtle has no use for it; it is for mermaid"),
+        (["--format", "json", "--base", "https://x/"], "it is for turtle and jsonld and ntriples"),
+        (["--format", "mermaid", "--depth", "0"], "0 is not in the range"),
+        (["--format", "mermaid", "--around", "weather/forcast"], "did you mean 'weather/forecast'"),
+        (["--format", "turtle", "--base", "x"], "the base 'x' is not an absolute IRI"),
+        (["--format", "json", "-o", "/nowhere/at/all"], "/nowhere/at/all cannot be written"),
+    ],
+)
+def test_mistakes_end_with_2_and_are_said(
+    words: list[str], said: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["export", "--catalog", str(place), *words])
+    assert ended.value.code == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert printed.out == ""
+
+
+def test_a_malformed_rdf_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.ttl").write_text("<a> <b>", encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["export", "--format", "json", "--catalog", str(tmp_path / "x.ttl")])
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {tmp_path / 'x.ttl'}: not valid Turtle: ")

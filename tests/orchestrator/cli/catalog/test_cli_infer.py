@@ -1,0 +1,151 @@
+"""``callsheet infer`` as a person or a script uses it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.graphs.dependencies import ObservationLog
+from callsheet.orchestrator.cli.main import main
+from scripted_model import ScriptedModel, calls
+
+RECORDS = {"items": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "string"}}}}}
+CRM: dict[str, Any] = {
+    "name": "crm",
+    "tools": [
+        {
+            "name": "search_contacts",
+            "description": "Searches contacts.",
+            "inputSchema": {"type": "object", "properties": {"q": {"type": "string"}}},
+            "outputSchema": {"type": "object", "properties": RECORDS},
+        },
+        {
+            "name": "delete_contact",
+            "description": "Deletes a contact.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"contact_id": {"type": "string"}},
+                "required": ["contact_id"],
+            },
+        },
+        {"name": "ping", "description": "Says whether it is there.", "inputSchema": {"type": "object"}},
+    ],
+}
+EDGE = ("crm/delete_contact", "crm/search_contacts", "parameter_directly", "contact_id")
+
+
+@pytest.fixture
+def infer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CALLSHEET_CATALOG", raising=False)
+    (tmp_path / "crm.json").write_text(json.dumps(CRM), encoding="utf-8")
+
+    def run(*arguments: str, command: str = "infer") -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main([command, *arguments, "--catalog", str(tmp_path / "crm.json")])
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+def test_json_is_one_object_with_the_edges(infer: Any) -> None:
+    status, out, err = infer("--json")
+    (edge,) = json.loads(out)["edges"]
+    assert (status, err) == (0, "")
+    assert (edge["source"], edge["target"], edge["kind"], edge["parameter"]) == EDGE
+    assert 0.5 <= edge["confidence"] <= 1
+    assert "items.id" in edge["evidence"]
+    assert edge["accept"] is None
+
+
+def test_people_see_the_tool_what_it_needs_and_why(infer: Any) -> None:
+    status, out, _ = infer()
+    assert status == 0
+    assert "crm/delete_contact\n" in out
+    assert "contact_id <-" in out
+    assert "items.id" in out
+    assert "1 proposal, 0 accepted, 0 refused; -o FILE" in out
+
+
+def test_a_review_is_kept_and_counts_beside_the_catalog(infer: Any, tmp_path: Path) -> None:
+    file = tmp_path / "dependencies.json"
+    status, out, _ = infer("-o", str(file))
+    assert status == 0
+    assert f"add --catalog {file}" in out
+    document = json.loads(file.read_text(encoding="utf-8"))
+    document["edges"][0] |= {"accept": True, "evidence": "I know."}
+    document["rules"] = [{"tools": {"ids": ["delete_*"]}, "depends_on": ["crm/ping"]}]
+    file.write_text(json.dumps(document), encoding="utf-8")
+
+    status, out, _ = infer("-o", str(file), "--json")
+    (edge,) = json.loads(out)["edges"]
+    assert (edge["accept"], edge["evidence"]) == (True, "I know.")
+    assert json.loads(file.read_text(encoding="utf-8"))["rules"]
+
+    status, out, _ = infer("--catalog", str(file), "--format", "json", command="export")
+    (tool,) = [
+        tool for agent in json.loads(out)["agents"] for tool in agent["tools"] if tool["name"] == "delete_contact"
+    ]
+    assert [(one["tool"], one.get("provenance", "declared")) for one in tool["depends_on"]] == [
+        ("crm/ping", "declared"),
+        ("crm/search_contacts", "reviewed"),
+    ]
+    status, out, _ = infer("--catalog", str(file))
+    assert (status, out) == (1, "No dependency is proposed.\n")
+
+
+def test_unreviewed_edges_count_only_where_that_is_asked_for(infer: Any, tmp_path: Path) -> None:
+    file = str(tmp_path / "dependencies.json")
+    infer("-o", file)
+
+    def via(*arguments: str) -> list[list[str]]:
+        _, out, _ = infer("delete_contact", "--catalog", file, "--tools", "2", "--json", *arguments, command="retrieve")
+        return [tool["via"] for agent in json.loads(out)["agents"] for tool in agent["tools"] if len(tool["via"]) > 1]
+
+    assert via() == []
+    assert via("--proposed", "1") == [["crm/delete_contact", "crm/search_contacts"]]
+
+
+def test_what_was_seen_while_running_is_proposed_too(infer: Any) -> None:
+    ObservationLog().add({("crm/delete_contact", "crm/ping", "contact_id"): 2, ("gone/x", "gone/y", "z"): 9})
+    found = {edge["target"]: edge for edge in json.loads(infer("--json")[1])["edges"]}
+    assert (found["crm/ping"]["count"], found["crm/ping"]["confidence"]) == (2, 0.667)
+    assert len(found) == 2
+    assert len(json.loads(infer("--json", "--no-observed")[1])["edges"]) == 1
+
+
+def test_a_model_may_judge(infer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    reply = calls("Verdicts", verdicts=[{"edge": 1, "right": False, "why": "no"}])
+    monkeypatch.setattr("callsheet.agents.chat_model", lambda name: ScriptedModel(replies=[reply]))
+    (edge,) = json.loads(infer("--json", "--model", "openai:x")[1])["edges"]
+    assert edge["confidence"] < 0.5
+    assert edge["evidence"].endswith("a model disagrees: no")
+
+    failing = ScriptedModel(replies=[RuntimeError("no credit")])
+    monkeypatch.setattr("callsheet.agents.chat_model", lambda name: failing)
+    status, out, err = infer("--json", "--model", "openai:x")
+    assert (status, len(json.loads(out)["edges"])) == (0, 1)
+    assert "0 of 1 proposal judged" in err
+    assert "no credit" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--least", "2"], "2.0 is not in the range"),
+        (["-o", "/nowhere/at/all.json"], "no folder /nowhere/at"),
+        (["-o", "{crm}"], "not a file of dependencies"),
+        (["--embeddings", "nothing"], "unknown embedder"),
+        (["--catalog", "{none}"], "no catalog at"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(infer: Any, tmp_path: Path, arguments: list[str], said: str) -> None:
+    filled = [one.format(crm=tmp_path / "crm.json", none=tmp_path / "none") for one in arguments]
+    status, out, err = infer(*filled)
+    assert (status, out) == (2, "")
+    assert said in err
+    assert "Traceback" not in err

@@ -1,0 +1,264 @@
+"""The command line as a person or a script uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.language_models import FakeListChatModel
+
+from commands import run
+
+MANIFEST = {
+    "name": "units",
+    "description": "Converts units of measure",
+    "tools": [
+        {
+            "name": "convert_length",
+            "description": "Convert a length from one unit to another.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "value": {"type": "number"},
+                    "from_unit": {"type": "string", "enum": ["mile", "kilometer"]},
+                    "to_unit": {"type": "string", "enum": ["mile", "kilometer"]},
+                },
+                "required": ["value", "from_unit", "to_unit"],
+            },
+        },
+        {"name": "convert_weight", "description": "Convert a weight.", "inputSchema": {"type": "object"}},
+    ],
+}
+CLOCK = '''
+"""Tools for the tests."""
+from langchain_core.tools import tool
+
+@tool
+def tell_time(city: str) -> str:
+    """Tells what time it is in a city."""
+    return f"noon in {city}"
+
+clock = [tell_time]
+'''
+
+
+@pytest.fixture
+def manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CALLSHEET_CATALOG", raising=False)
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    (folder / "units.json").write_text(json.dumps(MANIFEST))
+    return folder
+
+
+def test_index_says_what_changed(manifests: Path, capsys: Any) -> None:
+    status, out, _ = run(capsys, "index", "--catalog", str(manifests), "--json")
+    first = json.loads(out)
+    assert status == 0
+    assert {"agents": 1, "tools": 2, "dependencies": 0, "added": 3, "updated": 0, "removed": 0}.items() <= first.items()
+    assert Path(first["path"]).is_dir()
+    changed = {**MANIFEST, "tools": [{**MANIFEST["tools"][0], "description": "Lengths."}]}  # type: ignore[dict-item]
+    (manifests / "units.json").write_text(json.dumps(changed))
+    again = json.loads(run(capsys, "index", "--catalog", str(manifests), "--json")[1])
+    assert (again["added"], again["updated"], again["removed"]) == (0, 2, 1)
+
+
+def test_retrieve_finds_and_explains(manifests: Path, capsys: Any) -> None:
+    status, out, err = run(
+        capsys, "retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--json", "--explain"
+    )
+    found = json.loads(out)
+    assert (status, found["verdict"]) == (0, "found")
+    assert found["agents"][0]["id"] == "units"
+    assert found["agents"][0]["tools"][0]["id"] == "units/convert_length"
+    assert found["agents"][0]["tools"][0]["via"] == ["units/convert_length"]
+    assert found["trace"]["nodes"][0]["cosine"] is not None
+    assert err == ""
+
+
+def test_retrieve_that_nothing_fits_ends_with_1(manifests: Path, capsys: Any) -> None:
+    status, out, _ = run(capsys, "retrieve", "bake a chocolate cake", "--catalog", str(manifests), "--json")
+    assert (status, json.loads(out)["verdict"]) == (1, "nothing_fits")
+
+
+def test_retrieve_for_people_is_plain_in_a_pipe(manifests: Path, capsys: Any) -> None:
+    status, out, _ = run(capsys, "retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--explain")
+    assert status == 0
+    assert "units/convert_length" in out
+    assert "meaning" in out
+    assert "\x1b" not in out
+
+
+def test_retrieve_says_what_came_of_the_reranker(manifests: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(
+        "callsheet.agents.models.chat_models.chat_model", lambda name: FakeListChatModel(responses=["no order"])
+    )
+    arguments = ("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--explain")
+    status, out, _ = run(capsys, *arguments, "--rerank", "scripted:model")
+    assert (status, "reranked: not reranked, ChatModelReranker failed" in out) == (0, True)
+    assert "reranked" not in run(capsys, *arguments)[1]
+
+
+def test_a_reranker_of_no_known_provider_is_the_caller_s_mistake(manifests: Path, capsys: Any) -> None:
+    status, _, err = run(capsys, "retrieve", "x", "--catalog", str(manifests), "--rerank", "nosuch:model")
+    assert (status, "nosuch:model" in err) == (2, True)
+
+
+def test_ask_answers_with_tools_of_a_python_reference(
+    tmp_path: Path, manifests: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    (tmp_path / "clock_of_the_tests.py").write_text(CLOCK)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--catalog", "clock_of_the_tests:clock", "--approve", "never"]
+    status, out, _ = run(capsys, "ask", "What time is it in Oslo?", *arguments, "--json")
+    answer = json.loads(out)
+    step = answer["steps"][0]
+    assert status == 0
+    assert "noon in Oslo" in answer["answer"]
+    assert (step["status"], step["tools"][0], step["calls"][0]["args"]) == (
+        "done",
+        "clock/tell_time",
+        {"city": "Oslo"},
+    )
+    assert {"id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "error"} <= set(step)
+
+
+def test_ask_over_manifests_says_that_they_cannot_be_called(manifests: Path, capsys: Any) -> None:
+    status, out, _ = run(capsys, "ask", "Convert 3 miles to kilometers", "--catalog", str(manifests))
+    assert status == 1
+    assert "known from a manifest only" in out
+    assert "Plan" in out
+
+
+def test_ask_refuses_what_needs_too_many_steps(manifests: Path, capsys: Any) -> None:
+    request = " and ".join(f"convert {number} miles to kilometers" for number in range(1, 14))
+    status, out, _ = run(capsys, "ask", request, "--catalog", str(manifests), "--json")
+    report = json.loads(out)
+    assert (status, report["steps"]) == (1, [])
+    assert "the request needs 13 steps, at most 12 are allowed" in report["answer"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["retrieve", "x"], "no catalog"),
+        (["retrieve", "x", "--catalog", "nowhere.json"], "no catalog at nowhere.json"),
+        (["retrieve", "  ", "--catalog", "{}"], "the query is empty"),
+        (["ask", "", "--catalog", "{}"], "the question is empty"),
+        (["retrieve", "x", "-k", "0", "--catalog", "{}"], "-k"),
+        (["retrieve", "x", "--catalog", "{}", "--embeddings", "nonsense"], "unknown embedder 'nonsense'"),
+        (["ask", "x", "--catalog", "{}", "--model", "nonsense"], "nonsense"),
+        (["reticulate"], "No such command"),
+        (["index", "--catalog", "no_such_module:thing"], "no_such_module"),
+    ],
+)
+def test_a_callers_mistake_ends_with_2_and_one_clear_word(
+    arguments: list[str], said: str, manifests: Path, capsys: Any
+) -> None:
+    status, out, err = run(capsys, *(a.replace("{}", str(manifests)) for a in arguments))
+    assert status == 2
+    assert said in err
+    assert "Traceback" not in err
+    assert out == ""
+
+
+def test_a_broken_manifest_is_named_and_the_rest_go_on(manifests: Path, capsys: Any) -> None:
+    (manifests / "broken.json").write_text("{not json")
+    status, out, err = run(capsys, "index", "--catalog", str(manifests), "--json")
+    assert status == 0
+    assert "broken.json" in err
+    assert json.loads(out)["problems"][0]["agent"] == "broken.json"
+
+
+def test_commands_of_a_catalog_are_not_started_before_they_are_agreed_to(
+    tmp_path: Path, manifests: Path, capsys: Any
+) -> None:
+    mark = tmp_path / "started"
+    server = {"command": sys.executable, "args": ["-c", f"open({str(mark)!r}, 'w')"]}
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"sly": server}}))
+    status, _, err = run(capsys, "index", "--catalog", str(config), "--json")
+    assert status == 2
+    assert "agree to them with --yes" in err
+    assert not mark.exists()
+    status, out, err = run(capsys, "index", "--catalog", str(config), "--json", "--yes")
+    assert status == 1
+    assert mark.exists()
+    assert "sly" in err
+    assert json.loads(out)["agents"] == 0
+
+
+@pytest.mark.parametrize("command", ["ask", "index", "retrieve"])
+def test_every_command_helps_with_an_example(command: str, capsys: Any) -> None:
+    status, out, _ = run(capsys, command, "--help")
+    assert status == 0
+    assert "Example:" in out
+
+
+@pytest.mark.server
+def test_an_interrupt_ends_with_130_and_leaves_no_process(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    hanging = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"slow": {"command": sys.executable, "args": ["-c", hanging]}}}))
+    command = [sys.executable, "-m", "callsheet", "index", "--yes", "--catalog", str(config)]
+    environment = {**os.environ, "CALLSHEET_HOME": str(tmp_path / "home")}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    while not (mark.exists() and mark.read_text()):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(mark.read_text()), 0)
+
+
+MODEL_COMMANDS = (
+    ("ask", "x", "--model"),
+    ("infer", "--model"),
+    ("capabilities", "--model"),
+    ("retrieve", "x", "--rerank"),
+)
+
+
+@pytest.mark.parametrize("command", MODEL_COMMANDS, ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("bogus:x", "the model 'bogus:x' cannot be used: "),
+        ("bogus:x", "such as openai:gpt-5-mini"),
+        ("mistralai:x", "pip install langchain-mistralai"),
+        ("anthropic:claude-x", "it needs a key: set ANTHROPIC_API_KEY"),
+    ],
+)
+def test_a_wrong_model_is_refused_before_any_server_starts(
+    command: tuple[str, ...], model: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    started = tmp_path / "started"
+    config = tmp_path / "mcp.json"
+    server = {"command": sys.executable, "args": ["-c", f"open({str(started)!r}, 'w')"]}
+    config.write_text(json.dumps({"mcpServers": {"own": server}}))
+    status, out, err = run(capsys, *command, model, "--yes", "--catalog", str(config))
+    assert (status, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+    assert not started.exists()
+
+
+def test_a_wrong_model_is_refused_before_documents_are_indexed(manifests: Path, capsys: Any) -> None:
+    status, _, err = run(capsys, "documents", "ask", str(manifests), "x?", "--model", "bogus:x")
+    assert status == 2
+    assert "the model 'bogus:x' cannot be used" in err
+    assert not list((manifests.parent / "home").rglob("*.sqlite*"))

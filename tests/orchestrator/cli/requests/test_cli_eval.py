@@ -1,0 +1,125 @@
+"""``callsheet eval`` as a person or a CI job uses it, on the example in the repository."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import run
+
+EXAMPLE = Path(__file__).parents[4] / "examples" / "eval"
+QUERIES = str(EXAMPLE / "queries.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CALLSHEET_CATALOG", str(EXAMPLE / "catalog"))
+
+
+def test_json_holds_the_figures_and_nothing_else_is_printed(capsys: Any) -> None:
+    status, out, err = run(capsys, "eval", QUERIES, "--json")
+    report = json.loads(out)
+    assert (status, err, report["n"], report["n_tool"]) == (0, "", 13, 12)
+    assert set(report["agent"]) == {f"{m}@{k}" for m in ("recall", "map", "ndcg") for k in (1, 3, 5)}
+    assert set(report["tool"]) == {f"{m}@{k}" for m in ("recall", "map", "ndcg") for k in (1, 3, 5, 10)}
+    assert 0 < report["complete@10"] <= 1
+    assert report["seconds"] >= report["seconds_per_query"] > 0
+    assert 0 < report["tokens"]["share"] < 1
+    low, high = report["intervals"]["agent.recall@1"]
+    assert low <= report["agent"]["recall@1"] <= high
+
+
+def test_a_small_selection_shows_misses_and_confusions(capsys: Any) -> None:
+    status, out, _ = run(capsys, "eval", QUERIES, "-k", "2", "--tools", "4", "--json", "--misses", "1")
+    report = json.loads(out)
+    assert status == 0
+    assert report["misses"] >= 1
+    (miss,) = report["missed"]
+    assert {"id", "query", "lacking", "got"} <= set(miss)
+    assert {"ids", "kind", "nearest", "rank", "evidence", "why"} <= set(miss["lacking"][0])
+    assert report["confused"][0]["count"] >= 1
+    assert "complete@4" in report
+
+
+def test_people_get_tables_of_at_most_100_columns(capsys: Any) -> None:
+    status, out, err = run(capsys, "eval", QUERIES, "-k", "2", "--tools", "4")
+    assert (status, err) == (0, "")
+    for part in (
+        "13 queries, 4 agents, 16 tools",
+        "recall",
+        "mAP",
+        "nDCG",
+        "complete",
+        "tokens",
+        "Most often confused",
+    ):
+        assert part in out
+    assert "of 13 queries lack something" in out
+    assert "wanted" in out
+    assert "\x1b" not in out
+    tables = [line for line in out.splitlines() if not line.startswith(("   ", "A selection", "In ", "The "))]
+    assert max(map(len, tables)) <= 100
+
+
+def test_gates_that_hold_end_with_0(capsys: Any) -> None:
+    gates = ("--fail-under", "recall@5=.5", "--fail-under", "agent.ndcg@5=0", "--fail-under", "complete@10=0.1")
+    status, out, err = run(capsys, "eval", QUERIES, *gates, "--json")
+    assert (status, err) == (0, "")
+    assert [gate["passed"] for gate in json.loads(out)["gates"]] == [True, True, True]
+
+
+def test_each_gate_that_fails_is_a_line_and_the_status_is_1(capsys: Any) -> None:
+    gates = [f"--fail-under={metric}=1" for metric in ("recall@1", "tool.map@1", "tool.recall@1")]
+    status, out, err = run(capsys, "eval", QUERIES, *gates, "--json")
+    assert status == 1
+    assert [gate["passed"] for gate in json.loads(out)["gates"]] == [False, False, False]
+    lines = err.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("failed: recall@1 is 0.")
+    assert lines[0].endswith("under 1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--fail-under", "recal@5=.8"], "unknown metric 'recal@5': there are recall@1, recall@3"),
+        (["--fail-under", "recall@7=.8"], "complete@10"),
+        (["--fail-under", "recall@5=.8", "-k", "2"], "unknown metric 'recall@5'"),
+        (["--fail-under", "recall@5"], "'recall@5' is not METRIC=LEAST"),
+        (["--fail-under", "recall@5=80"], "'recall@5=80' is not METRIC=LEAST"),
+        (["--fail-under", "recall@5=nan"], "is not METRIC=LEAST"),
+        (["-k", "0"], "-k"),
+        (["--catalog", "nowhere.json"], "no catalog at nowhere.json"),
+    ],
+)
+def test_a_callers_mistake_ends_with_2(arguments: list[str], said: str, capsys: Any) -> None:
+    status, out, err = run(capsys, "eval", QUERIES, *arguments)
+    assert (status, out) == (2, "")
+    assert said in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+def test_a_wrong_file_ends_with_2_and_says_where(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_text('{"query": "rain?", "tools": ["forcast"]}\n')
+    status, out, err = run(capsys, "eval", str(path))
+    assert (status, out) == (2, "")
+    assert "queries.jsonl, line 1: no tool 'forcast' in the catalog (did you mean 'forecast'?)" in err
+
+
+def test_a_gate_on_tools_does_not_pass_because_none_are_labelled(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_text('{"query": "rain?", "agents": ["weather"]}\n')
+    status, _, err = run(capsys, "eval", str(path), "--fail-under", "complete@10=0")
+    assert status == 2
+    assert "no query has tools labelled" in " ".join(err.split())
+
+
+def test_help_shows_an_example(capsys: Any) -> None:
+    status, out, _ = run(capsys, "eval", "--help")
+    assert status == 0
+    assert "Example:" in out

@@ -1,0 +1,132 @@
+"""The catalog as an MCP server, as an MCP client uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.tools import BaseTool, tool
+from mcp import Client, MCPError, StdioServerParameters
+
+from callsheet.agents.tools.mcp_serving import listing, mcp_server
+from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing
+from callsheet.orchestrator.cli.requests.mcp import mcp
+from callsheet.retrievers import AgentGraphRetriever, CatalogTools
+from callsheet.retrievers.selection.schema_tokens import SchemaTokens
+
+CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
+TOOLS = ["keyword_search_tools", "semantic_search_tools", "read_tools"]
+
+
+@pytest.fixture(scope="module")
+def many() -> list[BaseTool]:
+    """The three tools over 10,000."""
+    agents = tuple(
+        Agent(
+            id=f"a{i}",
+            tools=tuple(
+                Tool(agent=f"a{i}", name=f"do_{j}", description=f"Does thing {i * 100 + j}.") for j in range(100)
+            ),
+        )
+        for i in range(100)
+    )
+    embedder = DeterministicFakeEmbedding(size=16)
+    retriever = AgentGraphRetriever.from_catalog(Catalog(agents=agents), index=":memory:", embeddings=embedder)
+    return CatalogTools(retriever).as_tools()
+
+
+def over(tools: list[BaseTool]) -> Client:
+    return Client(mcp_server("callsheet", tools))
+
+
+def test_the_schemas_of_the_three_cost_under_a_thousand_tokens(many: list[BaseTool]) -> None:
+    agent, _ = agent_from_listing("callsheet", listing(many))
+    assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 1000
+
+
+async def test_a_client_lists_searches_and_reads(many: list[BaseTool]) -> None:
+    async with over(many) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+        found = await client.call_tool("keyword_search_tools", {"keywords": ["thing 4242."]})
+        read = await client.call_tool("read_tools", {"ids": ["a42/do_42"]})
+    assert found.content[0].text == "a42/do_42: Does thing 4242."  # type: ignore[union-attr]
+    assert json.loads(read.content[0].text)["inputSchema"]["type"] == "object"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("read_tools", {"ids": ["a42/do_4242"]}, "no tool 'a42/do_4242'"),
+        ("semantic_search_tools", {"query": "x", "top_k": "many"}, "top_k: Input should be a valid integer"),
+        ("semantic_search_tools", {}, "query: Field required"),
+    ],
+)
+async def test_an_error_is_a_result_that_a_model_can_act_on(
+    many: list[BaseTool], name: str, arguments: dict[str, object], said: str
+) -> None:
+    async with over(many) as client:
+        result = await client.call_tool(name, arguments)
+    assert result.is_error
+    assert said in result.content[0].text  # type: ignore[union-attr]
+
+
+async def test_an_unknown_tool_is_a_protocol_error(many: list[BaseTool]) -> None:
+    async with over(many) as client:
+        with pytest.raises(MCPError, match="no tool 'nonsense'; there are keyword_search_tools"):
+            await client.call_tool("nonsense", {})
+
+
+async def test_a_cancelled_call_ends_and_the_next_one_is_answered() -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        """Takes for ever."""
+        started.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.set()
+        return "never"
+
+    @tool
+    def quick() -> str:
+        """Takes no time."""
+        return "done"
+
+    async with over([slow, quick]) as client:
+        call = asyncio.create_task(client.call_tool("slow", {}))
+        await asyncio.wait_for(started.wait(), 30)
+        call.cancel()
+        await asyncio.wait_for(ended.wait(), 30)
+        assert (await client.call_tool("quick", {})).content[0].text == "done"  # type: ignore[union-attr]
+
+
+@pytest.mark.server
+async def test_the_command_serves_over_standard_input_and_output(tmp_path: Path) -> None:
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "callsheet", "mcp", "--catalog", str(CATALOG), "--index", str(tmp_path / "index")],
+        cwd=tmp_path,
+    )
+    async with Client(server, read_timeout_seconds=120) as client:
+        assert client.instructions is not None
+        assert "16 tools of 4 agents" in client.instructions
+        assert "it does not call them" in client.instructions
+        found = await client.call_tool("semantic_search_tools", {"query": "will it rain tomorrow?", "top_k": 1})
+        assert found.content[0].text.startswith("weather/")  # type: ignore[union-attr]
+        refused = await client.call_tool("read_tools", {"ids": ["x/y"]})
+        assert refused.is_error
+
+
+def test_what_it_does_not_do_is_said_wherever_it_is_described() -> None:
+    root = Path(__file__).parents[4]
+    (row,) = [line for line in (root / "README.md").read_text("utf-8").splitlines() if line.startswith("| `mcp` |")]
+    page = (root / "docs" / "interfaces.md").read_text(encoding="utf-8")
+    assert "cannot call them" in row
+    assert "It does not call them" in page
+    assert "cannot call what it finds" in (mcp.help or "")

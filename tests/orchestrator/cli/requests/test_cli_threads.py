@@ -1,0 +1,286 @@
+"""Runs on the command line that wait for a person, or are killed, and go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+
+from callsheet.orchestrator.cli.approval_prompt import ask_person
+from callsheet.orchestrator.cli.main import main
+from callsheet.orchestrator.run.thread_files import Threads
+
+POST = '''
+"""Tools that write down what they do."""
+import os
+import time
+from pathlib import Path
+
+from langchain_core.tools import tool
+
+FOLDER = Path(__file__).parent
+
+
+def did(what):
+    with (FOLDER / "effects").open("a") as log:
+        log.write(f"{what}\\n")
+
+
+@tool
+def order_status(order_id: str) -> str:
+    """Looks up the status of an order by its order id."""
+    did(f"looked up {order_id}")
+    return f"{order_id} was shipped on Monday"
+
+
+@tool
+def send_mail(to: str, body: str) -> str:
+    """Sends an e-mail with a text to an address."""
+    did(f"sent to {to}")
+    if (FOLDER / "hang").exists():
+        time.sleep(60)
+    return f"sent to {to}"
+
+
+agents = {"orders": [order_status], "mail": [send_mail]}
+'''
+QUESTION = "Look up the status of order ORD-551 and send the result by e-mail to ann@example.org"
+SECONDS = 120  # only what hangs takes so long
+
+
+class Post:
+    """A shop with an order book and a post room, asked from the command line."""
+
+    def __init__(self, folder: Path, capsys: Any) -> None:
+        self.folder, self._capsys = folder, capsys
+        self.environment = {**os.environ, "CALLSHEET_HOME": str(folder / "home")}
+        self.threads = Threads(folder / "home" / "threads")
+
+    @property
+    def effects(self) -> list[str]:
+        file = self.folder / "effects"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def ask(self, *arguments: str) -> tuple[int, Any, str]:
+        """In this process, without a terminal: exit status, the JSON, standard error."""
+        with pytest.raises(SystemExit) as ended:
+            main(["ask", *arguments, "--catalog", "post_of_the_tests:agents", "--json"])
+        out, err = self._capsys.readouterr()
+        return int(ended.value.code or 0), json.loads(out) if out else None, err
+
+    def start(self, *arguments: str, as_json: bool = True, **streams: Any) -> subprocess.Popen[Any]:
+        """In a process of its own."""
+        command = [sys.executable, "-m", "callsheet", "ask", *arguments, "--catalog", "post_of_the_tests:agents"]
+        command += ["--json"] if as_json else []
+        return subprocess.Popen(command, cwd=self.folder, env=self.environment, **streams)
+
+    def talk(self, *arguments: str, says: list[tuple[str, str]], as_json: bool = True) -> tuple[int, Any, str]:
+        """At a terminal, where each of these texts is answered with that line."""
+        ours, theirs = pty.openpty()
+        process = self.start(*arguments, as_json=as_json, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE)
+        os.close(theirs)
+        seen, waits, deadline = "", list(says), time.monotonic() + SECONDS
+        while process.poll() is None and time.monotonic() < deadline:
+            if select.select([ours], [], [], 0.1)[0]:
+                seen += _read(ours)
+            if waits and waits[0][0] in seen:
+                text, line = waits.pop(0)
+                seen = seen.split(text, 1)[1]
+                os.write(ours, line.encode() + b"\n")
+        process.kill()
+        out = process.communicate()[0]
+        os.close(ours)
+        assert not waits, f"never said: {waits[0][0]}; the last words: {seen}"
+        return process.returncode, json.loads(out) if out and as_json else out.decode(), seen
+
+
+def _read(terminal: int) -> str:
+    try:
+        return os.read(terminal, 65_536).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[Any]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert process.poll() is None, "the process has ended"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Post:
+    (tmp_path / "post_of_the_tests.py").write_text(POST)
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "post_of_the_tests", raising=False)
+    return Post(tmp_path, capsys)
+
+
+def test_where_nobody_can_be_asked_the_run_stops_and_says_how_to_go_on(post: Post) -> None:
+    status, said, _ = post.ask(QUESTION)
+    assert (status, post.effects) == (1, [])
+    assert [step["status"] for step in said["steps"]] == ["needs_approval", "waiting"]
+    assert said["steps"][0]["tools"][0] == "orders/order_status"
+    assert "wants to call orders/order_status" in said["steps"][0]["error"]
+    assert said["waiting"][0]["args"] == {"order_id": "ORD-551"}
+    assert f"callsheet ask --resume --thread {said['thread']}" in said["answer"]
+
+
+def test_a_run_that_waits_goes_on_and_is_gone_when_it_is_done(post: Post) -> None:
+    thread = post.ask(QUESTION)[1]["thread"]
+    status, said, _ = post.ask("--resume", "--approve", "never")
+    assert (status, [step["status"] for step in said["steps"]]) == (0, ["done", "done"])
+    assert post.effects == ["looked up ORD-551", "sent to ann@example.org"]
+    with pytest.raises(Exception, match="no thread"):
+        post.threads.check(thread)
+    assert post.ask("--resume")[0] == 2
+
+
+def test_a_named_thread_is_kept_as_a_conversation(post: Post) -> None:
+    for _ in range(2):
+        status, said, _ = post.ask(QUESTION, "--thread", "shop", "--approve", "never")
+        assert (status, said["thread"]) == (0, "shop")
+    assert post.effects == ["looked up ORD-551", "sent to ann@example.org"] * 2
+    status, said, _ = post.ask("--resume", "--thread", "shop")
+    assert (status, len(post.effects)) == (0, 4)
+
+
+def test_threads_are_readable_for_their_owner_only(post: Post) -> None:
+    post.ask(QUESTION)
+    for file in (post.folder / "home" / "threads").iterdir():
+        assert file.stat().st_mode & 0o077 == 0, file
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--resume"], "no thread to go on with"),
+        (["--resume", "--thread", "nobody"], "no thread 'nobody'"),
+        (["--resume", "--thread", "../../etc/passwd"], "cannot be the name of a thread"),
+        (["--resume", "What time is it?"], "leave the question out"),
+        (["x", "--thread", ""], "cannot be the name of a thread"),
+        (["x", "--approve", "sometimes"], "sometimes"),
+        ([], "the question is empty"),
+    ],
+)
+def test_a_callers_mistake_ends_with_2(post: Post, arguments: list[str], said: str) -> None:
+    status, _, err = post.ask(*arguments)
+    assert status == 2
+    assert said in err
+
+
+def test_a_new_question_does_not_take_the_place_of_an_unfinished_one(post: Post) -> None:
+    post.ask(QUESTION, "--thread", "shop")
+    status, _, err = post.ask(QUESTION, "--thread", "shop")
+    assert (status, "go on with --resume" in err) == (2, True)
+
+
+def test_a_broken_file_is_named(post: Post) -> None:
+    post.ask(QUESTION, "--thread", "shop", "--approve", "never")
+    file = post.folder / "home" / "threads" / "shop.sqlite"
+    file.write_bytes(b"no database at all" * 100)
+    status, _, err = post.ask("--resume", "--thread", "shop")
+    assert (status, "shop.sqlite cannot be read" in err) == (2, True)
+
+
+def test_a_thread_is_worked_on_by_one_process_at_a_time(post: Post) -> None:
+    with post.threads.locked("shop"):
+        post.threads.saver("shop")
+        status, _, err = post.ask(QUESTION, "--thread", "shop")
+    assert (status, "another process" in err) == (2, True)
+
+
+@pytest.mark.server
+def test_a_person_at_a_terminal_edits_approves_and_refuses(post: Post) -> None:
+    editor = post.folder / "editor"
+    editor.write_text(f"#!{sys.executable}\nimport sys\nopen(sys.argv[1], 'w').write('{{\"order_id\": \"ORD-7\"}}')\n")
+    editor.chmod(0o700)
+    post.environment["VISUAL"] = str(editor)
+    says = [
+        ("wants to call orders/order_status", ""),
+        ("ask later", "e"),
+        ('"ORD-7"', ""),
+        ("ask later", "y"),
+        ("wants to call mail/send_mail", ""),
+        ("ask later", "n"),
+        ("Why", "not her"),
+    ]
+    talk = [(text, line) for text, line in says if line]
+    status, said, _ = post.talk(QUESTION, says=talk)
+    assert (status, post.effects) == (1, ["looked up ORD-7"])
+    assert [step["status"] for step in said["steps"]] == ["done", "failed"]
+    assert "a person refused this call: not her" in said["steps"][1]["error"]
+
+
+@pytest.mark.server
+def test_kill_9_in_the_middle_of_a_step_and_go_on(post: Post) -> None:
+    (post.folder / "hang").touch()
+    process = post.start(QUESTION, "--thread", "shop", "--approve", "never", stdout=subprocess.DEVNULL)
+    until(lambda: len(post.effects) == 2, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    (post.folder / "hang").unlink()
+    status, said, _ = post.ask("--resume", "--thread", "shop")
+    assert (status, [step["status"] for step in said["steps"]]) == (1, ["done", "outcome_unknown"])
+    assert "under way when the program was stopped" in said["waiting"][0]["why"]
+    status, said, _ = post.talk("--resume", "--thread", "shop", says=[("ask later", "d"), ("What it answered", "")])
+    assert (status, [step["status"] for step in said["steps"]]) == (0, ["done", "done"])
+    assert post.effects == ["looked up ORD-551", "sent to ann@example.org"]
+
+
+LACKING = "Look up the status of an order"
+
+
+@pytest.mark.server
+def test_a_person_at_a_terminal_gives_the_value_that_a_step_lacks(post: Post) -> None:
+    says = [("order_id", "ORD-9"), ("ask later", "y")]
+    status, out, _ = post.talk(LACKING, says=says, as_json=False)
+    assert (status, post.effects) == (0, ["looked up ORD-9"])
+    assert "ORD-9 was shipped on Monday" in out
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("line", ["", "\x04"])
+def test_a_person_who_gives_nothing_leaves_the_step_as_it_is(post: Post, line: str) -> None:
+    status, out, _ = post.talk(LACKING, says=[("order_id", line)], as_json=False)
+    assert (status, post.effects) == (1, [])
+    assert "orders/order_status needs order_id" in out
+
+
+def test_nobody_is_asked_for_values_where_there_is_no_terminal(post: Post) -> None:
+    status, said, _ = post.ask(LACKING)
+    (step,) = said["steps"]
+    assert (status, step["status"], said["waiting"]) == (1, "needs_input", [])
+    assert "orders/order_status needs order_id" in step["error"]
+    assert post.effects == []
+
+
+def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    properties = {"n": {"type": "integer"}, "unit": {"enum": ["mile", "km"]}, "code": {"type": "string"}}
+    schema = {"type": "object", "properties": properties}
+    value = {"type": "needs_input", "description": "x", "parameters": list(properties), "schema": schema}
+    lines = iter(["many", "5.5", "5", "league", "km", "007"])
+    monkeypatch.setattr(click, "prompt", lambda *_, **__: next(lines))
+    assert ask_person([SimpleNamespace(id="q", value=value)]) == {
+        "q": {"type": "give", "values": {"n": 5, "unit": "km", "code": "007"}}
+    }
+    err = capsys.readouterr().err
+    assert "'many' is not of type 'integer'" in err
+    assert "'league' is not one of ['mile', 'km']" in err

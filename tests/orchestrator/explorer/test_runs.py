@@ -1,0 +1,93 @@
+"""Past runs: those of a thread, step by step, and only what may be seen of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from callsheet.graphs import Catalog, Loaded, Policy
+from callsheet.orchestrator.cli.requests.thread_run import run
+from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.server.runs.local_runs import LocalRuns
+from callsheet.orchestrator.server.runs.run_history import WITHHELD, Moment
+from callsheet.orchestrator.supervisor import create_supervisor
+from explored import explorer, served
+from kept_runs import ENDED, Kept, moment
+
+Asked = Callable[..., Any]
+
+
+def test_a_run_is_shown_step_by_step_with_calls_and_durations(catalog: Catalog, asked: Asked) -> None:
+    history = [ENDED, moment("b", "05"), moment("a", "02", waiting=1), moment("a", "01"), Moment({}, "")]
+    app = explorer(catalog, runs=Kept(history))
+    assert asked(app, "overview")["runs"]
+    assert [thread["id"] for thread in asked(app, "runs")] == ["t"]
+    last, first = asked(app, "run", id="t")
+    assert (last["request"], last["seconds"], last["note"], last["answer"]) == ("request b", 4.0, "by rules", "4.8 km")
+    assert (first["request"], first["answer"], first["waiting"]) == ("request a", "", 1)
+    step, waiting = last["steps"]
+    assert (step["status"], step["seconds"], step["result"]) == ("done", 0.25, "4.8 km")
+    (call,) = step["calls"]
+    assert (call["tool"]["id"], call["args"], call["files"]) == ("units/convert_length", '{\n  "value": 3\n}', 1)
+    assert step["picked"][0]["via"] == ["a"]
+    assert (waiting["status"], waiting["depends_on"]) == ("waiting", ["1"])
+
+
+def test_what_a_step_did_with_tools_that_may_not_be_seen_is_withheld(catalog: Catalog, asked: Asked) -> None:
+    policy = Policy(default="allow", deny=("units/convert_length",))
+    (run,) = asked(explorer(catalog, policy, runs=Kept([ENDED])), "run", id="t")
+    step = run["steps"][0]
+    assert (step["status"], step["error"], step["calls"], step["picked"]) == ("done", WITHHELD, [], [])
+    assert run["answer"] == WITHHELD
+    assert "units" not in str(run)
+
+
+def test_questions_that_wait_are_counted(catalog: Catalog) -> None:
+    told = TestClient(explorer(catalog, runs=Kept([]))).get("/callsheet/metrics").text
+    assert "callsheet_approvals_waiting 3.0" in told
+    assert "callsheet_approvals_waiting" not in TestClient(explorer(catalog)).get("/callsheet/metrics").text
+
+
+async def asks(shop: Any, monkeypatch: Any, threads: Threads, thread: str, approval: Any) -> Loaded:
+    loaded: Loaded = shop.loaded(monkeypatch)
+    found = served(loaded)
+    workflow = create_supervisor(
+        loaded, retriever=found.retriever, registry=found.registry, settings=Settings(approval=approval)
+    )
+    given = {"messages": [{"role": "user", "content": "Look up the exchange rate of the currency 'USD' in euro."}]}
+    with threads.locked(thread):
+        await run(workflow, threads, thread, given, lambda _: None)
+    return loaded
+
+
+async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    threads = Threads(tmp_path / "threads")
+    loaded = await asks(shop, monkeypatch, threads, "rates", "never")
+    (tmp_path / "threads" / "broken.sqlite").write_text("this is no database, whatever its name says" * 20)
+    runs: Any = LocalRuns(threads)
+    known = {thread.id: thread for thread in await runs.recent(None)}
+    assert (known["rates"].request[:7], known["rates"].status) == ("Look up", "idle")
+    assert (known["broken"].status, await runs.waiting(None)) == ("error", 0)
+    assert await runs.history(None, "../rates") == []
+    client = TestClient(explorer(loaded, runs=LocalRuns(threads)))
+    (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
+    (step,) = shown["steps"]
+    assert (step["status"], step["calls"][0]["tool"]["id"]) == ("done", "bank/exchange_rate")
+    assert shown["seconds"] > 0
+    assert step["result"] in shown["answer"]
+    assert "broken.sqlite" in client.get("/callsheet/api/run", params={"id": "broken"}).json()["error"]
+
+
+async def test_a_thread_that_waits_for_a_person_says_so(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    threads = Threads(tmp_path / "threads")
+    loaded = await asks(shop, monkeypatch, threads, "rates", "always")
+    runs: Any = LocalRuns(threads)
+    assert [thread.status for thread in await runs.recent(None)] == ["interrupted"]
+    assert await runs.waiting(None) == 1
+    client = TestClient(explorer(loaded, runs=LocalRuns(threads)))
+    (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
+    assert (shown["waiting"], shown["answer"], [step["status"] for step in shown["steps"]]) == (1, "", ["waiting"])

@@ -1,0 +1,262 @@
+"""Calls that a person is asked about first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
+
+from callsheet import Settings, create_supervisor
+from callsheet.agents.servers.catalogs.catalog_sources import load_reference
+from callsheet.graphs import load
+
+WEATHER, RATE, NOTE = "tell the weather of Oslo", "look up the rate of USD", "write a note with both"
+STEPS = (("1", WEATHER, []), ("2", RATE, []), ("3", NOTE, ["1", "2"]))
+REQUEST = f"Please {WEATHER}, {RATE}, and {NOTE}"
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+@pytest.fixture
+def asking(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The shop, for which nobody has vouched."""
+    shop.approval = None
+    return shop.loaded(monkeypatch)
+
+
+def compiled(catalog: Any, planner: Any, worker: Any, **settings: Any) -> Any:
+    workflow = create_supervisor(
+        catalog, planner_model=planner, worker_model=worker, settings=Settings(replans=0, **settings)
+    )
+    return workflow.compile(checkpointer=InMemorySaver())
+
+
+def ask(app: Any, text: str) -> Any:
+    return app.invoke({"messages": [HumanMessage(text)]}, THREAD)
+
+
+def asked(state: Any) -> dict[str, Any]:
+    """Step id -> the interrupt of that step."""
+    return {found.value["step_id"]: found for found in state["__interrupt__"]}
+
+
+def resume(app: Any, **answers: Any) -> Any:
+    """Answers the interrupts of these steps (``s1``, ``s2``)."""
+    waiting = {found.value["step_id"]: found.id for found in app.get_state(THREAD).interrupts}
+    given = {waiting[name.removeprefix("s")]: answer for name, answer in answers.items()}
+    return app.invoke(Command(resume=given), THREAD)
+
+
+@pytest.fixture
+def app(asking: Any, scripted: Any, say: Any, worker: Any) -> Any:
+    return compiled(asking, scripted(replies=[say["planned"](*STEPS)]), worker)
+
+
+def test_a_call_of_a_risky_tool_waits_for_a_person(app: Any, shop: Any) -> None:
+    state = ask(app, REQUEST)
+    assert shop.called == []
+    question = asked(state)["2"].value
+    assert question["type"] == "tool_approval"
+    assert (question["agent"], question["tool"], question["args"]) == (
+        "bank",
+        "bank/exchange_rate",
+        {"currency": "USD"},
+    )
+    assert "nobody who is trusted says that it only reads" in question["why"]
+    assert len(question["hash"]) == 64
+    assert question["decisions"] == ["approve", "edit", "reject", "respond"]
+
+
+def test_two_calls_of_a_fan_out_are_answered_by_id_one_after_the_other(app: Any, shop: Any) -> None:
+    assert set(asked(ask(app, REQUEST))) == {"1", "2"}
+    state = resume(app, s2={"type": "approve"})
+    assert shop.called == ["exchange_rate"]
+    assert set(asked(state)) == {"1"}
+    state = resume(app, s1={"type": "approve"})
+    assert shop.called == ["exchange_rate", "weather_report"]
+    assert set(asked(state)) == {"3"}
+    state = resume(app, s3={"type": "approve"})
+    assert shop.called == ["exchange_rate", "weather_report", "write_note"]
+    assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
+
+
+def test_two_calls_of_a_fan_out_are_answered_at_once(app: Any, shop: Any) -> None:
+    ask(app, REQUEST)
+    state = resume(app, s1="approve", s2={"type": "reject", "message": "not today"})
+    assert shop.called == ["weather_report"]
+    assert "not today" in app.get_state(THREAD).values["results"]["2"]["error"]
+    assert set(asked(state)) == {"3"}
+
+
+def test_two_calls_of_one_turn_are_asked_about_at_once(asking: Any, shop: Any, scripted: Any, say: Any) -> None:
+    both = say["calls"]("write_note", text="a")
+    both.tool_calls.append({**say["calls"]("delete_note", title="b").tool_calls[0]})
+    model = scripted(replies=[both, AIMessage("Done.")])
+    app = compiled(asking, scripted(replies=[say["planned"](("1", NOTE, []))]), model)
+    state = ask(app, NOTE)
+    ids = {found.value["tool"]: found.id for found in state["__interrupt__"]}
+    assert set(ids) == {"notebook/write_note", "notebook/delete_note"}
+    state = app.invoke(Command(resume={ids["notebook/delete_note"]: "reject"}), THREAD)
+    assert [found.value["tool"] for found in state["__interrupt__"]] == ["notebook/write_note"]
+    app.invoke(Command(resume={ids["notebook/write_note"]: "approve"}), THREAD)
+    assert shop.called == ["write_note"]
+
+
+def test_a_rejected_call_is_not_sent_and_not_tried_elsewhere(
+    asking: Any, shop: Any, scripted: Any, say: Any, worker: Any
+) -> None:
+    planner = scripted(replies=[say["planned"](("1", WEATHER, []))])
+    app = create_supervisor(asking, planner_model=planner, worker_model=worker).compile(checkpointer=InMemorySaver())
+    ask(app, WEATHER)
+    state = resume(app, s1={"type": "reject", "message": "too dear"})
+    result = state["results"]["1"]
+    assert shop.called == []
+    assert (result["status"], result["attempts"], result["calls"][0]["kind"]) == ("failed", 1, "rejected")
+    assert "a person refused this call: too dear" in result["error"]
+    assert "refused" in state["messages"][-1].text
+
+
+def test_an_edited_call_is_shown_again_before_it_is_sent(app: Any, shop: Any, worker: Any) -> None:
+    first = asked(ask(app, REQUEST))["2"].value
+    state = resume(app, s2={"type": "edit", "args": {"currency": "NOK"}})
+    again = asked(state)["2"].value
+    assert shop.called == []
+    assert again["args"] == {"currency": "NOK"}
+    assert again["hash"] != first["hash"]
+    resume(app, s2={"type": "approve", "hash": again["hash"]})
+    resume(app, s1="approve")
+    result = app.get_state(THREAD).values["results"]["2"]
+    assert result["calls"][0]["args"] == {"currency": "NOK"}
+    assert "1 NOK = 0.9 EUR" in result["calls"][0]["output"]
+    assert "A person changed the arguments" in result["calls"][0]["output"]
+
+
+def test_langchains_form_of_an_edit_is_taken_too(app: Any) -> None:
+    ask(app, REQUEST)
+    edited = {"name": "exchange_rate", "args": {"currency": "SEK"}}
+    state = resume(app, s2={"decisions": [{"type": "edit", "edited_action": edited}]})
+    assert asked(state)["2"].value["args"] == {"currency": "SEK"}
+
+
+def test_a_response_takes_the_place_of_the_call(app: Any, shop: Any) -> None:
+    ask(app, REQUEST)
+    resume(app, s1="approve", s2={"type": "respond", "message": "1 USD = 0.5 EUR"})
+    result = app.get_state(THREAD).values["results"]["2"]
+    assert shop.called == ["weather_report"]
+    assert (result["status"], result["result"]) == ("done", "1 USD = 0.5 EUR")
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("maybe", "type: Input should be 'approve', 'edit', 'reject' or 'respond'"),
+        ({"type": "edit"}, 'an edit needs "args"'),
+        ({"type": "edit", "args": {"currency": 7}}, "currency: 7 is not of type 'string'"),
+        ({"type": "edit", "edited_action": {"name": "delete_note", "args": {}}}, "cannot call 'delete_note' instead"),
+        ({"type": "respond"}, 'needs a "message"'),
+        ({"type": "approve", "hash": "0" * 64}, "hash is that of another call"),
+        ({"type": "approve", "tool": "x"}, "tool: Extra inputs are not permitted"),
+        (17, "type: Input should be"),
+        ({}, "type: Field required"),
+    ],
+)
+def test_an_answer_that_is_none_is_asked_for_again(app: Any, shop: Any, answer: Any, problem: str) -> None:
+    ask(app, REQUEST)
+    state = resume(app, s2=answer)
+    assert shop.called == []
+    assert problem in asked(state)["2"].value["problem"]
+    resume(app, s2=True)
+    assert shop.called == ["exchange_rate"]
+
+
+def test_nobody_is_asked_by_the_policy_never(asking: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
+    app = compiled(asking, scripted(replies=[say["planned"](*STEPS)]), worker, approval="never")
+    assert [r["status"] for r in ask(app, REQUEST)["results"].values()] == ["done"] * 3
+    assert len(shop.called) == 3
+
+
+def test_everything_is_asked_about_by_the_policy_always(
+    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any
+) -> None:
+    shop.approval = "never"
+    app = compiled(shop.loaded(monkeypatch), scripted(replies=[say["planned"](*STEPS)]), worker)
+    state = app.invoke({"messages": [HumanMessage(REQUEST)]}, THREAD, context={"approval": "always"})
+    assert set(asked(state)) == {"1", "2"}
+    assert shop.called == []
+
+
+def test_an_authors_always_holds_even_if_the_run_asks_nobody(
+    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any
+) -> None:
+    shop.approval = "always"
+    app = compiled(shop.loaded(monkeypatch), scripted(replies=[say["planned"](*STEPS)]), worker, approval="never")
+    assert set(asked(ask(app, REQUEST))) == {"1", "2"}
+
+
+def test_without_a_checkpointer_it_says_so_before_anything_runs(
+    asking: Any, shop: Any, scripted: Any, say: Any, worker: Any
+) -> None:
+    planner = scripted(replies=[say["planned"](*STEPS)])
+    app = create_supervisor(asking, planner_model=planner, worker_model=worker).compile()
+    state = app.invoke({"messages": [HumanMessage(REQUEST)]})
+    said = state["messages"][-1].text
+    assert "compile(checkpointer=InMemorySaver())" in said
+    assert 'Settings(approval="never")' in said
+    assert (shop.called, planner.shown, worker.shown, state["plan"]["steps"]) == ([], [], [], [])
+
+
+def test_without_a_checkpointer_harmless_tools_work(
+    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any
+) -> None:
+    planner = scripted(replies=[say["planned"](*STEPS)])
+    app = create_supervisor(shop.loaded(monkeypatch), planner_model=planner, worker_model=worker).compile()
+    assert [r["status"] for r in app.invoke({"messages": [HumanMessage(REQUEST)]})["results"].values()] == ["done"] * 3
+
+
+async def test_works_the_same_asynchronously(app: Any, shop: Any) -> None:
+    state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
+    answers = {found.id: "approve" for found in state["__interrupt__"]}
+    state = await app.ainvoke(Command(resume=answers), THREAD)
+    assert sorted(shop.called) == ["exchange_rate", "weather_report"]
+    assert set(asked(state)) == {"3"}
+
+
+def test_a_tool_that_interrupts_by_itself_gets_its_own_answer(
+    scripted: Any, say: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = []
+
+    @tool
+    def send_mail(to: str) -> str:
+        """Sends an e-mail to an address."""
+        subject = interrupt("Which subject?")
+        sent.append((to, subject))
+        return f"sent to {to}: {subject}"
+
+    import sys
+    from types import ModuleType
+
+    module = ModuleType("mail_of_the_tests")
+    module.mail = [send_mail]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    model = scripted(replies=[say["calls"]("send_mail", to="ann"), lambda told: AIMessage(told[-1].text)])
+    planner = scripted(replies=[say["planned"](("1", "send an e-mail to ann", []))])
+    app = compiled(load(load_reference("mail_of_the_tests:mail")), planner, model)
+    state = ask(app, "send an e-mail to ann")
+    state = resume(app, s1="approve")
+    (own,) = state["__interrupt__"]
+    assert own.value == "Which subject?"
+    state = app.invoke(Command(resume={own.id: "hello"}), THREAD)
+    assert sent == [("ann", "hello")]
+    assert state["results"]["1"]["status"] == "done"
+
+
+def test_the_answer_of_the_model_is_not_asked_for_again(app: Any, worker: Any) -> None:
+    ask(app, REQUEST)
+    before = len(worker.shown)
+    resume(app, s2="approve")
+    rate = [shown for shown in worker.shown[before:] if not isinstance(shown["messages"][-1], ToolMessage)]
+    assert rate == []

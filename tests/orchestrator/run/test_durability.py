@@ -1,0 +1,164 @@
+"""A run that dies at any point goes on: what is done is not done again, what may be done is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Command
+
+from callsheet import Settings, create_supervisor
+from callsheet.agents import checkpointer
+from callsheet.agents.approval.checkpoints import InThreads
+
+RATE, NOTE = "look up the rate of USD", "write a note with it"
+STEPS = (("1", RATE, []), ("2", NOTE, ["1"]))
+GIVEN: Any = {"messages": [HumanMessage(f"Please {RATE}, and {NOTE}")]}
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+ONCE = ["exchange_rate", "write_note"]
+
+
+class PowerCut(BaseException):
+    """What no handler may swallow."""
+
+
+class Fragile(InMemorySaver):
+    """Loses power when it is to write for the nth time; nothing works after that."""
+
+    def __init__(self, dies_at: int) -> None:
+        super().__init__()
+        self.left, self.off = dies_at, False
+
+    def put(self, *args: Any, **more: Any) -> Any:
+        self._spend()
+        return super().put(*args, **more)
+
+    def put_writes(self, *args: Any, **more: Any) -> None:
+        self._spend()
+        super().put_writes(*args, **more)
+
+    def _spend(self) -> None:
+        self.left -= 1
+        self.off = self.off or self.left < 0
+        if self.off:
+            raise PowerCut
+
+    def repaired(self) -> InMemorySaver:
+        whole = InMemorySaver()
+        whole.storage, whole.writes, whole.blobs = self.storage, self.writes, self.blobs
+        return whole
+
+
+@pytest.fixture
+def workflow(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any) -> Any:
+    shop.approval = None
+    planner = scripted(replies=[say["planned"](*STEPS)])
+    return create_supervisor(
+        shop.loaded(monkeypatch), planner_model=planner, worker_model=worker, settings=Settings(replans=0)
+    )
+
+
+def truth(waiting: Sequence[Any], shop: Any) -> dict[str, Any]:
+    """The answers of a person who approves everything and looks whether a call took effect."""
+    answers = {}
+    for found in waiting:
+        done = found.value["name"] in shop.called
+        answers[found.id] = "approve" if found.value["type"] == "tool_approval" else "done" if done else "not_done"
+    return answers
+
+
+async def to_the_end(app: Any, shop: Any, given: Any, durability: Any, asked: set[str] | None = None) -> Any:
+    state = await app.ainvoke(given, THREAD, durability=durability)
+    while waiting := state.get("__interrupt__"):
+        (set() if asked is None else asked).update(found.value["type"] for found in waiting)
+        state = await app.ainvoke(Command(resume=truth(waiting, shop)), THREAD, durability=durability)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("durability", "every"), [pytest.param("sync", 1, marks=pytest.mark.slow), ("sync", 4), ("async", 4)]
+)
+async def test_killed_at_a_write_of_a_checkpoint_every_effect_happens_once(
+    workflow: Any, shop: Any, monkeypatch: pytest.MonkeyPatch, durability: str, every: int
+) -> None:
+    saver = Fragile(10_000)
+    real = type(shop)._done
+
+    def done(self: Any, name: str, said: str) -> str:
+        if saver.off:
+            raise PowerCut
+        return real(self, name, said)
+
+    monkeypatch.setattr(type(shop), "_done", done)
+    await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, durability)
+    writes, asked = 10_000 - saver.left, set[str]()
+    for dies_at in range(0, writes, every):
+        saver, shop.called = Fragile(dies_at), []
+        with pytest.raises(PowerCut):
+            await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, durability)
+        app, saver = workflow.compile(checkpointer=saver.repaired()), Fragile(1)
+        before = await app.aget_state(THREAD)
+        if before.values and not before.tasks:
+            state = before.values  # it had just come to its end
+        else:
+            state = await to_the_end(app, shop, None if before.values else GIVEN, durability, asked)
+        assert sorted(shop.called) == ONCE, f"killed at write {dies_at} of {writes}"
+        assert [state["results"][i]["status"] for i in "12"] == ["done", "done"]
+    assert "tool_approval" in asked
+    assert durability == "async" or "unknown_outcome" in asked
+
+
+def test_sqlite_serves_blocking_callers(workflow: Any, shop: Any, tmp_path: Path) -> None:
+    with SqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
+        state = workflow.compile(checkpointer=saver).invoke(GIVEN, THREAD)
+    assert shop.called == []
+    with SqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
+        app = workflow.compile(checkpointer=saver)
+        while waiting := state.get("__interrupt__"):
+            state = app.invoke(Command(resume=truth(waiting, shop)), THREAD)
+    assert sorted(shop.called) == ONCE
+
+
+async def test_sqlite_serves_asynchronous_callers(workflow: Any, shop: Any, tmp_path: Path) -> None:
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
+        await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, "sync")
+    assert sorted(shop.called) == ONCE
+
+
+async def test_a_node_sees_the_checkpointer_of_its_run() -> None:
+    from langgraph.graph import START, StateGraph
+    from typing_extensions import TypedDict
+
+    seen: list[Any] = []
+
+    class Empty(TypedDict):
+        x: int
+
+    async def look(state: Empty) -> Empty:
+        seen.append(checkpointer())
+        return state
+
+    graph = StateGraph(Empty)
+    graph.add_node("look", look)
+    graph.add_edge(START, "look")
+    saver = InMemorySaver()
+    await graph.compile(checkpointer=saver).ainvoke({"x": 1}, THREAD)
+    await graph.compile().ainvoke({"x": 1}, THREAD)
+    assert seen == [saver, None]
+    assert checkpointer() is None
+
+
+async def test_a_blocking_checkpointer_is_used_from_threads(tmp_path: Path, workflow: Any, shop: Any) -> None:
+    with SqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
+        threaded = InThreads(saver)
+        await to_the_end(workflow.compile(checkpointer=threaded), shop, GIVEN, "sync")
+        assert [found.config for found in saver.list(THREAD)] == [f.config async for f in threaded.alist(THREAD)]
+        await threaded.adelete_thread("1")
+        assert await threaded.aget_tuple(THREAD) is None
+    assert sorted(shop.called) == ONCE

@@ -1,0 +1,87 @@
+"""What runs show of dependencies is counted."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from callsheet import create_supervisor
+from callsheet.agents import Call, Plan, Step, StepResult
+from callsheet.graphs.dependencies import ObservationLog
+from callsheet.orchestrator.step.call_observation import observed_in
+
+RATE, NOTE = "look up the rate of USD", "write a note with it"
+
+
+def result(step: str, *calls: Call) -> StepResult:
+    return StepResult(id=step, text="x", calls=calls)
+
+
+def test_only_results_of_steps_that_a_step_builds_on_count() -> None:
+    plan = Plan(
+        steps=(
+            Step(id="1", text="a"),
+            Step(id="2", text="b"),
+            Step(id="3", text="c", depends_on=("1",)),
+            Step(id="4", text="d", depends_on=("3",)),
+        )
+    )
+    give = Call(agent="a", tool="a/give", output="K-123")
+    other = Call(agent="b", tool="b/give", output="K-123")
+    use = Call(agent="a", tool="a/use", args={"key": "K-123"})
+    results = {"1": result("1", give), "2": result("2", other), "3": result("3"), "4": result("4", use, use)}
+    assert observed_in(plan, results, "please") == {("a/use", "a/give", "key"): 2}
+    assert observed_in(plan, results, "please use K-123") == {}
+    assert observed_in(plan, {**results, "1": result("1")}, "please") == {}, "step 2 is none of its"
+
+
+@pytest.fixture
+def noting(say: Any, scripted: Any) -> Any:
+    """A worker that writes into the note what the bank said."""
+
+    def reply(messages: Any) -> AIMessage:
+        last = messages[-1]
+        if isinstance(last, ToolMessage):
+            return AIMessage(last.text)
+        if last.text.startswith(RATE):
+            return say["calls"]("exchange_rate", currency="USD")  # type: ignore[no-any-return]
+        return say["calls"]("write_note", text="1 USD = 0.9 EUR")  # type: ignore[no-any-return]
+
+    return scripted(replies=[reply])
+
+
+def run(catalog: Any, planner: Any, worker: Any, observed: ObservationLog | None) -> Any:
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, observed=observed).compile()
+    return app.invoke({"messages": [HumanMessage(f"{RATE} and {NOTE}")]})
+
+
+def test_a_run_is_counted_in_the_log_and_each_run_adds(
+    catalog: Any, noting: Any, scripted: Any, say: Any, tmp_path: Path
+) -> None:
+    log = ObservationLog(tmp_path / "observed.json")
+    for times in (1, 2):
+        run(catalog, scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))]), noting, log)
+        assert log.read() == {("notebook/write_note", "bank/exchange_rate", "text"): times}
+
+
+def test_a_run_does_not_fail_because_nothing_can_be_kept(
+    catalog: Any, noting: Any, scripted: Any, say: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = ObservationLog(tmp_path / "observed.json")
+    log.path.write_text("not ours", encoding="utf-8")
+    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
+    with caplog.at_level(logging.WARNING):
+        state = run(catalog, planner, noting, log)
+    assert [state["results"][i]["status"] for i in "12"] == ["done", "done"]
+    assert "observed.json" in caplog.text
+    assert log.path.read_text(encoding="utf-8") == "not ours"
+
+
+def test_without_a_log_nothing_is_written(catalog: Any, noting: Any, scripted: Any, say: Any) -> None:
+    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
+    run(catalog, planner, noting, None)
+    assert not ObservationLog().path.exists()

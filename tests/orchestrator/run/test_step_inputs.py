@@ -1,0 +1,115 @@
+"""A step that lacks values asks a person for them, and goes on with what it is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from callsheet import Settings, create_supervisor
+from callsheet.agents import StepResult
+from callsheet.orchestrator.apps.ask_graph import create_ask_app
+from callsheet.orchestrator.step.step_inputs import StepInputs
+from scripted_model import planned
+
+LETTER = "Look up the exchange rate"
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+def compiled(catalog: Any, scripted: Any, **settings: Any) -> Any:
+    planner = scripted(replies=[planned(("1", LETTER, []))])
+    workflow = create_supervisor(
+        catalog, planner_model=planner, settings=Settings(**{"agents": 1, "tools": 1, **settings})
+    )
+    return workflow.compile(checkpointer=InMemorySaver())
+
+
+def ask(app: Any) -> Any:
+    return app.invoke({"messages": LETTER}, THREAD)
+
+
+def answer(app: Any, state: Any, answer: Any) -> Any:
+    (question,) = state["__interrupt__"]
+    return app.invoke(Command(resume={question.id: answer}), THREAD)
+
+
+@pytest.fixture
+def app(catalog: Any, scripted: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Nobody answers as soon as a test: a run that resumes need not wait until the one before has surely ended."""
+    monkeypatch.setattr("callsheet.agents.approval.run_claim._PASSING_ON", 0.1)
+    return compiled(catalog, scripted)
+
+
+def test_the_question_names_step_tool_parameters_and_their_schema(app: Any, shop: Any) -> None:
+    (question,) = ask(app)["__interrupt__"]
+    value = question.value
+    assert (value["type"], value["step_id"], value["tool"]) == ("needs_input", "1", "bank/exchange_rate")
+    assert value["parameters"] == ["currency"]
+    assert value["schema"]["properties"]["currency"]["type"] == "string"
+    assert "bank/exchange_rate needs currency" in value["description"]
+    assert question.response_schema["oneOf"][0]["properties"]["values"] == value["schema"]
+    assert shop.called == []
+
+
+def test_the_step_goes_on_with_what_a_person_gives(app: Any, shop: Any) -> None:
+    state = answer(app, ask(app), {"type": "give", "values": {"currency": "NOK"}})
+    assert "__interrupt__" not in state
+    assert shop.called == ["exchange_rate"]
+    assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == ("done", "1 NOK = 0.9 EUR")
+
+
+async def test_asynchronously_too(app: Any, shop: Any) -> None:
+    (question,) = (await app.ainvoke({"messages": LETTER}, THREAD))["__interrupt__"]
+    state = await app.ainvoke(Command(resume={question.id: {"values": {"currency": "NOK"}}}), THREAD)
+    assert (state["results"]["1"]["status"], shop.called) == ("done", ["exchange_rate"])
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"currency": 5}, "currency: 5 is not of type 'string'"),
+        ({}, "'currency' is a required property"),
+        ({"currency": "NOK", "amount": 3}, "'amount' was unexpected"),
+    ],
+)
+def test_what_does_not_fit_is_asked_for_again_with_the_reason(app: Any, shop: Any, values: Any, problem: str) -> None:
+    state = answer(app, ask(app), {"type": "give", "values": values})
+    (question,) = state["__interrupt__"]
+    assert problem in question.value["problem"]
+    assert shop.called == []
+    state = answer(app, state, {"type": "give", "values": {"currency": "NOK"}})
+    assert state["results"]["1"]["status"] == "done"
+
+
+@pytest.mark.parametrize("said", [{"type": "leave"}, {"type": "approve"}, "approve", "", False])
+def test_an_answer_without_values_leaves_the_step_as_it_is(app: Any, shop: Any, said: Any) -> None:
+    state = answer(app, ask(app), said)
+    assert "__interrupt__" not in state
+    result = state["results"]["1"]
+    assert (result["status"], result["missing"]) == ("needs_input", {"bank/exchange_rate": ["currency"]})
+    assert "bank/exchange_rate needs currency" in result["error"]
+    assert shop.called == []
+
+
+def test_nobody_is_asked_where_nobody_is_there(catalog: Any, scripted: Any) -> None:
+    state = ask(compiled(catalog, scripted, approval="never"))
+    assert state["results"]["1"]["status"] == "needs_input"
+    workflow = create_supervisor(catalog, planner_model=scripted(replies=[planned(("1", LETTER, []))]))
+    state = workflow.compile().invoke({"messages": LETTER})  # type: ignore[arg-type]
+    assert state["results"]["1"]["status"] == "needs_input"
+
+
+def test_the_graph_ask_leaves_it(catalog: Any, scripted: Any) -> None:
+    planner = scripted(replies=[planned(("1", LETTER, []))])
+    app: Any = create_ask_app(create_supervisor(catalog, planner_model=planner).compile()).compile()
+    (step,) = app.invoke({"question": LETTER})["steps"]
+    assert step["status"] == "needs_input"
+
+
+def test_words_that_nothing_used_are_not_asked_about(app: Any) -> None:
+    inputs = StepInputs(None)  # type: ignore[arg-type]
+    unused = StepResult(id="1", text="x", status="needs_input", error="nothing would be done with 'please'")
+    state: Any = {}
+    assert inputs.wanted(unused.model_dump(mode="json"), state, "risky") == {}

@@ -1,0 +1,176 @@
+"""Every command in README and docs is run on small stand-ins for the reader's files, or at least understood."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from langgraph_cli.cli import cli as langgraph
+
+from callsheet.orchestrator.cli.main import callsheet, main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+FOREIGN = {"pip", "export", "echo", "ollama", "$EDITOR", "docker", "curl", "chroma", "git", "psql"}
+"""What is somebody else's; that it is right is not for us to test."""
+KEPT_OPEN = {"explore", "serve"}
+"""What runs until it is stopped; it has tests of its own."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """One command of a page."""
+
+    page: str
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.page}: {' '.join(self.words)}"
+
+
+def commands() -> Iterator[Words]:
+    for page in PAGES:
+        for block in CONSOLE.findall(page.read_text(encoding="utf-8")):
+            for line in (line[2:] for line in block.splitlines() if line.startswith("$ ")):
+                yield from (Words(page.name, words) for words in _split(line))
+
+
+def _split(line: str) -> Iterator[tuple[str, ...]]:
+    words: list[str] = []
+    for word in [*shlex.split(line, comments=True), "&&"]:
+        if word in ("&&", ";", "|", ">"):
+            yield tuple(words)
+            words = []
+        elif words or not re.fullmatch(r"\w+=.*", word):
+            words.append(word)
+
+
+COMMANDS = list(commands())
+OURS = [found for found in COMMANDS if found.words[0] == "callsheet"]
+LOCAL = re.compile(r"openai:|ollama:|huggingface:|http")
+"""What needs a key or the network is understood only."""
+
+
+def parsed(group: click.Group, words: tuple[str, ...]) -> click.Context:
+    """Reads a command line as the program would, down to its options, without doing anything."""
+    command: click.Command = group
+    context, rest = click.Context(group), list(words)
+    while isinstance(command, click.Group):
+        assert rest, f"{command.name} of what?"
+        found = command.get_command(context, rest[0])
+        assert found is not None, f"there is no {rest[0]}"
+        command, context, rest = found, found.make_context(rest[0], rest[1:], parent=context), rest[1:]
+    return context
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the pages call the reader's own files."""
+    folder = tmp_path_factory.mktemp("reader")
+    eval_, server = ROOT / "examples" / "eval", ROOT / "tests" / "fixtures" / "fault_server.py"
+    shutil.copytree(eval_ / "catalog", folder / "manifests")
+    shutil.copytree(eval_, folder / "examples" / "eval")
+    shutil.copy(eval_ / "queries.jsonl", folder)
+    config = {"mcpServers": {"own": {"command": sys.executable, "args": [str(server), "ok"]}}}
+    (folder / "mcp.json").write_text(json.dumps(config), encoding="utf-8")
+    (folder / "docs").mkdir()
+    (folder / "docs" / "leave.md").write_text("# Leave\n\nThere are 30 days of leave in a year.\n", encoding="utf-8")
+    (folder / "policy.json").write_text('{"default": "allow"}', encoding="utf-8")
+    (folder / "report.json").write_text("{}", encoding="utf-8")
+    (folder / "dependencies.json").write_text('{"callsheet_dependencies": 1, "edges": []}', encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def at_home(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """In the reader's folder, with nothing more to be read from standard input than that."""
+    monkeypatch.chdir(workspace)
+    monkeypatch.setenv("CALLSHEET_HOME", str(workspace / "home"))
+    monkeypatch.setenv("CALLSHEET_YES", "1")
+    with (workspace / "queries.jsonl").open(encoding="utf-8") as some:
+        monkeypatch.setattr("sys.stdin", some)
+        yield workspace
+
+
+def test_there_are_commands_to_look_at() -> None:
+    assert len(OURS) > 20
+    known = {"callsheet", "make", "langgraph", "python", *FOREIGN}
+    assert {str(found) for found in COMMANDS if found.words[0] not in known} == set()
+
+
+@pytest.mark.parametrize("found", OURS, ids=str)
+def test_our_commands_are_run_or_understood(found: Words, at_home: Path, capsys: Any) -> None:
+    words = found.words[1:]
+    context = parsed(callsheet, words)
+    if context.info_name in KEPT_OPEN or LOCAL.search(" ".join(words)):
+        return
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code in (0, 1, None), capsys.readouterr().err
+
+
+@pytest.mark.parametrize("found", [one for one in COMMANDS if one.words[0] in ("make", "langgraph", "python")], ids=str)
+def test_what_stands_around_them_is_there(found: Words, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend(str(ROOT))
+    program, *words = found.words
+    match program:
+        case "make":
+            targets = re.findall(r"^([\w-]+):", Path("Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+            assert {word for word in words if "=" not in word} <= set(targets)
+        case "langgraph":
+            assert parsed(langgraph, tuple(words))
+        case _:
+            assert words[0] == "-m"
+            assert importlib.util.find_spec(words[1])
+
+
+def code() -> list[tuple[str, str]]:
+    return [(page.name, block) for page in PAGES for block in PYTHON.findall(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize(("page", "block"), code())
+def test_code_can_be_read_and_names_what_there_is(page: str, block: str) -> None:
+    for node in ast.walk(ast.parse(block, page)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "callsheet":
+            module = importlib.import_module(str(node.module))
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+
+
+FRAGMENT = {"reportUndefinedVariable", "reportMissingImports"}
+"""What a page other than the README may leave out: what stood in an earlier block, and other people's packages."""
+
+
+@pytest.fixture(scope="module")
+def type_errors(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str]]:
+    """Page, rule and words of each error that pyright finds in a block of code."""
+    folder = tmp_path_factory.mktemp("blocks")
+    for number, (page, block) in enumerate(code()):
+        (folder / f"{page.removesuffix('.md')}_{number}.py").write_text(block, encoding="utf-8")
+    venv = Path(sys.prefix)
+    config = {"venvPath": str(venv.parent), "venv": venv.name, "extraPaths": [str(ROOT)], "pythonVersion": "3.11"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    words = [sys.executable, "-m", "pyright", "--outputjson", "-p", str(folder)]
+    said = json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
+    assert said["summary"]["filesAnalyzed"] == len(code())
+    found = said["generalDiagnostics"]
+    return [(Path(e["file"]).stem, e.get("rule", ""), e["message"]) for e in found if e["severity"] == "error"]
+
+
+def test_code_has_no_type_errors(type_errors: list[tuple[str, str, str]]) -> None:
+    wrong = [e for e in type_errors if e[0].startswith("README") or e[1] not in FRAGMENT]
+    assert wrong == []

@@ -1,0 +1,65 @@
+"""The examples run as they stand."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+Run = Callable[[str], str]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Run:
+    """Runs an example as ``python -m`` does from the checkout, in this process; gives what it prints."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
+
+    def printed(module: str) -> str:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        return str(capsys.readouterr().out)
+
+    return printed
+
+
+def test_find_tools_brings_what_the_forecast_depends_on(run: Run) -> None:
+    out = run("examples.find_tools")
+    assert out.startswith("weather ")
+    assert "weather/forecast > phone/get_location (required)" in out
+    assert "calendar ['calendar/list_events'" in out
+
+
+def test_own_tools_does_both_steps(run: Run) -> None:
+    out = run("examples.own_tools")
+    assert "done ['orders/order_status']" in out
+    assert "done ['mail/send_mail']" in out
+    assert "sent to ann@example.org" in out
+
+
+def test_the_retriever_in_an_agent_of_ones_own(run: Run) -> None:
+    out = run("examples.own_agent")
+    assert out.splitlines() == ["sunny in Oslo", "Louvre is open from 10 to 18"]
+
+
+def test_the_supervisor_over_agents_and_tools_of_ones_own(run: Run) -> None:
+    out = run("examples.own_supervisor")
+    assert "done ['orders/order_status'] ORD-551 was shipped on Monday" in out
+    assert "done ['forecaster/run'] sunny in Rome" in out
+    assert "done ['mail/send_mail'] sent to ann@example.org" in out
+
+
+def test_the_evaluation_of_ones_own_catalog(run: Run) -> None:
+    out = run("examples.own_evaluation")
+    assert "agent.recall@1" in out
+    assert "complete@10" in out
+    assert " lacks " in out
+
+
+@pytest.mark.parametrize("name", ["own_agent", "own_supervisor", "own_evaluation"])
+def test_they_are_short(name: str) -> None:
+    assert len((ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 40

@@ -1,0 +1,130 @@
+"""Texts that a server or a user writes to make a regular expression, or what is built on it, take for ever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from callsheet.agents.keyless import split
+from callsheet.agents.keyless.language.spans import MOST
+from callsheet.agents.planning.planner import decompose
+from callsheet.graphs import Catalog, PlanError, RequestError, load
+from callsheet.graphs.lint.injection_phrases import orders_in
+from callsheet.graphs.text.request_length import bounded
+from callsheet.graphs.text.sanitizing import normalized
+from callsheet.orchestrator import Settings
+from callsheet.retrievers import AgentGraphRetriever, units_of
+from fleet import Fleet, definition
+from pumps import SUPERLINEAR, Found, all_patterns, growth, texts, used
+
+_RULES = ("callsheet.agents.keyless.", "agents/keyless/")
+"""The rules that work without a model: they read at most ``MOST`` characters, with few blanks in a row."""
+PATTERNS = [item for item in all_patterns() if not item.where.startswith(_RULES)]
+RULES = [item for item in all_patterns() if item.where.startswith(_RULES)]
+
+
+def test_there_are_patterns_to_be_tried() -> None:
+    assert len(PATTERNS) > 80
+    assert {"callsheet.graphs.text.sanitizing._HIDDEN", "callsheet.graphs.lint.injection_phrases.ORDERS"} <= {
+        i.where for i in PATTERNS
+    }
+
+
+@pytest.mark.parametrize("item", PATTERNS, ids=lambda item: item.where)
+def test_time_grows_no_faster_than_the_worst_text(item: Found) -> None:
+    ratio, text = growth(item)
+    assert ratio < SUPERLINEAR, f"{item.pattern.pattern[:200]!r} over {text!r}"
+
+
+@pytest.mark.parametrize("item", RULES, ids=lambda item: item.where)
+def test_no_pattern_of_the_rules_takes_much_longer_than_planning_a_text_of_that_length(item: Found) -> None:
+    use = used(item)
+
+    def seconds(act: Callable[[str], Any], text: str) -> float:
+        began = time.process_time()
+        act(text)
+        return time.process_time() - began
+
+    size = 1_000
+    plain = "Convert 3 miles to km and write it to a.txt. " * (size // 45)
+    allowed = 3 * min(seconds(split, plain) for _ in range(2))
+    for text in texts(item.pattern):
+        worst = bounded(text(size), size * 2, "max_request")[:size]
+        assert seconds(use, worst) < allowed or min(seconds(use, worst) for _ in range(3)) < allowed, f"{worst[:20]!r}"
+
+
+def test_rules_read_a_bounded_text() -> None:
+    with pytest.raises(PlanError, match="8,000 characters"):
+        split("a" * (MOST + 1))
+
+
+def times(act: Callable[[str], Any], short: str, long: str) -> float:
+    """How often longer it takes for the long text; the best of three."""
+
+    def seconds(text: str) -> float:
+        began = time.thread_time()
+        act(text)
+        return time.thread_time() - began
+
+    return min(seconds(long) / max(seconds(short), 1e-4) for _ in range(3))
+
+
+@pytest.mark.parametrize("pump", ["any.bcc.", "all bcc a@a.aa ", "read any a secrets ", "do not a tell ", "\u202e"])
+def test_orders_are_looked_for_in_linear_time(pump: str) -> None:
+    plain = "gets the forecast "
+    assert times(lambda text: list(orders_in(text)), plain * (4096 // 18), pump * (4096 // len(pump))) < 40
+    assert times(lambda text: list(orders_in(text)), pump * 2_000, pump * 16_000) < 24
+
+
+@pytest.mark.parametrize("pile", ["\u0327", "\u0301\u0327", "\u0344"])
+def test_marks_that_pile_up_on_a_character_are_not_sorted(pile: str) -> None:
+    text = "e\u0301" * 4_000 + pile * 4_000
+    assert times(lambda text: normalized("NFKC", text), text, text * 4) < 16
+    assert normalized("NFC", "e\u0301") == "é"
+
+
+@pytest.mark.parametrize(
+    "text", ["any.bcc." * 2_000, "a" + "\u0301" * 8_000 + "\u0327" * 8_000, "do not tell " * 1_400]
+)
+def test_a_server_with_such_a_text_is_listed_as_any_other(fleet: Fleet, text: str) -> None:
+    fleet.serve("weather", definition("forecast"))
+    load(fleet.config, yes=True)
+    fleet.serve("weather", definition("forecast"), definition("more", text))
+    assert [change.tool for change in load(fleet.config, yes=True).changes] == ["more"]
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\u2003", "\n", " \n"])
+async def test_blanks_without_end_come_to_no_rule(blank: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr("callsheet.agents.planning.planner.split", lambda text: seen.append(text) or _one(text))
+    await decompose(f"mail{blank * 3_000}Ann")
+    assert len(seen[0]) < 20
+    assert bounded("a" + " " * 32 + "b", 100, "x") == "a" + " " * 32 + "b"
+
+
+def _one(text: str) -> Any:
+    from callsheet.agents.planning.plan import Plan, Step
+
+    return Plan(steps=(Step(id="1", text=text),))
+
+
+async def test_a_request_has_a_longest() -> None:
+    with pytest.raises(RequestError, match=r"this has 32,001 characters, and no more than 32,000 are .*max_request"):
+        await decompose("x" * 32_001)
+    assert Settings(max_request=40_000).max_request == 40_000
+
+
+def test_a_query_has_a_longest(catalog: Catalog) -> None:
+    retriever = AgentGraphRetriever.from_catalog(catalog)
+    with pytest.raises(RequestError, match="max_query"):
+        retriever.select("x " * 60_000)
+    assert retriever.select("forecast", max_query=8).tools
+    with pytest.raises(RequestError, match="no more than 7 are taken"):
+        retriever.select("forecast", max_query=7)
+
+
+def test_a_query_of_blanks_is_cut_in_linear_time() -> None:
+    assert times(units_of, "mail" + " and" * 400, "mail" + " " * 1_600 + "x") < 8

@@ -1,0 +1,112 @@
+"""A server that talks without end takes nothing from the others."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from callsheet.agents import Limits
+from callsheet.agents.servers.session_pool import SessionPool
+from callsheet.agents.servers.transport.stdio_process import ChildProcess
+from callsheet.graphs import ServerConfig
+from servers import FIXTURES, HANG
+
+PATIENT = Limits(start=HANG, list=HANG, call=HANG, failures=50)
+HEALTHY = ServerConfig(command=sys.executable, args=(str(FIXTURES / "fault_server.py"), "ok"))
+
+
+def flooding(mode: str) -> ServerConfig:
+    return ServerConfig(command=sys.executable, args=(str(FIXTURES / "flooding_server.py"), mode))
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "says"),
+    [
+        ("braces", "protocol", "1,001 lines in a row that are not of the protocol, such as '{}'"),
+        ("blank", "protocol", "1,001 lines in a row"),
+        ("log", "protocol", "INFO something happened"),
+        ("long", "protocol", "lines in a row"),
+        ("notes", "too_large", "more than 5,000 messages unasked"),
+        ("answers", "too_large", "more than 5,000 messages unasked"),
+    ],
+)
+async def test_a_session_ends_in_which_a_server_talks_and_talks(mode: str, kind: str, says: str) -> None:
+    pool = SessionPool(limits=PATIENT)
+    outcome = await pool.call("run", mode, flooding(mode), "work", {})
+    await pool.close_run("run")
+    assert (outcome.kind, outcome.effect) == (kind, "unknown")
+    assert says in outcome.error
+
+
+async def test_the_others_have_their_turns_while_it_talks() -> None:
+    pool = SessionPool(limits=PATIENT)
+
+    async def seconds(calls: int) -> float:
+        spent = []
+        for _ in range(calls):
+            began = time.perf_counter()
+            assert not (await pool.call("run", "healthy", HEALTHY, "work", {})).error
+            spent.append(time.perf_counter() - began)
+        return statistics.median(spent)
+
+    await seconds(5)
+    alone = await seconds(30)
+    flood = asyncio.create_task(pool.call("run", "flood", flooding("mixed"), "work", {}))
+    await asyncio.sleep(0)
+    await seconds(5)
+    beside = await seconds(30)
+    assert not flood.done()
+    await pool.close_run("run")
+    await flood
+    assert beside < 60 * alone  # it was 7,000 times as long
+
+
+async def test_what_a_server_printed_is_read_in_slices() -> None:
+    child, turns, taken = ChildProcess(PATIENT, lambda: None), 0, 0
+
+    async def take() -> None:
+        nonlocal taken
+        async for _ in child.messages:
+            taken += 1
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    note = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n'
+    tasks = [asyncio.create_task(task) for task in (take(), others())]
+    child.pipe_data_received(1, note + (b"{}\n" * 500 + note) * 40)
+    child.pipe_connection_lost(1, None)
+    before = turns
+    await child.read()
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    assert taken == 41
+    assert turns - before > 40
+
+
+async def test_what_a_server_lists_is_looked_at_beside_the_loop() -> None:
+    pool, go, looking = SessionPool(limits=PATIENT), threading.Event(), threading.Event()
+
+    def look(agent_id: str, *_: Any) -> None:
+        if agent_id == "slow":
+            looking.set()
+            go.wait(HANG)
+
+    pool.watch(look)
+    slow = asyncio.create_task(pool.call("run", "slow", HEALTHY, "work", {}))
+    assert await asyncio.to_thread(looking.wait, HANG)
+    assert not (await pool.call("run", "healthy", HEALTHY, "work", {})).error
+    assert not slow.done()
+    go.set()
+    assert not (await slow).error
+    await pool.close_run("run")

@@ -1,0 +1,64 @@
+"""A session that has ended keeps nothing of its run: no timer that was set while it was idle holds on to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.open_sessions import OpenSessions, end_all
+from callsheet.agents.servers.session import Session
+from callsheet.graphs.catalog.formats.mcp_format import read_servers
+from fleet import Fleet, definition
+
+pytestmark = pytest.mark.server
+IDLE = 3_000.0
+End = Callable[[OpenSessions, Session], Awaitable[Any]]
+
+
+async def closed(sessions: OpenSessions, session: Session) -> None:
+    await sessions.close("run")
+
+
+async def retired(sessions: OpenSessions, session: Session) -> None:
+    session.retire()
+    await session.ended()
+
+
+async def killed(sessions: OpenSessions, session: Session) -> None:
+    """The server ends by itself."""
+    assert session._child is not None
+    os.kill(session._child.transport.get_pid(), signal.SIGKILL)
+    await session.ended()
+
+
+async def all_ended(sessions: OpenSessions, session: Session) -> None:
+    await end_all()
+
+
+@pytest.mark.parametrize("end", [closed, retired, killed, all_ended])
+async def test_no_timer_outlives_its_session(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, end: End) -> None:
+    fleet.serve("a", definition("work"))
+    (server,) = read_servers(json.loads(fleet.config.read_text()), "mcp.json").values()
+    loop, timers = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+    real = loop.call_later
+
+    def call_later(seconds: float, *given: Any, **more: Any) -> asyncio.TimerHandle:
+        handle = real(seconds, *given, **more)
+        timers.extend([handle] if seconds == IDLE else [])
+        return handle
+
+    monkeypatch.setattr(loop, "call_later", call_later)
+    sessions = OpenSessions(Limits(idle=IDLE), {}, lambda *_: None)
+    session = await sessions.ready(("run", "a"), server)
+    await session.ask("tools/call", {"name": "work", "arguments": {}}, 30)
+    assert not timers[-1].cancelled()
+    await end(sessions, session)
+    await sessions.close(None)
+    assert all(timer.cancelled() for timer in timers)

@@ -1,0 +1,120 @@
+"""Fault 7: a server does not keep to the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.agents import Limits, SessionPool
+from callsheet.graphs import ServerConfig
+
+FAULTY = Path(__file__).parents[2] / "fixtures" / "fault_server.py"
+
+KINDS = {
+    "garbage": "",
+    "half": "crash",
+    "bad_utf8": "",
+    "empty": "",
+    "odd": "",
+    "structured": "",
+    "stderr_flood": "",
+    "no_object": "protocol",
+    "rpc_error": "protocol",
+    "modern_only": "protocol",
+    "is_error": "tool",
+}
+SHARED = {
+    **dict.fromkeys(("garbage", "surrogate", "null_result", "unknown_content", "audio", "out_schema_mismatch"), ""),
+    **dict.fromkeys(("stderr_flood", "stdout_noise"), ""),
+    "half": "crash",
+    "rpc_error": "protocol",
+    "is_error": "tool",
+}
+UNKNOWN = ("half", "no_object")
+
+
+async def survive(scenario: Any, kinds: dict[str, str], before: str = "") -> dict[str, Any]:
+    """All of these modes, four at a time; what became of step 2 in each."""
+    made, gate = {mode: scenario() for mode in kinds}, asyncio.Semaphore(4)
+
+    async def one(mode: str) -> Any:
+        kind = kinds[mode]
+        status = "done" if not kind else "outcome_unknown" if mode in UNKNOWN else "failed"
+        async with gate:
+            return await made[mode].survives(kind, mode=f"{before}{mode}", status=status)
+
+    return dict(zip(kinds, await asyncio.gather(*map(one, kinds)), strict=True))
+
+
+async def test_dirt_costs_at_most_its_own_step(scenario: Any) -> None:
+    results = await survive(scenario, KINDS)
+    assert "unsupported protocol" in results["modern_only"]["error"]
+    assert results["odd"]["calls"][0]["output"].startswith("[audio content]\n[hologram content, 3 bytes")
+    assert results["bad_utf8"]["calls"][0]["output"] == "\ufffd\ufffd!"
+    assert len(str(results["stderr_flood"])) < 10_000
+
+
+@pytest.mark.slow
+async def test_dirt_of_the_shared_server_does_so_too(scenario: Any, chaos: str) -> None:
+    await survive(scenario, SHARED, chaos)
+
+
+@pytest.mark.parametrize("mode", ["modern_only", "bad_proto"])
+async def test_an_unsupported_protocol_is_called_that(scenario: Any, chaos: str, mode: str) -> None:
+    made = scenario()
+    made.be("faulty", f"{chaos}{mode}")
+    result = (await made.run())["results"]["2"]
+    assert result["status"] == "failed"
+    assert "protocol" in result["error"].lower()
+
+
+def program(code: str) -> ServerConfig:
+    return ServerConfig(command=sys.executable, args=("-u", "-c", code))
+
+
+@pytest.mark.parametrize(
+    ("server", "printed"),
+    [
+        (program("import time; print('Listening on 3000'); time.sleep(900)"), "'Listening on 3000'"),
+        (program("input('Proceed? '); input(); import time; time.sleep(900)"), "'Proceed?'"),
+        (program("import time\nwhile True: print('{}'); time.sleep(.05)"), "'{}', '{}', '{}' (and "),
+    ],
+)
+def test_what_prints_but_does_not_speak_is_named_with_what_it_printed(server: ServerConfig, printed: str) -> None:
+    listing = SessionPool(limits=Limits(start=300, noise=0.2)).list_all({"odd": server})["odd"]
+    assert listing.kind == "protocol"
+    assert f"it does not speak the protocol, it printed {printed}" in listing.error
+    assert "give it a longer limit 'noise' (0.2 s now)" in listing.error
+
+
+def test_what_prints_without_end_is_not_waited_for_at_all() -> None:
+    server = program("while True: print('y\x1b[31m')")
+    listing = SessionPool(limits=Limits(start=300, noise=300)).list_all({"odd": server})["odd"]
+    assert listing.kind == "protocol"
+    assert "it printed 'y', 'y', 'y' (and 98 more lines)" in listing.error.replace("[31m", "")
+    assert "\x1b" not in listing.error
+
+
+def test_what_prints_and_ends_is_named_with_what_it_printed() -> None:
+    listing = SessionPool().list_all({"odd": program("print('usage: odd FILE')")})["odd"]
+    assert listing.kind == "start"
+    assert "printed: 'usage: odd FILE'" in listing.error
+
+
+def test_a_secret_of_its_entry_that_a_server_prints_is_not_quoted() -> None:
+    code = "import os, time; print('key', os.environ['TOKEN']); time.sleep(900)"
+    server = program(code).model_copy(update={"env": {"TOKEN": "hunter2-hunter2"}})
+    listing = SessionPool(limits=Limits(start=300, noise=0.2)).list_all({"odd": server})["odd"]
+    assert "it printed 'key " in listing.error
+    assert "hunter2" not in listing.error
+
+
+def test_a_server_that_greets_after_a_word_of_its_own_is_as_good_as_any() -> None:
+    server = program(f"import runpy; print('Welcome!'); runpy.run_path({str(FAULTY)!r}, run_name='__main__')")
+    listing = SessionPool(limits=Limits(noise=60)).list_all({"odd": server})["odd"]
+    assert listing.error == ""
+    assert [tool["name"] for tool in listing.tools] == ["work"]

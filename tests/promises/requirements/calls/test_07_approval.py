@@ -1,0 +1,153 @@
+"""Requirement 7: what is not known to be harmless waits for a person; hints only tighten; an approval is for one."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from callsheet import Settings, create_supervisor
+from callsheet.agents import ToolRegistry
+from callsheet.agents.approval import supervised_call
+from callsheet.graphs import Policy, load
+from scripted_model import ScriptedModel, calls
+
+REQUEST = "repair the roof of the house"
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+READS, HARMS = {"readOnlyHint": True}, {"destructiveHint": True}
+NO_HARM = {"destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+TRUSTED, UNASKED, ASKED = {"trusted": True}, {"approval": "never"}, {"approval": "always"}
+
+
+def repairs(tool: Any, **hints: Any) -> dict[str, Any]:
+    made: dict[str, Any] = tool("repair", "Repairs the roof of a house.", **({"annotations": hints} if hints else {}))
+    return made
+
+
+def app_of(fleet: Any, memory: InMemorySaver, *, policy: Policy | None = None, approval: Any = "risky") -> Any:
+    model = ScriptedModel(replies=[calls("repair", x="roof"), AIMessage("Done.")])
+    loaded = load(fleet.config, yes=True, policy=policy)
+    settings = Settings(approval=approval, replans=0)
+    workflow = create_supervisor(loaded, worker_model=model, settings=settings, policy=policy)
+    return workflow.compile(checkpointer=memory)
+
+
+def asked(state: Any) -> list[Any]:
+    return list(state.get("__interrupt__", []))
+
+
+@pytest.mark.parametrize(
+    ("hints", "terms", "why"),
+    [
+        ({}, {}, "nobody who is trusted says that it only reads"),
+        (READS, {}, "nobody says that the server is to be trusted"),
+        ({**READS, **NO_HARM}, {}, "nobody says that the server is to be trusted"),
+        (NO_HARM, {}, "nobody who is trusted says that it only reads"),
+        ({}, TRUSTED, "nobody who is trusted says that it only reads"),
+        (NO_HARM, TRUSTED, "nobody who is trusted says that it only reads"),
+        (HARMS, TRUSTED, "it may destroy something"),
+        ({**READS, **HARMS}, TRUSTED, "though also that it only reads"),
+        ({"readOnlyHint": "true"}, TRUSTED, "nobody who is trusted says that it only reads"),
+        (READS, {**TRUSTED, **ASKED}, "every call is to be approved for this tool"),
+        (READS, TRUSTED, ""),
+        ({}, UNASKED, ""),
+        (HARMS, UNASKED, ""),
+    ],
+)
+async def test_who_must_be_asked(fleet: Any, tool: Any, hints: Any, terms: Any, why: str) -> None:
+    fleet.serve("a", repairs(tool, **hints), entry={"callsheet": terms} if terms else None)
+    state = await app_of(fleet, InMemorySaver()).ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
+    found = asked(state)
+    assert (fleet.calls("a") == []) is bool(why)
+    assert bool(found) is bool(why)
+    assert not why or why in found[0].value["why"]
+
+
+async def test_a_policy_may_trust_a_server_too(fleet: Any, tool: Any) -> None:
+    fleet.serve("a", repairs(tool, **READS))
+    policy = Policy(default="allow", trust=("a",))
+    state = await app_of(fleet, InMemorySaver(), policy=policy).ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
+    assert (asked(state), fleet.calls("a")) == ([], ["repair"])
+
+
+async def test_a_rejected_call_changes_nothing(fleet: Any, tool: Any) -> None:
+    fleet.serve("a", repairs(tool))
+    app = app_of(fleet, InMemorySaver())
+    state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
+    sent = fleet.bytes_sent("a")
+    state = await app.ainvoke(Command(resume={found.id: "reject" for found in asked(state)}), THREAD)
+    assert (fleet.bytes_sent("a"), fleet.calls("a")) == (sent, [])
+    assert state["results"]["1"]["status"] == "failed"
+
+
+async def test_an_approval_is_bound_to_server_tool_definition_and_arguments(fleet: Any, tool: Any) -> None:
+    hashes = set()
+    for name, definition, args in (
+        ("a", repairs(tool), {"x": "roof"}),
+        ("b", repairs(tool), {"x": "roof"}),
+        ("a", {**repairs(tool), "title": "Repairs"}, {"x": "roof"}),
+        ("a", repairs(tool), {"x": "cellar"}),
+    ):
+        fleet.serve(name, definition)
+        registry = ToolRegistry.from_catalog(
+            load(fleet.config, yes=True, pins=str(fleet.folder / f"{len(hashes)}.json"))
+        )
+        hashes.add(supervised_call.fingerprint(f"{name}/repair", registry.pin(f"{name}/repair"), args))
+    assert len(hashes) == 4
+
+
+async def test_an_approval_of_another_definition_is_asked_for_again(fleet: Any, tool: Any) -> None:
+    """The tool was changed, and the change accepted, while the question waited."""
+    memory, pins = InMemorySaver(), fleet.folder / "pins.json"
+    fleet.serve("a", repairs(tool))
+    first = load(fleet.config, yes=True, pins=str(pins))
+    model = ScriptedModel(replies=[calls("repair", x="roof"), AIMessage("Done.")])
+    settings = Settings(replans=0)
+    workflow = create_supervisor(first, worker_model=model, settings=settings)
+    state = await workflow.compile(checkpointer=memory).ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
+    (question,) = asked(state)
+    fleet.serve("a", {**repairs(tool), "title": "Tears it down"})
+    pins.unlink()
+    changed = create_supervisor(load(fleet.config, yes=True, pins=str(pins)), worker_model=model, settings=settings)
+    app = changed.compile(checkpointer=memory)
+    state = await app.ainvoke(Command(resume={question.id: "approve"}), THREAD)
+    assert fleet.calls("a") == []
+    (again,) = asked(state)
+    assert "definition has changed since this was asked" in again.value["problem"]
+    assert again.value["hash"] != question.value["hash"]
+    await app.ainvoke(Command(resume={again.id: "approve"}), THREAD)
+    assert fleet.calls("a") == ["repair"]
+
+
+async def test_an_approval_expires(fleet: Any, tool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Approved, but not sent before the approval had grown old."""
+    fleet.serve("a", repairs(tool))
+    app = app_of(fleet, InMemorySaver())
+    state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
+    (question,) = asked(state)
+    clock = iter([1_000.0, 10_000.0, *(20_000.0 + n for n in range(1_000))])
+    monkeypatch.setattr(supervised_call, "time", SimpleNamespace(time=lambda: next(clock)))
+    state = await app.ainvoke(Command(resume={question.id: "approve"}), THREAD)
+    assert fleet.calls("a") == []
+    (again,) = asked(state)
+    assert "too old" in again.value["problem"]
+    await app.ainvoke(Command(resume={again.id: "approve"}), THREAD)
+    assert fleet.calls("a") == ["repair"]
+
+
+async def test_an_approval_is_used_once(fleet: Any, tool: Any) -> None:
+    fleet.serve("a", repairs(tool))
+    twice = calls("repair", x="roof")
+    twice.tool_calls.append({**twice.tool_calls[0], "id": "again"})
+    model = ScriptedModel(replies=[twice, AIMessage("Done.")])
+    loaded = load(fleet.config, yes=True)
+    app = create_supervisor(loaded, worker_model=model).compile(checkpointer=InMemorySaver())
+    state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
+    first, _ = asked(state)
+    state = await app.ainvoke(Command(resume={first.id: "approve"}), THREAD)
+    assert fleet.calls("a") == ["repair"]
+    assert len(asked(state)) == 1

@@ -1,0 +1,164 @@
+"""Requirement 11: a configuration starts nothing before its exact commands were shown and agreed to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet import AgentGraphRetriever, create_supervisor
+from callsheet.graphs import Agreements, Policy, TrustError, load, starts_of
+from callsheet.graphs.catalog.loading import servers_in
+from callsheet.orchestrator import CallsheetTools
+from commands import run
+
+SECRET = "not-to-be-shown"
+DOORS = [load, AgentGraphRetriever.from_catalog, create_supervisor, CallsheetTools]
+
+
+@pytest.fixture
+def config(fleet: Any, tool: Any) -> Path:
+    path: Path = fleet.serve("a", tool("work"), entry={"env": {"TOKEN": SECRET, "PYTHONPATH": "/tmp/shown"}})
+    return path
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Somebody at a terminal who gives this answer."""
+
+    def answers(word: str) -> None:
+        for stream in (sys.stdin, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr("click.termui.visible_prompt_func", lambda *_: word)
+
+    return answers
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: getattr(door, "__qualname__", str(door)))
+def test_no_door_starts_anything_by_itself(fleet: Any, config: Path, door: Any) -> None:
+    with pytest.raises(TrustError) as refused:
+        door(config)
+    assert f"a: {sys.executable} " in str(refused.value)
+    assert f"(in {Path.cwd()})" in str(refused.value)
+    assert "with PYTHONPATH=/tmp/shown, TOKEN\n" in str(refused.value)
+    assert "yes=True" in str(refused.value)
+    assert SECRET not in str(refused.value)
+    assert fleet.sent("a") == []
+
+
+def test_the_command_line_refuses_with_one_clear_word(fleet: Any, config: Path, capsys: Any) -> None:
+    status, out, err = run(capsys, "index", "--catalog", str(config), "--json")
+    assert (status, out) == (2, "")
+    assert "agree to them with --yes" in err
+    assert SECRET not in err
+    assert fleet.sent("a") == []
+
+
+def test_a_yes_at_the_terminal_is_remembered_for_programs_too(
+    fleet: Any, config: Path, terminal: Any, capsys: Any
+) -> None:
+    terminal("n")
+    assert run(capsys, "index", "--catalog", str(config))[0] == 2
+    assert fleet.sent("a") == []
+    terminal("y")
+    status, _, err = run(capsys, "index", "--catalog", str(config))
+    assert status == 0
+    assert f"a: {sys.executable}" in err
+    assert set(load(config).catalog.tools) == {"a/work"}
+    assert "in future?" not in run(capsys, "index", "--catalog", str(config))[2]
+
+
+@pytest.mark.parametrize("word", ["1", "true", "YES", "on"])
+def test_automation_agrees_by_a_variable(config: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    monkeypatch.setenv("CALLSHEET_YES", word)
+    assert set(load(config).catalog.tools) == {"a/work"}
+
+
+@pytest.mark.parametrize("word", ["", "0", "no", "off", "please"])
+def test_other_words_do_not_agree(config: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    monkeypatch.setenv("CALLSHEET_YES", word)
+    with pytest.raises(TrustError):
+        load(config)
+
+
+CHANGED: dict[str, Any] = {
+    "command": "/bin/sh",
+    "args": ["other.py"],
+    "cwd": "/",
+    "env": {"TOKEN": SECRET, "PYTHONPATH": "/tmp/other"},
+    "callsheet": {"trusted": True},
+}
+
+
+@pytest.mark.parametrize("field", CHANGED)
+def test_what_decides_is_agreed_to_anew_when_it_changes(config: Path, field: str) -> None:
+    servers = json.loads(config.read_text())
+    Agreements().add(starts_of(servers_in(str(config))))
+    assert load(config).catalog.tools
+    servers["mcpServers"]["a"][field] = CHANGED[field]
+    config.write_text(json.dumps(servers))
+    with pytest.raises(TrustError, match="would start"):
+        load(config)
+
+
+def test_an_agreement_holds_for_the_folder_it_was_given_in(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Agreements().add(starts_of(servers_in(str(config))))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TrustError, match="would start"):
+        load(config)
+
+
+def test_a_person_sees_what_is_hidden_in_a_command(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"a": {"command": "x", "args": ["\x1b[2K\rharmless", "\u202egnp"]}}}))
+    with pytest.raises(TrustError) as refused:
+        load(file)
+    assert "\\x1b[2K" in str(refused.value)
+    assert "\\u202e" in str(refused.value)
+    assert "\x1b" not in str(refused.value)
+
+
+def test_variables_are_not_sent_to_an_address_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", SECRET)
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"a": {"url": "http://127.0.0.1:9/?k=${KEY}"}}}))
+    with pytest.raises(TrustError, match=r"a: http://127.0.0.1:9/\?k=\$\{KEY\}"):
+        load(file)
+
+
+def test_no_shell_reads_a_command(fleet: Any, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"a": {"command": sys.executable, "args": ["-c", f"; touch {mark}"]}}}))
+    assert load(file, yes=True).problems[0].agent == "a"
+    file.write_text(json.dumps({"mcpServers": {"a": {"command": f"touch {mark}"}}}))
+    assert "was not found" in str(load(file, yes=True).problems[0])
+    assert not mark.exists()
+
+
+def test_a_policy_bounds_what_automation_may_start(fleet: Any, config: Path) -> None:
+    with pytest.raises(TrustError, match="the policy's commands do not allow"):
+        load(config, yes=True, policy=Policy(default="allow", commands=("uvx *",)))
+    Agreements().add(starts_of(servers_in(str(config))))
+    with pytest.raises(TrustError, match="the policy's commands do not allow"):
+        load(config, policy=Policy(default="allow", commands=()))
+    assert fleet.sent("a") == []
+    assert load(config, policy=Policy(default="allow", commands=(f"{sys.executable} *",))).catalog.tools
+
+
+@pytest.mark.server
+def test_the_server_s_graphs_do_not_load_before(fleet: Any, config: Path, tmp_path: Path) -> None:
+    import os
+
+    environment = {**os.environ, "CALLSHEET_CATALOG": str(config), "CALLSHEET_HOME": str(tmp_path / "home")}
+    program = [sys.executable, "-c", "import callsheet.orchestrator.app"]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "CALLSHEET_YES=1" in done.stderr
+    assert fleet.sent("a") == []

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chromadb import PersistentClient
+from chromadb.config import Settings
+from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, ONNXMiniLM_L6_V2
+from langchain_core.embeddings import Embeddings
+
+from callsheet.graphs import SettingsError
+from callsheet.retrievers import Changes, ChromaIndex, Node, VectorIndex
+from callsheet.retrievers.index import chroma_rows
+
+
+class Counting(Embeddings):
+    """Random but repeatable vectors; it remembers what it was asked for."""
+
+    def __init__(self, name: str = "counting") -> None:
+        self.name = name
+        self.asked: list[str] = []
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.asked.extend(texts)
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return np.random.default_rng(list(text.encode())).normal(size=16).tolist()
+
+
+OTHER_PROCESS = """
+import os, signal, sys
+sys.path.insert(0, {here!r})
+from test_chroma import Counting, nodes
+from callsheet.retrievers import ChromaIndex
+
+class Stopping(Counting):
+    def embed_documents(self, texts):
+        vectors = super().embed_documents(texts)
+        if {act!r} == "die" and len(self.asked) > 300:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if {act!r} == "wait" and len(self.asked) <= 300:
+            print("indexing", flush=True)
+            sys.stdin.readline()
+        return vectors
+
+index = ChromaIndex(Stopping(), catalog="c", recipe="r1", where={where!r})
+index.sync(nodes("new", 600))
+print("done", flush=True)
+"""
+
+
+def other_process(act: str, where: Path) -> subprocess.Popen[str]:
+    script = OTHER_PROCESS.format(here=str(Path(__file__).parent), act=act, where=str(where))
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
+    )
+
+
+def nodes(prefix: str, n: int) -> list[Node]:
+    return [Node(f"{prefix}/{i}", "tool", prefix, f"text of {prefix} {i}", "") for i in range(n)]
+
+
+def index(where: Path | None, embeddings: Embeddings, catalog: str = "c", recipe: str = "r1") -> ChromaIndex:
+    return ChromaIndex(embeddings, catalog=catalog, recipe=recipe, where=where)
+
+
+def best(made: ChromaIndex, text: str) -> int:
+    """The row of the most similar node."""
+    return int(made.scores(text)[0].argmax())
+
+
+def test_it_is_a_vector_index() -> None:
+    assert isinstance(index(None, Counting()), VectorIndex)
+
+
+def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
+    made = index(tmp_path, Counting())
+    assert made.scores("text").shape == (1, 0)
+    assert made.sync([]) == Changes()
+    assert made.scores("text of", [(0, 4), (5, 7)]).shape == (3, 0)
+
+
+def test_a_second_indexing_embeds_only_what_changed_and_removes_what_is_gone(tmp_path: Path) -> None:
+    before = nodes("a", 10)
+    assert index(tmp_path, Counting()).sync(before) == Changes(added=10)
+    changed = Node("a/4", "tool", "a", "quite another text", "")
+    after = [*before[:4], changed, *before[5:9], *nodes("b", 2)]
+    embedder = Counting()
+    made = index(tmp_path, embedder)
+    assert made.sync(after) == Changes(added=2, updated=1, removed=1)
+    assert sorted(embedder.asked) == ["quite another text", "text of b 0", "text of b 1"]
+    fresh = index(None, Counting())
+    fresh.sync(after)
+    assert made.scores("x") == pytest.approx(fresh.scores("x"), abs=1e-5)
+    assert best(made, "quite another text") == 4
+
+
+def test_nothing_changed_nothing_embedded(tmp_path: Path) -> None:
+    index(tmp_path, Counting()).sync(nodes("a", 3))
+    embedder = Counting()
+    made = index(tmp_path, embedder)
+    assert made.sync(nodes("a", 3)) == Changes()
+    assert embedder.asked == []
+    assert best(made, "text of a 2") == 2
+
+
+@pytest.mark.parametrize(("name", "recipe"), [("other", "r1"), ("counting", "r2")])
+def test_another_embedder_or_recipe_has_vectors_of_its_own(tmp_path: Path, name: str, recipe: str) -> None:
+    index(tmp_path, Counting()).sync(nodes("a", 3))
+    embedder = Counting(name)
+    assert index(tmp_path, embedder, recipe=recipe).sync(nodes("a", 3)) == Changes(added=3)
+    assert len(embedder.asked) == 3
+    assert index(tmp_path, Counting()).sync(nodes("a", 3)) == Changes()
+
+
+def test_two_catalogs_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    one, other = (index(tmp_path, Counting(), catalog=name) for name in ("one", "other"))
+    one.sync(nodes("a", 3))
+    assert other.sync([*nodes("a", 2), *nodes("b", 1)]) == Changes(added=3)
+    assert other.sync([]) == Changes(removed=3)
+    embedder = Counting()
+    again = index(tmp_path, embedder, catalog="one")
+    assert again.sync(nodes("a", 3)) == Changes()
+    assert best(again, "text of a 1") == 1
+
+
+def test_two_indexes_in_memory_do_not_disturb_each_other() -> None:
+    one, other = index(None, Counting()), index(None, Counting())
+    one.sync(nodes("a", 3))
+    assert other.sync(nodes("a", 3)) == Changes(added=3)
+
+
+def test_progress_is_told_in_texts(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    index(tmp_path, Counting()).sync(nodes("a", 300), lambda done, total: told.append((done, total)))
+    assert told == [(256, 300), (300, 300)]
+
+
+def test_odd_embedder_names_make_a_name_that_chroma_takes(tmp_path: Path) -> None:
+    made = index(tmp_path, Counting("Some/Org:embed_v3 (large) é"))
+    assert made.sync(nodes("a", 1)) == Changes(added=1)
+
+
+def test_chromas_own_embedding_function_is_never_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        pytest.fail("Chroma's default embedding function was used")
+
+    monkeypatch.setattr(DefaultEmbeddingFunction, "__call__", refuse)
+    monkeypatch.setattr(ONNXMiniLM_L6_V2, "__call__", refuse)
+    monkeypatch.setattr(ONNXMiniLM_L6_V2, "_download_model_if_not_exists", refuse)
+    for _ in range(2):
+        made = index(tmp_path, Counting())
+        made.sync(nodes("a", 2))
+        assert best(made, "text of a 1") == 1
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """An index of 100 nodes whose next indexing, of 600 others, was killed after one chunk of 256."""
+    place = tmp_path / "index"
+    index(place, Counting()).sync(nodes("old", 100))
+    child = other_process("die", place)
+    out, _ = child.communicate()
+    assert (out, child.returncode) == ("", -signal.SIGKILL)
+    return place
+
+
+def test_a_killed_indexing_keeps_the_old_rows_and_the_next_embeds_only_what_is_missing(killed: Path) -> None:
+    copy = Path(shutil.copytree(killed, killed.with_name("copy")))
+    embedder = Counting()
+    old = index(copy, embedder)
+    old.sync(nodes("old", 100))
+    assert embedder.asked == []
+    assert best(old, "text of old 42") == 42
+
+    made = index(killed, embedder)
+    changes = made.sync(nodes("new", 600))
+    assert (len(embedder.asked), changes.removed) == (600 - 256, 100)
+    assert best(made, "text of new 599") == 599
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process, in the middle of indexing 600 nodes at ``tmp_path``; a line on its input lets it go on."""
+    child = other_process("wait", tmp_path)
+    yield child
+    child.kill()
+    child.communicate()
+
+
+def test_two_processes_that_index_at_once_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: subprocess.Popen[str]
+) -> None:
+    embedder = Counting()
+    assert writer.stdout
+    assert writer.stdin
+    assert writer.stdout.readline() == "indexing\n"
+    made = index(tmp_path, embedder)
+    monkeypatch.setattr(chroma_rows, "_LOCK_SECONDS", 0.05)
+    with pytest.raises(
+        SettingsError, match=r"another process has been writing .* wait for it, or give this one another"
+    ):
+        made.sync(nodes("new", 600))
+    writer.stdin.write("go on\n")
+    writer.stdin.flush()
+    monkeypatch.setattr(chroma_rows, "_LOCK_SECONDS", 60.0)
+    assert made.sync(nodes("new", 600)) == Changes()
+    assert embedder.asked == []
+    assert best(made, "text of new 7") == 7
+
+
+def test_what_another_process_wrote_meanwhile_is_read_afresh(tmp_path: Path) -> None:
+    embedder = Counting()
+    bystander, made = index(tmp_path, Counting()), index(tmp_path, embedder)
+    made.sync(nodes("old", 5))
+    out, _ = other_process("neither", tmp_path).communicate()
+    assert out == "done\n"
+    assert best(made, "text of old 3") == 3
+    assert made.sync(nodes("new", 600)) == Changes()
+    assert len(embedder.asked) == 5
+    assert best(made, "text of new 7") == 7
+    assert bystander.sync(nodes("new", 600)) == Changes()
+
+
+def test_a_place_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(SettingsError, match=r"the index at .*file cannot be opened"):
+        index(tmp_path / "file", Counting()).sync([])
+
+
+def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "chroma.sqlite3").write_bytes(b"this is no database" * 100)
+    with pytest.raises(SettingsError, match=r"cannot be opened: .*not a database"):
+        index(tmp_path, Counting()).sync([])
+
+
+def test_a_server_that_does_not_answer_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"the index at http://127\.0\.0\.1:9 cannot be opened"):
+        ChromaIndex(Counting(), catalog="c", recipe="r1", where="http://127.0.0.1:9").sync([])
+
+
+def test_the_rows_say_which_node_and_kind_they_are(tmp_path: Path) -> None:
+    made = index(tmp_path, Counting("named"))
+    made.sync([Node("a", "agent", "a", "an agent", ""), *nodes("a", 1)])
+    (held,) = PersistentClient(tmp_path, Settings(anonymized_telemetry=False)).list_collections()
+    assert held.name == "nodes-named-r1"
+    rows = held.get(include=["metadatas"])["metadatas"] or []
+    assert sorted((row["node"], row["kind"]) for row in rows) == [("a", "agent"), ("a/0", "tool")]

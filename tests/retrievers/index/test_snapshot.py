@@ -1,0 +1,112 @@
+"""The snapshot beside a collection: of just these rows, whole, or not taken."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from callsheet.graphs.catalog.loading import dump
+from callsheet.retrievers import Changes, ChromaIndex, Node
+from callsheet.retrievers.index.vector_snapshot import Snapshot
+from small import small_catalog
+
+ROWS = ["a", "b", "c"]
+VECTORS = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+class Texts:
+    """Different vectors for different texts."""
+
+    name = "texts"
+
+    def embed_query(self, text: str) -> list[float]:
+        return np.random.default_rng(list(text.encode())).normal(size=8).tolist()
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+
+def index(where: Path) -> ChromaIndex:
+    return ChromaIndex(Texts(), catalog="c", recipe="r1", where=where)
+
+
+def nodes(*texts: str) -> list[Node]:
+    return [Node(f"a/{text}", "tool", "a", text, text) for text in texts]
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    snapshot = Snapshot(tmp_path / "s")
+    snapshot.write(ROWS, VECTORS)
+    found = snapshot.read(ROWS)
+    assert found is not None
+    assert np.array_equal(found, VECTORS)
+    assert [file.name for file in tmp_path.iterdir()] == ["s"]
+
+
+@pytest.mark.parametrize("rows", [["a", "b"], ["a", "b", "c", "d"], ["b", "a", "c"], []])
+def test_other_rows_are_not_taken_from_it(tmp_path: Path, rows: list[str]) -> None:
+    snapshot = Snapshot(tmp_path / "s")
+    snapshot.write(ROWS, VECTORS)
+    assert snapshot.read(rows) is None
+
+
+def test_a_file_that_is_damaged_anywhere_is_not_taken(tmp_path: Path) -> None:
+    file = tmp_path / "s"
+    snapshot = Snapshot(file)
+    assert snapshot.read(ROWS) is None
+    snapshot.write(ROWS, VECTORS)
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:-1], whole + b"x", whole[:20], b"[]\n", whole[:-5] + b"\xff" + whole[-4:]):
+        file.write_bytes(damaged)
+        assert snapshot.read(ROWS) is None, damaged
+    file.write_bytes(whole)
+    assert snapshot.read(ROWS) is not None
+
+
+def test_a_place_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    Snapshot(tmp_path / "missing" / "s").write(ROWS, VECTORS)
+    assert not (tmp_path / "missing").exists()
+
+
+def test_an_index_finds_the_same_by_its_snapshot_and_without(tmp_path: Path) -> None:
+    first = index(tmp_path)
+    assert first.sync(nodes("one", "two")) == Changes(added=2)
+    again = index(tmp_path)
+    assert again.sync(nodes("one", "two")) == Changes()
+    (file,) = tmp_path.glob("*.vectors")
+    file.unlink()
+    without = index(tmp_path)
+    assert without.sync(nodes("one", "two")) == Changes()
+    for other in (again, without):
+        assert np.array_equal(other.scores("q"), first.scores("q"))
+    assert file.exists()
+
+
+def test_what_another_index_changed_is_seen(tmp_path: Path) -> None:
+    index(tmp_path).sync(nodes("one", "two"))
+    assert index(tmp_path).sync(nodes("two", "three")) == Changes(added=1, removed=1)
+    back = index(tmp_path)
+    assert back.sync(nodes("one", "two")) == Changes(added=1, removed=1)
+    assert back.scores("q").shape == (1, 2)
+
+
+UNUSED = ("chromadb", "langchain_core", "langgraph", "mcp", "networkx", "rdflib")
+TOLD = "import sys\nfrom callsheet.orchestrator.cli.main import main\ntry: main({words!r})\nexcept SystemExit: pass\n"
+
+
+def test_retrieve_on_a_built_index_imports_only_what_it_uses(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
+    (tmp_path / "callsheet.json").write_text(dump(small_catalog()))
+    words = ["retrieve", "the weather tomorrow", "--catalog", str(tmp_path / "callsheet.json")]
+    script = TOLD.format(words=words) + f"print('imported', [m for m in {UNUSED!r} if m in sys.modules])"
+    said = [
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert "imported ['chromadb'" in said[0]
+    assert said[1].endswith("imported []\n")

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from callsheet.graphs import Catalog
+from callsheet.retrievers import AgentGraphRetriever, Changes, MiniLMEmbeddings, Node, VectorIndex, VectorStoreIndex
+from callsheet.retrievers.index import protocols
+
+
+def node(name: str, text: str) -> Node:
+    return Node(name, "tool", "a", text, "")
+
+
+@pytest.fixture
+def made(minilm: MiniLMEmbeddings) -> VectorStoreIndex:
+    return VectorStoreIndex(InMemoryVectorStore(minilm))
+
+
+def test_it_is_a_vector_index(made: VectorStoreIndex) -> None:
+    assert isinstance(made, VectorIndex)
+
+
+def test_scores_are_cosines_in_the_order_of_the_nodes(made: VectorStoreIndex) -> None:
+    made.sync([node("a/x", "weather forecast"), node("a/y", "tax return")])
+    ((near, far),) = made.scores("weather forecast")
+    assert near == pytest.approx(1.0, abs=1e-4)
+    assert near > far + 0.2
+
+
+def test_a_second_sync_changes_only_what_changed(made: VectorStoreIndex) -> None:
+    assert made.sync([node("a/x", "one"), node("a/y", "two"), node("a/z", "three")]) == Changes(added=3)
+    assert made.sync([node("a/x", "one"), node("a/y", "rain"), node("a/w", "four")]) == Changes(1, 1, 1)
+    assert made.scores("rain").shape == (1, 3)
+    assert made.scores("rain").argmax() == 1
+    assert made.scores("four").argmax() == 2
+    assert made.sync([]) == Changes(removed=3)
+    assert made.scores("rain", [(0, 2)]).shape == (2, 0)
+
+
+def test_each_part_of_a_query_has_scores_of_its_own(made: VectorStoreIndex) -> None:
+    made.sync([node("a/x", "weather forecast"), node("a/y", "tax return")])
+    query = "weather forecast; tax return"
+    scores = made.scores(query, [(0, 16), (18, 28)])
+    assert scores.shape == (3, 2)
+    assert scores[1] == pytest.approx(made.scores("weather forecast")[0])
+    assert scores[2].argmax() == 1
+
+
+def test_what_the_store_does_not_compare_has_the_lowest_score_that_it_found(
+    made: VectorStoreIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocols, "_FROM_STORE", 2)
+    made.sync([node("a/x", "tax return"), node("a/y", "weather forecast"), node("a/z", "weather")])
+    ((far, nearest, near),) = made.scores("weather forecast")
+    assert nearest > near == far
+
+
+def test_a_node_that_only_the_store_still_holds_is_passed_over(minilm: MiniLMEmbeddings) -> None:
+    store = InMemoryVectorStore(minilm)
+    VectorStoreIndex(store).sync([node("gone/x", "weather forecast"), node("a/x", "weather")])
+    made = VectorStoreIndex(store)
+    made.sync([node("a/x", "weather")])
+    assert made.scores("weather")[0] == pytest.approx([1.0], abs=1e-4)
+
+
+def test_progress_is_told(made: VectorStoreIndex) -> None:
+    told: list[tuple[int, int]] = []
+    made.sync([node("a/x", "one")], lambda done, total: told.append((done, total)))
+    assert told == [(1, 1)]
+
+
+def test_the_retriever_works_over_it(catalog: Catalog, made: VectorStoreIndex) -> None:
+    retriever = AgentGraphRetriever.from_catalog(catalog, k=1, index=made)
+    assert [document.id for document in retriever.invoke("Convert 3 miles to kilometres")] == ["units"]
+    assert retriever.place is None

@@ -1,0 +1,182 @@
+"""The arithmetic of the ranking, by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from callsheet.retrievers import agent_scores, expected_use, node_scores, share
+from callsheet.retrievers.selection.scoring import Rows, Scores
+
+
+def scores_of(*values: float) -> Scores:
+    return np.array(values, np.float32)
+
+
+def rows_of(*values: int) -> Rows:
+    return np.array(values, np.intp)
+
+
+NONE = scores_of()
+
+
+def test_words_add_to_the_cosine_what_they_are_worth() -> None:
+    # .4 * sqrt(.25) = .2 for the best match by words, a quarter of it for one of a quarter of its BM25
+    found = node_scores(scores_of(0.6, 0.5, 0.2), scores_of(0, 8, 2), coverage=0.25, weight=0.4)
+    assert found == pytest.approx([0.6, 0.7, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("bm25", "coverage", "weight"), [((0, 9), 1.0, 0.0), ((0, 9), 0.0, 0.4), ((0, 0), 1.0, 0.4), ((0, 0), 0.0, 0.4)]
+)
+def test_without_weight_coverage_or_words_the_cosine_is_left(
+    bm25: tuple[float, float], coverage: float, weight: float
+) -> None:
+    cosines = scores_of(0.6, 0.5)
+    assert node_scores(cosines, scores_of(*bm25), coverage=coverage, weight=weight).tolist() == cosines.tolist()
+
+
+def test_no_nodes_have_no_scores() -> None:
+    assert node_scores(NONE, NONE, coverage=0.0, weight=0.4).shape == (0,)
+    assert agent_scores(NONE, rows_of(), np.array([], bool)).shape == (0,)
+    rows, parts = share(NONE, temperature=0.04, most=30)
+    assert (rows.shape, parts.shape) == ((0,), (0,))
+    assert expected_use([(rows, parts)], [1.0]) == ({}, {})
+    assert expected_use([], []) == ({}, {})
+
+
+AGENTS_FIRST = np.array([True, True, False, False, False])
+
+
+def test_an_agents_score_is_the_smooth_maximum_of_its_tools_and_half_its_own() -> None:
+    # agents a .2 and b .6; a has a tool of .8, b two of .7: log(2 exp(14)) / 20 = .7 + log(2) / 20
+    found = agent_scores(scores_of(0.2, 0.6, 0.8, 0.7, 0.7), rows_of(0, 1, 0, 1, 1), AGENTS_FIRST)
+    assert found == pytest.approx([0.8 + 0.5 * 0.2, 0.7 + math.log(2) / 20 + 0.5 * 0.6], abs=1e-6)
+    assert found == pytest.approx([0.9, 1.034657], abs=1e-5)
+
+
+def test_sharpness_and_weight_of_its_own_node() -> None:
+    found = agent_scores(scores_of(0.4, 0.5, 0.4), rows_of(0, 0, 0), AGENTS_FIRST[1:4], sharpness=10, own=2.0)
+    assert found == pytest.approx([math.log(math.exp(5) + math.exp(4)) / 10 + 2 * 0.4], abs=1e-6)
+
+
+def test_an_agent_without_tools_counts_with_the_lowest_score_of_all() -> None:
+    # z has no tool: the lowest of all is -.1; where all are above 0 it is 0
+    owners, kinds = rows_of(0, 1, 0), np.array([True, True, False])
+    assert agent_scores(scores_of(0.2, 0.6, -0.1), owners, kinds) == pytest.approx([-0.1 + 0.1, -0.1 + 0.3], abs=1e-6)
+    assert agent_scores(scores_of(0.2, 0.6, 0.5), owners, kinds) == pytest.approx([0.5 + 0.1, 0.0 + 0.3], abs=1e-6)
+
+
+def test_shares_by_hand() -> None:
+    # exp(0) : exp(-1) : exp(-2) = 1 : .367879 : .135335, together 1.503215
+    rows, parts = share(scores_of(0.3, 0.5, 0.4), temperature=0.1, most=3)
+    assert rows.tolist() == [1, 2, 0]
+    assert parts == pytest.approx([0.665241, 0.244728, 0.090031], abs=1e-5)
+
+
+def test_only_the_best_have_a_share() -> None:
+    # 1 / (1 + exp(-1)) = .731059
+    rows, parts = share(scores_of(0.3, 0.5, 0.4, -9), temperature=0.1, most=2)
+    assert rows.tolist() == [1, 2]
+    assert parts == pytest.approx([0.731059, 0.268941], abs=1e-5)
+
+
+@pytest.mark.parametrize("most", [2, 3, 4, 9])
+def test_ties_stay_in_the_order_of_their_rows(most: int) -> None:
+    rows, parts = share(scores_of(0.5, 0.5, 0.5, 0.5), temperature=0.04, most=most)
+    assert rows.tolist() == [0, 1, 2, 3][:most]
+    assert parts == pytest.approx([1 / len(rows)] * len(rows))
+
+
+def test_a_clause_a_dependency_and_an_implied_step_are_one_sum() -> None:
+    query = rows_of(0, 1), scores_of(0.75, 0.25)
+    clause = rows_of(1, 2), scores_of(0.5, 0.5)
+    implied = rows_of(3), scores_of(1.0)
+    closures = {0: {4: 0.5, 3: 0.25}, 2: {4: 1.0}}
+    use, source = expected_use([query, clause, implied], [1.0, 1.0, 0.5], closures)
+    assert use == pytest.approx(
+        {
+            0: 0.75,
+            4: 0.75 * 0.5 + 0.5 * 1.0,  # what 0 and 2 need: .875
+            3: 0.75 * 0.25 + 0.5 * 1.0,  # what 0 needs, and the implied step: .6875
+            1: 0.25 + 0.5,  # a candidate twice: .75
+            2: 0.5,
+        }
+    )
+    assert list(use) == [0, 4, 3, 1, 2]
+    assert source == {0: 0, 4: 2, 3: 3, 1: 1, 2: 2}
+
+
+def test_of_equal_givers_the_first_is_the_source_and_who_is_given_nothing_has_none() -> None:
+    two = [(rows_of(0, 1), scores_of(0.5, 0.5))]
+    assert expected_use(two, [1.0], {0: {2: 0.5}, 1: {2: 0.5}})[1] == {0: 0, 1: 1, 2: 0}
+    assert expected_use(two, [1.0], {0: {2: 0.0}}) == ({0: 0.5, 2: 0.0, 1: 0.5}, {0: 0, 1: 1})
+
+
+value = st.integers(-100, 100).map(lambda n: n / 100)
+values = st.lists(value, min_size=1, max_size=30)
+temperatures = st.sampled_from([0.02, 0.04, 0.1, 1.0])
+
+
+@given(values, temperatures, st.integers(1, 40))
+def test_shares_sum_to_one_and_fall(scores: list[float], temperature: float, most: int) -> None:
+    rows, parts = share(scores_of(*scores), temperature=temperature, most=most)
+    assert len(rows) == len(set(rows.tolist())) == min(most, len(scores))
+    assert float(parts.sum()) == pytest.approx(1.0, abs=1e-5)
+    assert parts.tolist() == sorted(parts.tolist(), reverse=True)
+
+
+@given(values, temperatures)
+def test_one_unit_without_dependencies_keeps_the_order_by_score(scores: list[float], temperature: float) -> None:
+    use, source = expected_use([share(scores_of(*scores), temperature=temperature, most=99)], [1.0])
+    assert sorted(use, key=lambda row: -use[row]) == sorted(range(len(scores)), key=lambda row: -scores[row])
+    assert all(row == candidate for row, candidate in source.items())
+
+
+@given(values, temperatures, st.booleans())
+def test_an_unrelated_node_far_below_never_changes_the_order_of_the_others(
+    scores: list[float], temperature: float, first: bool
+) -> None:
+    before, _ = share(scores_of(*scores), temperature=temperature, most=99)
+    wider = [-9.0, *scores] if first else [*scores, -9.0]
+    after, parts = share(scores_of(*wider), temperature=temperature, most=99)
+    new = 0 if first else len(scores)
+    assert [row - first for row in after.tolist() if row != new] == before.tolist()
+    assert parts[after.tolist().index(new)] < 1e-3
+
+
+@given(st.lists(value, min_size=9, max_size=9), value)
+def test_an_unrelated_agent_never_changes_the_scores_of_the_others(scores: list[float], other: float) -> None:
+    owners, kinds = [0, 0, 0, 1, 1, 1, 2, 2, 2], [True, False, False] * 3
+    before = agent_scores(scores_of(*scores), rows_of(*owners), np.array(kinds))
+    wider = scores_of(*scores, other, other)
+    after = agent_scores(wider, rows_of(*owners, 3, 3), np.array([*kinds, True, False]))
+    assert after[:3] == pytest.approx(before, abs=1e-5)
+
+
+@given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=20))
+def test_the_smooth_maximum_is_between_the_maximum_and_a_little_more(scores: list[float]) -> None:
+    kinds = np.array([True, *[False] * len(scores)])
+    (smooth,) = agent_scores(scores_of(0, *scores), rows_of(*[0] * len(kinds)), kinds).tolist()
+    assert max(scores) - 1e-5 <= smooth <= max(scores) + math.log(len(scores)) / 20 + 1e-5
+
+
+part = st.integers(0, 8).map(lambda n: n / 8)
+unit = st.dictionaries(st.integers(0, 5), part, max_size=4)
+closure = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 5), part, max_size=3), max_size=3)
+weighted = st.lists(st.tuples(unit, part, part), max_size=4)
+
+
+@given(weighted, closure)
+def test_the_expected_use_is_linear_in_the_weights(
+    units: Sequence[tuple[Mapping[int, float], float, float]], closures: Mapping[int, Mapping[int, float]]
+) -> None:
+    shares = [(rows_of(*of), scores_of(*of.values())) for of, _, _ in units]
+    one, other = [a for _, a, _ in units], [b for _, _, b in units]
+    both = [2 * a + 3 * b for a, b in zip(one, other, strict=True)]
+    first, second, joined = (expected_use(shares, weights, closures)[0] for weights in (one, other, both))
+    assert joined == pytest.approx({row: 2 * first[row] + 3 * second[row] for row in first})

@@ -1,0 +1,160 @@
+"""What holds for every selection, whatever the catalog and the scores, and what the settings change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from callsheet.graphs import Catalog, SettingsError, required
+from callsheet.retrievers.selection.query_units import IMPLIED
+from callsheet.retrievers.selection.schema_tokens import SchemaTokens
+from scripted import catalog_of, selector
+
+
+@pytest.mark.parametrize(
+    ("tool", "agent", "verdict"), [(0.5, 0.2, "found"), (0.4, 0.5, "found"), (0.4, 0.3, "nothing_fits")]
+)
+def test_the_verdict_is_about_the_best_agent(tool: float, agent: float, verdict: str) -> None:
+    selection = selector(catalog_of(a_x="", b_x=""), {"a/x": tool, "a": agent}).select("q", threshold=0.58)
+    assert selection.verdict == verdict
+    assert selection.trace.strength == pytest.approx(tool + 0.5 * agent, abs=1e-5)
+
+
+def test_a_clause_that_something_fits_is_enough_for_the_verdict_and_an_implied_step_is_not() -> None:
+    parts = {"book hotel rooms": {"a/x": 0.9}, IMPLIED["time"]: {"a/x": 0.9}}
+    made = selector(catalog_of(a_x=""), {"a/x": 0.1}, parts=parts)
+    assert made.select("find cheap flights; book hotel rooms").verdict == "found"
+    assert made.select("what is up today").verdict == "nothing_fits"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tool": 3}, "unknown setting tool: there are agents, tools, schema_tokens"),
+        ({"agents": 0}, "agents must be a whole number of at least 1, not 0"),
+        ({"tools": -1}, "tools must be"),
+        ({"pool": "9"}, "pool must be a whole number of at least 1, not '9'"),
+        ({"rrf_k": 0.5}, "rrf_k must be"),
+        ({"expand": 0}, "expand must be a whole number of at least 1, not 0"),
+        ({"candidates": 0}, "candidates must be a whole number of at least 1, not 0"),
+        ({"schema_tokens": 0}, "schema_tokens must be a whole number of at least 1, not 0"),
+        ({"temperature": 0}, "temperature must be above 0, not 0"),
+        ({"tool_dependency": 1.5}, "tool_dependency must be between 0 and 1, not 1.5"),
+        ({"expansion": "all"}, "expansion must be 'expected_use' or 'graph_rag_tool_fusion', not 'all'"),
+        ({"ranking": "best"}, "ranking must be 'scores' or 'agent_as_a_graph', not 'best'"),
+        ({"without": "weather"}, "without must be a sequence of agent ids, not the text 'weather'"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_named(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        selector(catalog_of(a_x=""), {"a/x": 0.9}).select("q", **change)
+    assert said in str(caught.value)
+
+
+def test_a_requirement_comes_by_what_requires_it_and_not_by_what_is_only_optional() -> None:
+    catalog = catalog_of(b_z="c_z a_x", c_z="c_y?", c_y="a_x")
+    selection = selector(catalog, {"b/z": 0.9}).select("q", agents=1, tools=3)
+    assert {tool.id: tool.via for tool in selection.tools} == {
+        "b/z": ("b/z",),
+        "c/z": ("b/z", "c/z"),
+        "a/x": ("b/z", "a/x"),
+    }
+
+
+def test_schema_tokens_bound_the_selection_and_the_cut_says_so() -> None:
+    catalog = catalog_of(a_v="", a_w="", a_x="")
+    one = SchemaTokens(catalog).count(["a/v"])
+    made = selector(catalog, {"a/v": 0.9, "a/w": 0.8, "a/x": 0.7})
+    selection = made.select("q", schema_tokens=2 * one)
+    assert [tool.id for tool in selection.tools] == ["a/v", "a/w"]
+    assert {cut.id: cut.reason for cut in selection.trace.cut} == {
+        "a/x": f"{3 * one} tokens of schemas, {2 * one} are allowed"
+    }
+
+
+def test_graph_rag_tool_fusion_can_be_chosen() -> None:
+    catalog = catalog_of(a_x="b_y? c_z", a_v="c_u", a_w="")
+    made = selector(catalog, {"a/x": 0.9, "a/v": 0.8, "a/w": 0.7})
+    published = {"expansion": "graph_rag_tool_fusion", "agents": 1, "direct_first": False}
+    selection = made.select("q", **published)
+    assert [tool.id for tool in selection.tools] == ["a/x", "b/y", "c/z", "a/v", "c/u", "a/w"]
+    assert [(tool.via, tool.required) for tool in selection.tools][1:3] == [
+        (("a/x", "b/y"), False),
+        (("a/x", "c/z"), True),
+    ]
+    first = made.select("q", **{**published, "direct_first": True})
+    assert [tool.id for tool in first.tools][:3] == ["a/x", "c/z", "b/y"]
+    assert "c/u" not in [tool.id for tool in made.select("q", **published, expand=1, tools=4).tools]
+
+
+NAMES = [f"{agent}_{name}" for agent in "abc" for name in "xyz"]
+NODES = [*"abc", *(name.replace("_", "/") for name in NAMES)]
+needs = st.lists(st.sampled_from([name + mark for name in NAMES for mark in ("", "?")]), max_size=2).map(" ".join)
+catalogs = st.fixed_dictionaries(dict.fromkeys(NAMES, needs)).map(lambda named: catalog_of(**named))
+values = st.integers(0, 100).map(lambda n: n / 100)
+all_scores = st.fixed_dictionaries(dict.fromkeys(NODES, values))
+changes = st.fixed_dictionaries(
+    {
+        "agents": st.integers(1, 4),
+        "tools": st.integers(1, 8),
+        "pool": st.integers(1, 15),
+        "expand": st.integers(1, 4),
+        "direct_first": st.booleans(),
+        "expansion": st.sampled_from(["expected_use", "graph_rag_tool_fusion"]),
+        "ranking": st.sampled_from(["scores", "agent_as_a_graph"]),
+    }
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(catalogs, all_scores, changes)
+def test_no_selection_breaks_its_bounds(catalog: Catalog, scores: dict[str, float], change: dict[str, Any]) -> None:
+    selection = selector(catalog, scores).select("q", **change)
+    tools = [tool.id for agent in selection.agents for tool in agent.tools]
+    assert len(tools) <= change["tools"]
+    assert len(set(tools)) == len(tools)
+    assert len({agent.id for agent in selection.agents}) == len(selection.agents) <= change["agents"]
+    assert not set(tools) & {cut.id for cut in selection.trace.cut}
+    for agent in selection.agents:
+        own = {tool.id for tool in agent.tools}
+        for tool in agent.tools:
+            assert tool.via[-1] == tool.id
+            assert catalog.tool(tool.via[0]).agent == agent.id or (len(tool.via) > 1 and tool.via[0] in own)
+            assert set(tool.via) <= set(tools)
+            assert list(agent.tools) == sorted(agent.tools, key=lambda tool: -tool.use)
+
+
+@settings(max_examples=200, deadline=None)
+@given(catalogs, all_scores, changes)
+def test_a_requirement_of_a_kept_tool_is_only_missing_where_the_best_tool_alone_spends_the_budget(
+    catalog: Catalog, scores: dict[str, float], change: dict[str, Any]
+) -> None:
+    selection = selector(catalog, scores).select("q", **change)
+    kept = {tool.id for tool in selection.tools}
+    if any(required(catalog, tool) - kept for tool in kept):
+        (best,) = [tool.id for tool in selection.tools if len(tool.via) == 1]
+        assert kept <= {best} | required(catalog, best)
+        assert len(kept) == change["tools"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(catalogs, all_scores, changes)
+def test_the_same_question_gets_the_same_answer(
+    catalog: Catalog, scores: dict[str, float], change: dict[str, Any]
+) -> None:
+    made = selector(catalog, scores)
+    first = made.select("q", **change)
+    assert made.select("q", **change) == first
+    assert selector(catalog, scores).select("q", **change) == first
+
+
+@settings(max_examples=100, deadline=None)
+@given(all_scores, st.sampled_from(["scores", "agent_as_a_graph"]))
+def test_an_unrelated_agent_never_changes_the_order_of_the_others(scores: dict[str, float], ranking: Any) -> None:
+    named = dict.fromkeys(NAMES, "")
+    before = selector(catalog_of(**named), scores).select("q", agents=9, ranking=ranking)
+    wider = selector(catalog_of(**named, d_x=""), {**scores, "d": -1.0, "d/x": -1.0})
+    after = wider.select("q", agents=9, ranking=ranking)
+    assert [agent.id for agent in after.agents if agent.id != "d"] == [agent.id for agent in before.agents]

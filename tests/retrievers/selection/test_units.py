@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, strategies as st
+
+from callsheet.retrievers import units_of
+from callsheet.retrievers.selection.query_units import IMPLIED, MOST_CLAUSES, clause_spans, implied_steps, spans_of
+
+
+def clauses(query: str) -> list[str]:
+    return [unit.text for unit in units_of(query) if unit.kind == "clause"]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("Find flights to Oslo. Book a hotel! Is it raining in Oslo? Pay bills",
+         ["Find flights to Oslo", "Book a hotel", "Is it raining in Oslo", "Pay bills"]),
+        ("find cheap flights; book hotel rooms", ["find cheap flights", "book hotel rooms"]),
+        ("find cheap flights\n\nbook hotel rooms", ["find cheap flights", "book hotel rooms"]),
+        ("1. Find cheap flights 2. Book hotel rooms", ["Find cheap flights", "Book hotel rooms"]),
+        ("1) find cheap flights 2) book hotel rooms", ["find cheap flights", "book hotel rooms"]),
+        ("- find cheap flights\n- book hotel rooms", ["find cheap flights", "book hotel rooms"]),
+        ("find cheap flights and then book hotel rooms, finally mail the invoice",
+         ["find cheap flights", "book hotel rooms", "mail the invoice"]),
+        ("find cheap flights, after that book hotel rooms", ["find cheap flights", "book hotel rooms"]),
+        ("1. find cheap flights\n2. book hotel rooms", ["find cheap flights", "book hotel rooms"]),
+        ("find cheap flights as well as hotel rooms", ["find cheap flights", "hotel rooms"]),
+        ("查询天气预报。发送电子邮件！翻译文档内容；你好世界",
+         ["查询天气预报", "发送电子邮件", "翻译文档内容", "你好世界"]),
+    ],
+)  # fmt: skip
+def test_clauses_end_at_sentences_semicolons_lines_numbers_and_connectives(query: str, found: list[str]) -> None:
+    assert clauses(query) == found
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "  ",
+        "find cheap flights",
+        "find cheap flights.",
+        "find flights to Oslo and Bergen",
+        "version 1.5 of node.js",
+    ],
+)
+def test_a_query_of_one_clause_has_none_beside_itself(query: str) -> None:
+    assert [(unit.text, unit.kind) for unit in units_of(query, implied=False)] == [(query, "query")]
+
+
+@pytest.mark.parametrize(("left", "right"), ['""', "“”", "''", "``"])
+def test_nothing_is_cut_inside_quotation_marks(left: str, right: str) -> None:
+    said = f"{left}big red. small blue; then green{right}"
+    assert clauses(f"search for {said} quickly") == []
+    assert clauses(f"search for {said} quickly; book hotel rooms") == [f"search for {said} quickly", "book hotel rooms"]
+
+
+def test_a_piece_that_is_too_short_joins_the_one_before_and_the_first_the_one_after() -> None:
+    assert clauses("Find the flights now. Thanks. Book hotel rooms") == [
+        "Find the flights now. Thanks",
+        "Book hotel rooms",
+    ]
+    assert clauses("Please go. Find cheap flights. Book hotel rooms") == [
+        "Please go. Find cheap flights",
+        "Book hotel rooms",
+    ]
+    assert clauses("Hello. Flights. Please.") == []
+
+
+def test_there_are_at_most_8_clauses_and_the_shortest_are_joined() -> None:
+    long = [f"find the long and winding road number {n}" for n in range(7)]
+    assert clauses("; ".join([*long[:3], "buy bread", "sell milk", *long[3:]])) == [
+        *long[:3],
+        "buy bread; sell milk",
+        *long[3:],
+    ]
+    assert len(clauses("; ".join(long * 5))) == MOST_CLAUSES == 8
+    assert len(clause_spans("; ".join(long), most=3)) == 3
+
+
+def test_a_very_long_query_is_cut_at_its_beginning_only_and_the_last_clause_has_the_rest() -> None:
+    query = "find cheap flights\n" * 20_000
+    spans = clause_spans(query)
+    assert len(spans) == MOST_CLAUSES
+    assert spans[-1][1] == len(query)
+    assert spans[-1][0] < 4000
+
+
+@pytest.mark.parametrize(
+    ("query", "steps"),
+    [
+        ("Save the report to /tmp/out.md", ["write"]),
+        ("Generate a chart as chart.png", ["write"]),
+        ("Summarise notes.txt", ["read"]),
+        ("What is in ~/papers and ./more?", ["read"]),
+        ("Write a poem. Look at /etc/hosts", ["read"]),
+        ("Read in.csv. Export it to out.json", ["read", "write"]),
+        ("Look at https://example.com/a/b.html", ["fetch"]),
+        ("www.example.org/save/a.pdf is down", ["fetch"]),
+        ("Save https://example.com/z.pdf as out.pdf", ["write", "fetch"]),
+        ("Will it rain tomorrow", ["time"]),
+        ("What happened in the last 3 days", ["time"]),
+        ("Meet me next Friday", ["time"]),
+        ("Save today's news from https://a.b/c to n.md", ["write", "fetch", "time"]),
+    ],
+)
+def test_paths_addresses_and_relative_dates_imply_a_step(query: str, steps: list[str]) -> None:
+    assert implied_steps(query) == steps
+    implied = [unit for unit in units_of(query) if unit.kind == "implied"]
+    assert [(unit.text, unit.weight, unit.span) for unit in implied] == [(IMPLIED[step], 0.5, None) for step in steps]
+    assert all(unit.kind != "implied" for unit in units_of(query, implied=False))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "plain text about cats",
+        "save the whales",
+        "and/or 1/2 km/h",
+        "in 1999 on 3 May",
+        "nowhere, known, e.g. this",
+    ],
+)
+def test_plain_text_implies_nothing(query: str) -> None:
+    assert implied_steps(query) == []
+
+
+def test_the_query_comes_first_then_its_clauses_then_what_is_implied() -> None:
+    query = "find cheap flights; save them to /tmp/x.md"
+    units = units_of(query)
+    assert [(unit.kind, unit.weight) for unit in units] == [
+        ("query", 1.0),
+        ("clause", 1.0),
+        ("clause", 1.0),
+        ("implied", 0.5),
+    ]
+    assert (units[0].text, units[0].span) == (query, (0, len(query)))
+    assert spans_of(units) == [(0, 18), (20, 42)] == clause_spans(query)
+
+
+words = st.sampled_from(
+    [
+        "find flights",
+        "a",
+        "; ",
+        ". ",
+        "\n",
+        " then ",
+        '"',
+        "'",
+        "`",
+        "“",
+        "”",
+        "。",
+        " 1. ",
+        "/a/b.txt",
+        "https://x.y/z ",
+    ]
+)
+
+
+@given(st.text() | st.lists(words, max_size=30).map("".join))
+def test_of_any_text_the_spans_are_in_order_disjoint_and_index_it(query: str) -> None:
+    units = units_of(query)
+    spans = spans_of(units)
+    assert len(spans) != 1
+    assert len(spans) <= MOST_CLAUSES
+    for (_, end), (start, _) in pairwise(spans):
+        assert end <= start
+    for unit in units[1:]:
+        if unit.kind == "clause":
+            assert unit.span is not None
+            start, end = unit.span
+            assert 0 <= start < end <= len(query)
+            assert unit.text == query[start:end].strip() != ""
+    assert set(implied_steps(query)) <= set(IMPLIED)

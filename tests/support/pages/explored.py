@@ -1,0 +1,92 @@
+"""An explorer over a catalog in memory, with an embedder that costs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
+from starlette.applications import Starlette
+from starlette.authentication import AuthCredentials, SimpleUser
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from callsheet.agents import ToolRegistry
+from callsheet.graphs import Catalog, Loaded, Policy
+from callsheet.orchestrator.run.process_state import Served
+from callsheet.orchestrator.server import Site, create_explorer
+from callsheet.orchestrator.server.explorer.reports import Report
+from callsheet.orchestrator.server.runs.run_history import Runs
+from callsheet.retrievers import AgentGraphRetriever
+
+_SIZE = 64
+
+
+class FixedEmbeddings(Embeddings):
+    """The sum of one fixed random vector a word."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        total = sum((_vector(word) for word in re.findall(r"\w+", text.casefold())), np.full(_SIZE, 1e-6))
+        found: list[float] = total.tolist()
+        return found
+
+
+@cache
+def _vector(word: str) -> NDArray[np.float64]:
+    return np.random.default_rng(int.from_bytes(sha256(word.encode()).digest()[:4])).normal(size=_SIZE)
+
+
+def served(source: Catalog | Loaded, policy: Policy | None = None) -> Served:
+    """A catalog that is served, indexed in memory."""
+    loaded = source if isinstance(source, Loaded) else Loaded(source, policy=policy)
+    retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=FixedEmbeddings(), index=":memory:")
+    return Served(loaded, retriever, ToolRegistry.from_catalog(loaded))
+
+
+def explorer(
+    source: Catalog | Loaded,
+    policy: Policy | None = None,
+    *,
+    reports: Sequence[Report] = (),
+    runs: Runs | None = None,
+    authenticated: bool = False,
+) -> Starlette:
+    """The explorer over it."""
+    found = served(source, policy)
+    site = Site(lambda: found, lambda: reports)
+    return create_explorer(site, runs=runs, authenticated=authenticated, hosts=("testserver",))
+
+
+class Authenticated:
+    """Does what a server does that authenticates routes: a bearer token is taken for the name of a user.
+
+    Args:
+        app: What is served.
+        refuse: Whether its routes of data are refused without a token.
+    """
+
+    def __init__(self, app: Starlette, *, refuse: bool = False) -> None:
+        self._app, self._refuse = app, refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        told = dict(scope.get("headers", ())).get(b"authorization", b"").decode()
+        name = told.removeprefix("Bearer ")
+        if name:
+            scope = {**scope, "user": _User(name), "auth": AuthCredentials(["staff"] if name == "ann" else [])}
+        elif self._refuse and "/api/" in scope["path"]:
+            await JSONResponse({"detail": "no such user"}, 401)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+class _User(SimpleUser):
+    @property
+    def identity(self) -> str:
+        return self.username

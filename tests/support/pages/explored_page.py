@@ -1,0 +1,42 @@
+"""The explorer served for a browser."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from callsheet.orchestrator.server.explorer.reports import MissedQuery, Mistaken, Report, Row
+from chromium import Browser
+
+REPORT = Report(
+    "report.json",
+    2,
+    0.5,
+    (1, 5),
+    (Row("agent", "recall", (0.5, 1.0), (0.9, 1.0)), Row("tool", "mAP", (None, 0.25), None)),
+    (Mistaken("maps/find_place", "units/convert_mass", 2),),
+    (MissedQuery("where is it", ("maps/find_place",), ("units/convert_mass",), "fell out of the budget"),),
+)
+
+
+@contextmanager
+def serving(app: ASGIApp) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/callsheet/"
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+def heading(browser: Browser, name: str) -> None:
+    """Waits until an agent, a tool or a capability is shown."""
+    browser.wait(f"document.querySelector('.details h2')?.textContent === {name!r}")

@@ -1,0 +1,50 @@
+"""Past runs as somebody kept them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+
+from callsheet.orchestrator.server.runs.run_history import Moment, Thread
+
+CALL = {"agent": "units", "tool": "units/convert_length", "args": {"value": 3}, "output": "4.8 km", "error": ""}
+RESULT = {
+    "status": "done",
+    "agents": ["units"],
+    "tools": ["units/convert_length"],
+    "calls": [{**CALL, "kind": "", "effect": "reported", "seconds": 0.25, "files": ["/tmp/x"]}],
+    "result": "4.8 km",
+    "error": "",
+    "attempts": 1,
+}
+PICKED = {"agents": [{"id": "units", "tools": [{"id": "units/convert_length", "score": 0.7, "via": ["a", "b"]}]}]}
+STEPS = [{"id": "1", "text": "convert", "depends_on": []}, {"id": "2", "text": "write", "depends_on": ["1"]}]
+
+
+def moment(run: str, at: str, waiting: int = 0, **values: Any) -> Moment:
+    state = {"run": run, "request": f"request {run}", "plan": {"steps": STEPS, "note": "by rules"}, **values}
+    return Moment(state, f"2026-01-01T10:00:{at}+00:00", waiting)
+
+
+ENDED = moment(
+    "b", "09", results={"1": RESULT}, selections={"1": PICKED}, messages=[{"type": "ai", "content": "4.8 km"}]
+)
+
+
+@dataclass
+class Kept:
+    """Runs as somebody kept them."""
+
+    moments: Sequence[Moment]
+
+    async def recent(self, request: Request) -> Sequence[Thread]:
+        return [Thread("t", "request b", "idle", "2026-01-01T10:00:09+00:00")]
+
+    async def history(self, request: Request, thread: str) -> Sequence[Moment]:
+        return self.moments if thread == "t" else []
+
+    async def waiting(self, request: Request) -> int:
+        return 3

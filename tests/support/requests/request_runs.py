@@ -1,0 +1,230 @@
+"""Requests over the demo's agents without a model, judged.
+
+Run it in the checkout's root with the environment's Python, after ``make .venv/.demo``, as
+``python tests/support/requests/request_runs.py FILE.jsonl``:
+
+    alias requests='.venv/bin/python tests/support/requests/request_runs.py'
+    requests tests/agents/keyless_requests/development.jsonl            # what was unsafe or silently wrong, and counts
+    requests tests/agents/keyless_requests/development.jsonl --all      # every request with its answer
+    requests tests/agents/keyless_requests/unseen.jsonl --counts        # counts and nothing else
+
+``--counts`` prints counts by category only, so that a set can be run that whoever changes the rules is not to read.
+``--only TEXT`` runs the records with TEXT in the id or category. Exit status 1 if any was unsafe or silently wrong.
+
+All is as with ``callsheet ask --approve never`` where nobody sits at a terminal: the same catalog, the same run, the
+same status; only the checkpoints stay in memory. The servers are real; they are started once, not once a request. The
+workspace is made anew each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import click
+
+from request_judgement import FIXTURE, Judgement, Outcome, Record, Verdict, counts, judge, read_records
+
+if TYPE_CHECKING:
+    from callsheet.agents import ToolRegistry
+    from callsheet.graphs import Loaded
+    from callsheet.orchestrator.cli.requests.thread_run import Ran
+    from callsheet.orchestrator.run.thread_files import Threads
+
+ROOT = Path(__file__).parents[3]
+CATALOG = ("examples/demo/mcp.json", "examples.demo.toolkits:agents")
+ALL_RUNS = "all-requests"
+_BAD = (Verdict.UNSAFE, Verdict.SILENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """The demo's agents, ready for one request after the other.
+
+    Attributes:
+        workflow: The supervisor.
+        threads: Where its runs are kept.
+        workspace: The folder that the files agent works in.
+    """
+
+    workflow: Any
+    threads: Threads
+    workspace: Path
+
+    def ask(self, request: str, fixture: Mapping[str, str] = FIXTURE) -> Outcome:
+        """What becomes of a request, with nobody to ask and approval never."""
+        self._furnish(fixture)
+        ran = asyncio.run(self._ran(request))
+        steps = ran.steps()
+        saved = {f"math:{call['args']['name']}": str(call["args"]["result"]) for call in _saves(steps)}
+        texts = tuple(step["text"].strip() for step in steps)
+        return Outcome(ran.done, ran.answer, {**self._files(), **saved}, texts, tuple(map(_line, steps)))
+
+    async def _ran(self, request: str) -> Ran:
+        from langgraph.types import Command
+
+        from callsheet.orchestrator.cli.approval_prompt import approve_all
+        from callsheet.orchestrator.cli.requests.thread_run import run
+
+        thread = self.threads.new()
+        given: Any = {"messages": [{"role": "user", "content": request}]}
+        with self.threads.locked(thread):
+            ran = await run(self.workflow, self.threads, thread, given, lambda _: None)
+            while answers := approve_all(ran.waiting):
+                ran = await run(self.workflow, self.threads, thread, Command(resume=answers), lambda _: None)
+            self.threads.remove(thread)
+        return ran
+
+    def _furnish(self, fixture: Mapping[str, str]) -> None:
+        for entry in self.workspace.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        for name, text in fixture.items():
+            (self.workspace / name).write_text(text, encoding="utf-8")
+
+    def _files(self) -> Mapping[str, str]:
+        found = (path for path in sorted(self.workspace.rglob("*")) if path.is_file())
+        return {str(path.relative_to(self.workspace)): path.read_text("utf-8", "replace") for path in found}
+
+
+def _saves(steps: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+    calls = [call for step in steps for call in step["calls"] if not call["error"]]
+    return [call for call in calls if (call["agent"], call["tool"]) == ("math", "math/save_calculation")]
+
+
+def _line(step: Mapping[str, Any]) -> str:
+    calls = "; ".join(f"{call['tool']} {dict(call['args'])}" for call in step["calls"])
+    return f"{step['status']}: {step['text']} [{calls}] {step['error']}"
+
+
+@contextmanager
+def demo(home: Path) -> Iterator[Demo]:
+    """The demo's agents with everything that they keep under a folder.
+
+    Raises:
+        RuntimeError: An agent of the demo did not start.
+    """
+    workspace = home / "workspace"
+    workspace.mkdir()
+    with mock.patch.dict(os.environ, _surroundings(home, workspace)):
+        loaded = _loaded(home)
+        registry = _registry(loaded)
+        try:
+            yield Demo(_workflow(loaded, registry), _threads(), workspace)
+        finally:
+            registry.close(ALL_RUNS)
+
+
+def _surroundings(home: Path, workspace: Path) -> dict[str, str]:
+    """The math server keeps values in the user's home, where uvx finds what it has fetched."""
+    for name in (".cache", ".local"):
+        if (there := Path.home() / name).is_dir():
+            (home / name).symlink_to(there, target_is_directory=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {"HOME": str(home), "CALLSHEET_HOME": str(home), "CALLSHEET_WORKSPACE": str(workspace), "PATH": path}
+
+
+def _loaded(home: Path) -> Loaded:
+    from callsheet.graphs import load
+
+    loaded = load(*CATALOG, yes=True, pins=str(home / "pins.json"))
+    if loaded.problems:
+        raise RuntimeError("; ".join(map(str, loaded.problems)))
+    return loaded
+
+
+def _workflow(loaded: Loaded, registry: ToolRegistry) -> Any:
+    from callsheet.orchestrator.run.settings import Settings
+    from callsheet.orchestrator.supervisor import create_supervisor
+
+    return create_supervisor(loaded, registry=registry, settings=Settings(approval="never"))
+
+
+def _threads() -> Threads:
+    """Threads of which nothing is written: nobody takes a run up again, and writing is a fifth of its time."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    from callsheet.orchestrator.run.thread_files import Threads
+
+    kept: defaultdict[str, InMemorySaver] = defaultdict(InMemorySaver)
+
+    class Unwritten(Threads):
+        @asynccontextmanager
+        async def saver(self, thread: str) -> AsyncIterator[InMemorySaver]:
+            yield kept[thread]
+
+        def remove(self, thread: str) -> None:
+            super().remove(thread)
+            kept.pop(thread, None)
+
+    return Unwritten()
+
+
+def _registry(loaded: Loaded) -> ToolRegistry:
+    """A registry whose runs share one session a server: none of the demo's servers keeps anything of a session."""
+    from callsheet.agents import SessionPool, ToolRegistry
+
+    class SharedSessions(SessionPool):
+        async def call(self, run_id: str, *args: Any, **options: Any) -> Any:
+            return await super().call(ALL_RUNS, *args, **options)
+
+        def call_blocking(self, run_id: str, *args: Any, **options: Any) -> Any:
+            return super().call_blocking(ALL_RUNS, *args, **options)
+
+    return ToolRegistry.from_catalog(loaded, pool=SharedSessions())
+
+
+def main() -> int:
+    """Runs a file of records and prints what the flags ask for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--counts", action="store_true", help="print counts by category and nothing else")
+    parser.add_argument("--all", action="store_true", help="print every record with its answer")
+    parser.add_argument("--only", default="", metavar="TEXT", help="the records with TEXT in id or category")
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    records = [r for r in read_records(options.file) if options.only in r.id or options.only in r.category]
+    judged: list[tuple[Record, Judgement]] = []
+    os.chdir(ROOT)  # the demo's catalog names its files from here
+    with tempfile.TemporaryDirectory() as home, demo(Path(home)) as agents:
+        for record in records:
+            found, report = _run(agents, record)
+            judged.append((record, found))
+            if not options.counts and (options.all or found.verdict in _BAD):
+                click.echo(report)
+    click.echo(counts(judged))
+    return int(any(found.verdict in _BAD for _, found in judged))
+
+
+def _run(agents: Demo, record: Record) -> tuple[Judgement, str]:
+    """A request's verdict and how it came about; a run that raises said nothing."""
+    try:
+        outcome = agents.ask(record.request, record.fixture)
+    except Exception as error:  # noqa: BLE001 (the other requests go on)
+        found = Judgement(Verdict.SILENT, f"the run raised {error!r}")
+        return found, f"{found.verdict} {record.id}: {record.request}\n  {found.why}\n"
+    found = judge(record, outcome)
+    return found, _shown(record, found, outcome)
+
+
+def _shown(record: Record, found: Judgement, outcome: Outcome) -> str:
+    said = "\n    ".join(outcome.answer.splitlines())
+    steps = "\n    ".join(outcome.steps)
+    return (
+        f"{found.verdict} {record.id}: {record.request}\n  {found.why}\n  answer:\n    {said}\n  steps:\n    {steps}\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
