@@ -20,7 +20,7 @@ from .catalog.formats.mcp_format import (
     agent_from_listing as agent_from_listing,
 )
 from .catalog.loaded import Loaded as Loaded, Part as Part
-from .catalog.loading import dump as dump, load as load
+from .catalog.loading import load as load
 from .catalog.model import (
     Agent as Agent,
     Catalog as Catalog,
@@ -38,6 +38,7 @@ from .catalog.ownership import (
     ownership_graph as ownership_graph,
 )
 from .catalog.source import CatalogSource as CatalogSource
+from .catalog.writing import dump as dump
 from .dependencies.traversal import (
     Reached as Reached,
     dependency_graph as dependency_graph,

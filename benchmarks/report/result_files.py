@@ -46,9 +46,7 @@ def commit() -> str:
     """The checkout's commit, with ``+`` behind it when measured files differ from it; empty where there is no git."""
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
-        changed = _git(
-            "status", "--porcelain", "--", "graphs", "retrievers", "benchmarks/**/*.py"
-        )
+        changed = _git("status", "--porcelain", "--", "graphs", "retrievers", "benchmarks/**/*.py")
     except (OSError, subprocess.SubprocessError):
         return ""
     return head + ("+" if changed else "")

@@ -26,15 +26,15 @@ from callsheet.graphs.catalog.loaded import Loaded, Part, joined
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.resolving import resolve
 from callsheet.graphs.catalog.source import CatalogSource, label_of, sources_of
+from callsheet.graphs.catalog.writing import FORMAT
 from callsheet.graphs.dependencies import attach, parse_dependencies
-from callsheet.graphs.text.sanitizing import counted, written_out
+from callsheet.graphs.text.sanitizing import counted
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of
 from callsheet.graphs.trust.pin_book import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of
 
-__all__ = ["Loaded", "Part", "Problem", "dump", "load", "servers_in", "starts_in"]
+__all__ = ["Loaded", "Part", "Problem", "load", "servers_in", "starts_in"]
 
-FORMAT = 1
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _OWN_LEVELS = 6  # from the document to a tool's fields; a manifest's entry is counted from the tool
 _RDF = (".ttl", ".jsonld", ".nt")
@@ -126,15 +126,6 @@ def _configuration(source: str) -> Mapping[str, Any] | None:
     path = _path(source)
     document = _parse(path) if path.is_file() and path.suffix.lower() not in _RDF else None
     return document if isinstance(document, dict) and ("mcpServers" in document or "servers" in document) else None
-
-
-def dump(catalog: Catalog) -> str:
-    """The catalog in its own full form, which ``load`` reads back unchanged."""
-    body = {
-        "callsheet": FORMAT,
-        "agents": catalog.model_dump(mode="json", exclude_defaults=True).get("agents", []),
-    }
-    return written_out(json.dumps(body, ensure_ascii=False, indent=1))
 
 
 def _part(source: CatalogSource, opening: _Opening) -> Part:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from callsheet.graphs import Agent, Catalog, Parameter, Tool, shown, split_name
 from callsheet.graphs.text.sanitizing import normalized
@@ -18,6 +18,9 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SERVER = re.compile(r"\b(mcp|server)\b", re.IGNORECASE)
 _KANA_MARKS = "\u3099\u309a"  # they tell one Japanese letter from another, as no accent does
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|[。！？\n]")
+
+IDENTIFIER = re.compile(r"[\w./-]{0,200}\w")
+_COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
 
 
 def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
@@ -97,3 +100,18 @@ def _tool_words(agent: Agent, tool: Tool) -> str:
 
 def _joined(parts: Iterable[str]) -> str:
     return " ".join(shown(part) for part in parts if part)[:_MAX_WORDS]
+
+
+def identifiers(nodes: Sequence[Node]) -> dict[str, list[int]]:
+    """Names with an underscore, a hyphen, a dot or an inner capital, in lower case -> their rows.
+
+    No sentence holds such a name by chance.
+    """
+    named: dict[str, list[int]] = {}
+    for row, node in enumerate(nodes):
+        name = node.id if node.kind == "agent" else node.id.removeprefix(f"{node.owner}/")
+        if _COMPOSED.search(name) and IDENTIFIER.fullmatch(name):
+            named.setdefault(name.casefold(), []).append(row)
+        if node.kind == "tool" and IDENTIFIER.fullmatch(node.id):
+            named.setdefault(node.id.casefold(), []).append(row)
+    return named

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ from callsheet.graphs import (
 )
 from callsheet.retrievers.capabilities import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
+from callsheet.retrievers.index.node_texts import IDENTIFIER, identifiers
 from callsheet.retrievers.index.protocols import Node, VectorIndex
 from callsheet.retrievers.papers.agent_as_a_graph import agent_as_a_graph
 from callsheet.retrievers.selection.query_units import Unit, spans_of, units_of
@@ -38,9 +38,6 @@ from callsheet.retrievers.selection.scoring import (
 
 if TYPE_CHECKING:
     from callsheet.retrievers.selection.select_settings import SelectSettings
-
-_IDENTIFIER = re.compile(r"[\w./-]{0,200}\w")
-_COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,7 @@ class Ranker:
         self._with_needs = {self.row[tool.id] for tool in catalog.tools.values() if tool.depends_on}
         self._needs: dict[tuple[int, float, float, float, float], tuple[tuple[Reached, float], ...]] = {}
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
-        self._named = _identifiers(nodes)
+        self._named = identifiers(nodes)
         self._capabilities = capabilities
 
     @property
@@ -269,7 +266,7 @@ class Ranker:
 
     def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
         """Rows of the agents and tools that the query names to the letter; of several of one name the best."""
-        words = {word.casefold() for word in _IDENTIFIER.findall(query)}
+        words = {word.casefold() for word in IDENTIFIER.findall(query)}
         best: set[int] = set()
         for word in words & self._named.keys():
             for is_agent in (True, False):
@@ -290,15 +287,3 @@ def _with_context(scores: Scores, by_tool: Scores, tool_rows: Rows) -> Scores:
     combined = scores.copy()
     combined[tool_rows] = by_tool
     return combined
-
-
-def _identifiers(nodes: Sequence[Node]) -> dict[str, list[int]]:
-    """Names that no sentence holds by chance, with an underscore, a hyphen, a dot or an inner capital -> rows."""
-    named: dict[str, list[int]] = {}
-    for row, node in enumerate(nodes):
-        name = node.id if node.kind == "agent" else node.id.removeprefix(f"{node.owner}/")
-        if _COMPOSED.search(name) and _IDENTIFIER.fullmatch(name):
-            named.setdefault(name.casefold(), []).append(row)
-        if node.kind == "tool" and _IDENTIFIER.fullmatch(node.id):
-            named.setdefault(node.id.casefold(), []).append(row)
-    return named

@@ -203,7 +203,13 @@ def test_long_work_is_not_done_on_the_event_loop(
 
         return do
 
-    for owner, name in ((api, "search"), (api, "overview"), (api, "list_agents"), (api.node_details, "node"), (Site, "seen")):
+    for owner, name in (
+        (api, "search"),
+        (api, "overview"),
+        (api, "list_agents"),
+        (api.node_details, "node"),
+        (Site, "seen"),
+    ):
         monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
     monkeypatch.setattr(Knowledge, "_found", noted("findings", Knowledge._found))
     app = explorer(catalog)
