@@ -92,7 +92,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
         stdin = self.transport.get_pipe_transport(0)
         # uvloop does not show the pipe.
         pipe = stdin.get_extra_info("pipe") if stdin is not None else None
-        REAPER.watch(self.transport.get_pid(), pipe.fileno() if pipe is not None else None)
+        # It is closed already where the start was cancelled.
+        number = None if pipe is None or pipe.closed else pipe.fileno()
+        REAPER.watch(self.transport.get_pid(), number)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Keeps the tail of standard error, and of standard output no more than ``read`` can keep up with."""

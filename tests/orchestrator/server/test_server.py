@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,8 @@ import pytest
 from langgraph_sdk import get_client
 from mcp import Client
 
-from langgraph_server import BIN, DevServer
+from commands import run
+from langgraph_server import DevServer
 from served import pinged, running, served
 
 pytestmark = pytest.mark.server
@@ -223,15 +222,17 @@ async def test_an_mcp_client_asks_a_question(server: DevServer) -> None:
     assert "nobody can be asked here" in answer["steps"][1]["error"]
 
 
-async def test_what_runs_show_of_dependencies_is_in_the_store(client: Any, server: DevServer, folder: Path) -> None:
+async def test_what_runs_show_of_dependencies_is_in_the_store(
+    client: Any, server: DevServer, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("CALLSHEET_HOME", str(folder / "elsewhere"))
+    monkeypatch.syspath_prepend(str(folder))
     edge = ["notebook/add_note", "units/convert_length", "text"]
     await client.store.put_item(["callsheet", "observed"], "k", {"edge": edge, "count": 3}, index=False)
-    words = [str(BIN / "callsheet"), "infer", "--json", "--catalog", "served_agents:agents", "--server", server.url]
-    env = {**os.environ, "CALLSHEET_HOME": str(folder / "elsewhere")}
-    done = await asyncio.to_thread(
-        lambda: subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=True)
-    )
-    (found,) = [e for e in json.loads(done.stdout)["edges"] if [e["source"], e["target"], e["parameter"]] == edge]
+    words = ["infer", "--json", "--catalog", "served_agents:agents", "--server", server.url]
+    status, out, _ = await asyncio.to_thread(run, capsys, *words)
+    assert status == 0
+    (found,) = [e for e in json.loads(out)["edges"] if [e["source"], e["target"], e["parameter"]] == edge]
     assert found["count"] == 3
 
 
