@@ -34,7 +34,8 @@ from callsheet.graphs.catalog.errors import CallsheetError
 _CHANNEL = "callsheet:run"
 # Seconds in which a run that has made its calls writes the thread's next checkpoint: so long another one waits for it.
 _PASSING_ON = 2.0
-# Seconds for which a run on another machine, which cannot be looked at from here, is taken to be alive.
+# Seconds for which a run on another machine, or in another container, which cannot be looked at from here, is taken to
+# be alive.
 _LEASE = 900.0
 _SENT_NOTHING = "this run has decided nothing and sent nothing; look at the thread again when the other one is done"
 
@@ -169,14 +170,16 @@ async def _check_free(saver: BaseCheckpointSaver[Any], place: _Place, last: Any,
     if left and left[-1]["stopped"]:
         return
     here = await _whoami()
-    ours = all(last[key] == here[key] for key in ("host", "process", "born"))
-    if not ours:  # of this process, ``_entered`` knows more
-        if not left and await asyncio.to_thread(_alive, last, here["host"]):
-            raise _taken_by(last)
-        await asyncio.sleep(min(_PASSING_ON, max(0.0, left[-1]["at"] + _PASSING_ON - time.time())) if left else 0.0)
+    ours = all(last.get(key) == here[key] for key in ("machine", "process", "born"))
+    # Of this process, ``_entered`` knows more.
+    alive = not ours and await asyncio.to_thread(_alive, last, here["machine"])
+    if alive and left:  # it is about to write the next checkpoint, or another of its parts comes here later
+        await asyncio.sleep(min(_PASSING_ON, max(0.0, left[-1]["at"] + _PASSING_ON - time.time())))
     newest = await saver.aget_tuple({"configurable": {"thread_id": place[0], "checkpoint_ns": ""}})
     if newest is not None and newest.checkpoint["id"] != place[1]:
         raise ConcurrentRunError(f"another run has gone on with this thread meanwhile: {_SENT_NOTHING}")
+    if alive:
+        raise _taken_by(last)
 
 
 async def _say_left(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owner) -> None:
@@ -204,13 +207,13 @@ def _config(place: _Place) -> RunnableConfig:
 
 async def _whoami() -> dict[str, Any]:
     process = os.getpid()
-    born = await asyncio.to_thread(_born, process)
-    return {"host": socket.gethostname(), "process": process, "born": born, "at": time.time()}
+    born, machine = await asyncio.to_thread(lambda: (_born(process), _machine()))
+    return {"host": socket.gethostname(), "machine": machine, "process": process, "born": born, "at": time.time()}
 
 
-def _alive(record: Mapping[str, Any], host: str) -> bool:
-    """Whether the process that took a checkpoint is there; on another machine, whether it may be."""
-    if record["host"] != host or sys.platform == "win32":
+def _alive(record: Mapping[str, Any], machine: str) -> bool:
+    """Whether the process that took a checkpoint is there; where that cannot be seen from here, whether it may be."""
+    if record.get("machine") != machine or sys.platform == "win32":
         return time.time() - float(record["at"]) < _LEASE
     try:
         os.kill(record["process"], 0)
@@ -219,6 +222,15 @@ def _alive(record: Mapping[str, Any], host: str) -> bool:
     except PermissionError:
         pass  # it is there, and somebody else's
     return bool(_born(record["process"]) == record["born"])
+
+
+def _machine() -> str:
+    """Where the number of a process means the same process: machines and containers may share a name."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{socket.gethostname()} {boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return socket.gethostname()
 
 
 def _born(process: int) -> str:

@@ -194,7 +194,7 @@ asyncio.run(main())
 
 @pytest.mark.server
 @pytest.mark.timeout(300)
-async def test_another_process(notebook: Notebook, tmp_path: Path) -> None:
+async def test_another_process(notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it is alive this one is refused; once it was killed, a person is asked whether its call took effect."""
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
         app: Any = create_supervisor(notebook.agents).compile(checkpointer=saver)
@@ -210,6 +210,12 @@ async def test_another_process(notebook: Notebook, tmp_path: Path) -> None:
         finally:
             other.kill()
             other.communicate()
+        with monkeypatch.context() as elsewhere:  # where another process may have that number, or none
+            elsewhere.setattr(
+                "callsheet.agents.approval.run_claim._machine", lambda: "a container of the same name", raising=False
+            )
+            with pytest.raises(ConcurrentRunError, match=f"process {other.pid} on "):
+                await app.ainvoke(None, THREAD)
         (unknown,) = (await app.ainvoke(None, THREAD))["__interrupt__"]
         assert (unknown.value["type"], notebook.notes) == ("unknown_outcome", [])
         done = await app.ainvoke(Command(resume={unknown.id: "not_done"}), THREAD)
