@@ -70,7 +70,7 @@ async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Su
         return case.said(f"{NO_CHECKPOINTER}", kind="refused", effect="none") if why else await send(request)
     if not why and assured.repeatable and not (await CALL.aget_state(get_config())).values:
         return await send(request)
-    async with sole_run(saver):
+    async with sole_run(saver, request.tool_call["id"] or ""):
         return await _watched(case, why)
 
 

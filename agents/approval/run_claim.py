@@ -44,15 +44,18 @@ class ConcurrentRunError(CallsheetError, GraphBubbleUp):
     """Another run works on the same step of the thread. It ends this run, and writes nothing to the thread."""
 
 
+_Part = tuple[str, str]
+
+
 @dataclass(slots=True)
 class _Owner:
     """A run that has taken a checkpoint, as this process knows it.
 
     Attributes:
-        control: What LangGraph gives to all parts of one run, and to no other run.
+        control: What LangGraph gives to all parts of one run, and to no other run unless its caller does.
         taken: Done when the checkpoint is taken, or is known not to be.
         generation: How often the checkpoint was taken, this time included; 0 while it is kept nowhere.
-        working: How many parts of the run are at work.
+        working: Parts of the run that are at work, each by its namespace and the call that it is about.
         stopped: Whether one of them ended in a question or an error, so that the run ends here.
         left: How often all of them had left.
         at: When that was, in seconds of ``time.monotonic``.
@@ -61,7 +64,7 @@ class _Owner:
     control: object
     taken: Future[None] = field(default_factory=Future)
     generation: int = 0
-    working: int = 0
+    working: set[_Part] = field(default_factory=set)
     stopped: bool = False
     left: int = 0
     at: float = 0.0
@@ -77,11 +80,12 @@ _LOCK = threading.Lock()
 
 
 @asynccontextmanager
-async def sole_run(saver: BaseCheckpointSaver[Any] | None) -> AsyncIterator[None]:
+async def sole_run(saver: BaseCheckpointSaver[Any] | None, call: str = "") -> AsyncIterator[None]:
     """While a part of the current run works on a step, or decides about a call and makes it.
 
     Args:
         saver: The run's checkpointer; without one there is no thread that another run could be at.
+        call: Id of the call.
 
     Raises:
         ConcurrentRunError: Another run has taken the step, or the thread has gone on without this one.
@@ -91,7 +95,8 @@ async def sole_run(saver: BaseCheckpointSaver[Any] | None) -> AsyncIterator[None
         return
     configurable: Mapping[str, Any] = get_config().get("configurable") or {}
     place = (str(configurable["thread_id"]), str(configurable["checkpoint_map"][""]))
-    owner, first = await _joined(place, get_runtime().control)
+    part = (str(configurable.get("checkpoint_ns", "")), call)
+    owner, first = await _joined(place, get_runtime().control, part)
     try:
         if first:
             await _take(saver, place, owner)
@@ -99,50 +104,51 @@ async def sole_run(saver: BaseCheckpointSaver[Any] | None) -> AsyncIterator[None
             await asyncio.shield(asyncio.wrap_future(owner.taken))
         yield
     except BaseException as error:
-        left = _left(place, owner, stopped=True)
+        left = _left(place, owner, part, stopped=True)
         if left and isinstance(error, Exception | asyncio.CancelledError):  # else the program ends
             await _say_left(saver, place, owner)
         raise
-    if _left(place, owner, stopped=False):
+    if _left(place, owner, part, stopped=False):
         await _say_left(saver, place, owner)
 
 
-async def _joined(place: _Place, control: object) -> tuple[_Owner, bool]:
+async def _joined(place: _Place, control: object, part: _Part) -> tuple[_Owner, bool]:
     """The owner of a checkpoint for a part of its run, and whether it is the first part."""
-    owner, first, seconds = _entered(place, control)
+    owner, first, seconds = _entered(place, control, part)
     if owner is not None:
         return owner, first
     await asyncio.sleep(seconds)
-    return await _joined(place, control)
+    return await _joined(place, control, part)
 
 
-def _entered(place: _Place, control: object) -> tuple[_Owner | None, bool, float]:
+def _entered(place: _Place, control: object, part: _Part) -> tuple[_Owner | None, bool, float]:
     """The same; without an owner, the seconds to wait for a run that is passing on."""
     with _LOCK:
         for key, one in [*_OWNERS.items()]:
             if one.control is not control and not one.working and not one.passing_on():
                 del _OWNERS[key]
         owner = _OWNERS.get(place)
-        if owner is not None and owner.control is not control:
-            if not owner.working:
-                return None, False, owner.passing_on()
+        if owner is not None and not owner.working and owner.control is not control:
+            return None, False, owner.passing_on()
+        # A program may give one control to several runs: a part that is at work already is another run's.
+        if owner is not None and (owner.control is not control or part in owner.working):
             raise ConcurrentRunError(f"another run in this process is at the same step of this thread: {_SENT_NOTHING}")
         first = owner is None
         owner = owner or _OWNERS.setdefault(place, _Owner(control))
-        owner.working += 1
+        owner.working.add(part)
         return owner, first, 0.0
 
 
-def _left(place: _Place, owner: _Owner, *, stopped: bool) -> bool:
+def _left(place: _Place, owner: _Owner, part: _Part, *, stopped: bool) -> bool:
     """Whether all parts have left a checkpoint that was taken."""
     with _LOCK:
-        owner.working -= 1
+        owner.working.discard(part)
         owner.stopped, owner.at = owner.stopped or stopped, time.monotonic()
         if not owner.taken.done() or owner.taken.exception() is not None:
             _OWNERS.pop(place, None)
             return False
-        owner.left += owner.working == 0
-        return owner.working == 0 and owner.generation > 0
+        owner.left += not owner.working
+        return not owner.working and owner.generation > 0
 
 
 async def _take(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owner) -> None:

@@ -18,6 +18,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from callsheet import CallsheetTools, create_supervisor
@@ -140,6 +141,15 @@ async def test_a_run_that_comes_late(notebook: Notebook, monkeypatch: pytest.Mon
     with pytest.raises(ConcurrentRunError, match="another run"):
         await late
     assert (done["results"]["1"]["status"], notebook.notes) == ("done", ["hello there"])
+
+
+async def test_two_runs_that_share_a_control(notebook: Notebook) -> None:
+    """As of a program that drains all its runs at once."""
+    app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
+    (question,) = await asked(app)
+    answer, control = Command(resume={question: "approve"}), RunControl()
+    done, told = await both(*(app.ainvoke(answer, THREAD, control=control) for _ in range(2)))
+    assert (len(done), len(told), notebook.notes) == (1, 1, ["hello there"])
 
 
 async def test_an_agent_of_ones_own(notebook: Notebook) -> None:
