@@ -66,7 +66,7 @@ dev: .venv/.demo .venv/.dev
 	else callsheet approve; [ $$? -ne 2 ] || exit 2; \
 	fi; LOG_LEVEL=$${LOG_LEVEL:-WARNING} langgraph dev --port $(PORT) --no-browser --no-reload
 
-# The data are public and not kept here: docs/benchmarks.md says where each set comes from.
+# The data are public and not kept here: docs/reference/benchmarks.md says where each set comes from.
 DATA ?= ../shared/benchmarks
 bench: .venv/.run
 	@python -m benchmarks --data '$(DATA)' && python -m benchmarks --tables

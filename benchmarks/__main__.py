@@ -73,7 +73,7 @@ def _parsed(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--scale", action="store_true", help="latency also with 50,000 and 100,000 tools")
     parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
-    parser.add_argument("--tables", action="store_true", help="make docs/benchmarks.md from the results; no measuring")
+    parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
     parser.add_argument("--fleet", type=Path, metavar="MCP.JSON", help="installed servers, for what is called fleet")
     found = vars(parser.parse_args(arguments))
     return Options(**{**found, "rivals": found["rivals"] or found["rivals_python"] is not None})

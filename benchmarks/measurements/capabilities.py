@@ -14,7 +14,7 @@ from callsheet.graphs import Catalog, Taxonomy, default_taxonomy, load
 from callsheet.retrievers import AgentGraphRetriever
 from callsheet.retrievers.capabilities import Assignments
 
-LABELS = Path(__file__).parent / "capability_labels.json"
+LABELS = Path(__file__).parents[1] / "sets" / "capability_labels.json"
 LEVELS: Mapping[str, int | None] = {"narrowest": None, "ten": 1, "four clusters": 0}
 HALVES = ("held out", "development")
 COLUMNS = ("level", "half", "tools", "micro-F1", "precision", "recall")

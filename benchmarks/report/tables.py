@@ -1,4 +1,4 @@
-"""The tables, in the terminal and in ``docs/benchmarks.md``: nothing is in them that is not in a results file."""
+"""The tables of the terminal and of ``docs/reference/benchmarks.md``, made from the results files alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md"
 BEGIN, END = "<!-- tables: begin, made by python -m benchmarks --tables -->", "<!-- tables: end -->"
 COLUMNS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "livemcpbench": {

@@ -17,7 +17,7 @@ from callsheet.graphs.rdf.vocabulary import BASE, CS, EDGES, HINTS, prefixes
 
 
 def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, base: str = BASE) -> Graph:
-    """The catalog as RDF in Callsheet's vocabulary; ``docs/ontology.md`` shows the form.
+    """The catalog as RDF in Callsheet's vocabulary; ``docs/reference/ontology.md`` shows the form.
 
     Source: Representing Agentic Tools in Knowledge Graphs, the ontology of servers, tools, capabilities and
     parameters; outputs, annotations, dependencies and the hierarchy are ours.

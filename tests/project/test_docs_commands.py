@@ -22,7 +22,7 @@ from langgraph_cli.cli import cli as langgraph
 from callsheet.orchestrator.cli.main import callsheet, main
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 FOREIGN = {"pip", "export", "echo", "ollama", "$EDITOR", "docker", "curl", "chroma", "git", "psql"}

@@ -1,4 +1,4 @@
-"""The code of docs/migration.md runs, with a stand-in for the model; what is theirs is only shown."""
+"""The code of docs/getting-started/migration.md runs, with a stand-in for the model; what is theirs is only shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from scripted_model import ScriptedModel, calls, planned
 
-PAGE = (Path(__file__).parents[2] / "docs" / "migration.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "getting-started" / "migration.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"(<!-- theirs -->\n)?```python\n(.*?)```", re.DOTALL)
 SUM, BOOK = "What is 6 times 7", "who wrote Faust"
 
@@ -51,7 +51,7 @@ def ran() -> dict[str, Any]:
         patch.setattr("langchain.chat_models.init_chat_model", lambda name: StandIn())
         for theirs, code in BLOCK.findall(PAGE):
             if not theirs:
-                exec(compile(code, "docs/migration.md", "exec"), spoken)
+                exec(compile(code, "docs/getting-started/migration.md", "exec"), spoken)
                 spoken["results"].append(spoken.get("result"))
     return spoken
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from callsheet.retrievers import SelectSettings
 
-PAGE = Path(__file__).parents[2] / "docs" / "retrieval.md"
+PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "retrieval.md"
 _ROW = re.compile(r"^\| `(\w+)` \| `(.+?)` \| (.+) \|$", re.MULTILINE)
 
 

@@ -148,7 +148,7 @@ def test_a_fleet_without_its_data_is_refused(fleet: Path, tmp_path: Path) -> Non
 def test_the_documented_figures_are_those_that_were_measured() -> None:
     kept = result_files.read_all()["fleet-tasks"]
     *calls, total = kept["rows"]
-    page = (Path(__file__).parents[3] / "docs" / "fleet.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "servers.md").read_text(encoding="utf-8")
     tasks = len(kept["approved"])
     for label, cells in (("right agents among 5", total[2:4]), ("right tools among 10", total[4:6])):
         said = " | ".join(cell.replace(" calls", f" of {len(calls)} calls").replace(" tasks", f" of {tasks} tasks")

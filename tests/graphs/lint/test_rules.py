@@ -11,7 +11,7 @@ import pytest
 from callsheet.graphs import Agent, Catalog, Severity, Tool, load
 from callsheet.graphs.lint import RULES, TRUST_RULES, lint
 
-PAGE = Path(__file__).parents[3] / "docs" / "check.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "check.md"
 _ROW = re.compile(r"^\| `([\w-]+)` \| (\w+) \| (.+) \|$", re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""The vocabulary, the code and docs/ontology.md name the same terms, and the queries of the docs answer."""
+"""The vocabulary, the code and docs/reference/ontology.md name the same terms, and the queries of the docs answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rdflib import DCTERMS, OWL, RDF, RDFS, SKOS, Graph, URIRef
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Provenance, Tool
 from callsheet.graphs.rdf import CS, RdfFormat, checks, shapes, to_graph, to_rdf, vocabulary
 
-DOCS = (Path(__file__).parents[3] / "docs" / "ontology.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[3] / "docs" / "reference" / "ontology.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"```sparql\n(.*?)```", DOCS, re.DOTALL)
 ANSWERS = [
     [("travel/book_hotel", "city, place"), ("travel/plan_trip", "place")],

@@ -86,7 +86,7 @@ def test_only_named_hosts_are_answered(catalog: Catalog) -> None:
 
 
 def test_the_code_of_the_documentation_runs(catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (Path(__file__).parents[3] / "docs/explorer.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs/how-to/explorer.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (tmp_path / "mcp.json").write_text(dump(catalog), encoding="utf-8")
     monkeypatch.chdir(tmp_path)

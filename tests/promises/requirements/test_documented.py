@@ -11,7 +11,7 @@ TEST = re.compile(r"`(tests/[\w/.]+)`")
 
 
 def test_every_requirement_is_tested_and_says_where() -> None:
-    rows = ROW.findall((ROOT / "docs" / "security.md").read_text(encoding="utf-8"))
+    rows = ROW.findall((ROOT / "docs" / "concepts" / "security.md").read_text(encoding="utf-8"))
     assert [int(number) for number, _, _ in rows] == list(range(1, 13))
     for number, requirement, tests in rows:
         named = TEST.findall(tests)

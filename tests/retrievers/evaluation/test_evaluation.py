@@ -268,7 +268,7 @@ def test_the_program_in_the_documentation_runs(monkeypatch: pytest.MonkeyPatch, 
     root = Path(__file__).parents[3]
     monkeypatch.chdir(root)
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
-    page = (root / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "how-to" / "evaluation.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(program, {})
     assert re.match(r"1\.0 \(1\.0, 1\.0\) \d+\n", capsys.readouterr().out)
@@ -276,7 +276,7 @@ def test_the_program_in_the_documentation_runs(monkeypatch: pytest.MonkeyPatch, 
 
 def test_the_labelled_queries_in_the_documentation_can_be_read(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
-    page = (root / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "how-to" / "evaluation.md").read_text(encoding="utf-8")
     (lines,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     queries = read_queries(written(tmp_path, lines), load(root / "examples" / "eval" / "catalog").catalog)
     assert [query.id for query in queries] == ["rain", "both", "coat"]
