@@ -1,6 +1,6 @@
 from .a2a import A2AAgent as A2AAgent
-from .approval.approval import check_answerable as check_answerable, supervised as supervised
 from .approval.assurance import ApprovalPolicy as ApprovalPolicy, Assurance as Assurance
+from .approval.call_supervision import check_answerable as check_answerable, supervised as supervised
 from .approval.checkpoints import checkpointer as checkpointer, in_threads as in_threads
 from .approval.decisions import AnswerError as AnswerError, Decision as Decision, Verdict as Verdict
 from .approval.run_claim import ConcurrentRunError as ConcurrentRunError
@@ -15,9 +15,9 @@ from .planning.planner import decompose as decompose
 from .servers.background_loop import BackgroundLoop as BackgroundLoop
 from .servers.limits import Limits as Limits
 from .servers.session_pool import SessionPool as SessionPool
-from .tools.bound_tool import BoundTool as BoundTool, unsettled as unsettled
+from .tools.binding import BoundTool as BoundTool, unsettled as unsettled
 from .tools.registry import Guard as Guard, ToolRegistry as ToolRegistry
 from .work.answer import synthesize as synthesize
 from .work.brief import Brief as Brief, Offer as Offer
 from .work.need_tool import ToolRequests as ToolRequests
-from .work.worker import Equipment as Equipment, carry_out as carry_out, worker as worker
+from .work.worker_agent import Equipment as Equipment, carry_out as carry_out, worker as worker

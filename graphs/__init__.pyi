@@ -46,7 +46,7 @@ from .dependencies.traversal import (
     strongest as strongest,
     walk as walk,
 )
-from .export.knowledge_graph import KnowledgeGraph as KnowledgeGraph, knowledge_graph as knowledge_graph
+from .export.property_graph import KnowledgeGraph as KnowledgeGraph, knowledge_graph as knowledge_graph
 from .text.sanitizing import (
     Hidden as Hidden,
     counted as counted,

@@ -34,9 +34,9 @@ from callsheet.agents import (
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.run.current_user import caller
-from callsheet.orchestrator.run.preferences import preferences
 from callsheet.orchestrator.run.run_metrics import count_result
 from callsheet.orchestrator.run.run_settings import Choices
+from callsheet.orchestrator.run.run_store import preferences
 from callsheet.orchestrator.state import ChatInput, State, StepState, planned, with_earlier
 from callsheet.orchestrator.step.call_observation import keep_observed
 from callsheet.orchestrator.step.step_inputs import StepInputs, finished

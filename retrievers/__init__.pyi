@@ -24,7 +24,7 @@ from .index.protocols import (
     VectorIndex as VectorIndex,
     VectorStoreIndex as VectorStoreIndex,
 )
-from .papers.agent_as_a_graph import agent_as_a_graph as agent_as_a_graph
+from .papers.agent_graph import agent_as_a_graph as agent_as_a_graph
 from .papers.rank_fusion import (
     Hit as Hit,
     reciprocal_rank_fusion as reciprocal_rank_fusion,

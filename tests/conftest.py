@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # The same examples in every run, and as much time for each as the machine needs.
 settings.register_profile("callsheet", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("callsheet")
-# New examples in every run, and many more of them where a test says so (``tests/support/fuzzing.py``).
+# New examples in every run, and many more of them where a test says so (``tests/support/fuzz/fuzzing.py``).
 settings.register_profile("hour", settings.get_profile("callsheet"), derandomize=False, print_blob=True)
 # A run in the background ignores Ctrl-C, and so would the programs that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 from langchain_core.messages import ToolCall
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.tools.bound_tool import BoundTool
+from callsheet.agents.tools.binding import BoundTool
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.trust.pins import digest
 

@@ -29,7 +29,7 @@ from callsheet.agents.approval.decisions import (
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.safety.definition_check import AGREED
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
-from callsheet.agents.tools.bound_tool import BoundTool
+from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.registry import ToolRegistry
 
 Answer = ToolMessage | Command[Any]

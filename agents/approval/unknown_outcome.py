@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from callsheet.agents.tools.bound_tool import BoundTool
+from callsheet.agents.tools.binding import BoundTool
 
 
 def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> str:

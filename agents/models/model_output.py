@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 
 from callsheet.agents.models.text_tool_calls import written_call
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
-from callsheet.agents.tools.bound_tool import BoundTool
+from callsheet.agents.tools.binding import BoundTool
 from callsheet.graphs.text.secret_patterns import MASK
 
 _UNSTREAMED = "nostream"  # LangGraph's word for a model whose tokens are not streamed

@@ -17,7 +17,7 @@ from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import Permit, SessionPool
 from callsheet.agents.tools import in_process
-from callsheet.agents.tools.bound_tool import BoundTool, bound_tool
+from callsheet.agents.tools.binding import BoundTool, bound_tool
 from callsheet.agents.tools.in_process import InProcess
 from callsheet.agents.tools.tool_names import model_names
 from callsheet.agents.tools.tool_result import Outcome, failed

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
-from callsheet.agents.tools.bound_tool import BoundTool
+from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.tool_names import NEED_TOOL
 
 DEFINITION: Mapping[str, Any] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.model import Catalog, DependencyKind
-from callsheet.graphs.export.knowledge_graph import Property, knowledge_graph
+from callsheet.graphs.export.property_graph import Property, knowledge_graph
 from callsheet.graphs.text.sanitizing import written_out
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})

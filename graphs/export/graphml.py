@@ -8,7 +8,7 @@ from typing import Any
 
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.model import Catalog
-from callsheet.graphs.export.knowledge_graph import knowledge_graph
+from callsheet.graphs.export.property_graph import knowledge_graph
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -9,7 +9,7 @@ from callsheet.graphs.catalog.finding import Finding
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.source import CatalogSource
 from callsheet.graphs.lint import schema_rules, structure_rules, text_rules, trust_rules
-from callsheet.graphs.lint.rule import Remark, Rule, Subject, rule
+from callsheet.graphs.lint.lint_rule import Remark, Rule, Subject, rule
 
 __all__ = ["RULES", "TRUST_RULES", "Remark", "Rule", "Subject", "lint", "rule"]
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from callsheet.graphs.catalog.finding import Severity
 from callsheet.graphs.catalog.model import Tool
-from callsheet.graphs.lint.rule import Remark, Subject, listed, on, quoted, rule
+from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
 from callsheet.graphs.text.sanitizing import LARGEST_SCHEMA
 
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})

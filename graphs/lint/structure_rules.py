@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from callsheet.graphs.catalog.finding import Severity
 from callsheet.graphs.catalog.model import near_names
-from callsheet.graphs.lint.rule import Remark, Subject, on, quoted, rule
+from callsheet.graphs.lint.lint_rule import Remark, Subject, on, quoted, rule
 
 
 @rule("load-problem", Severity.ERROR, "Something was left out when the catalog was loaded.")

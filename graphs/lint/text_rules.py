@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from callsheet.graphs.catalog.finding import Severity
 from callsheet.graphs.catalog.model import Tool
-from callsheet.graphs.lint.rule import Remark, Subject, listed, on, rule
+from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, rule
 from callsheet.graphs.lint.word_similarity import similar_pairs
 from callsheet.graphs.text.sanitizing import counted, shown, split_name
 

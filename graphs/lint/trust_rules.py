@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from callsheet.graphs.catalog.finding import Severity
 from callsheet.graphs.catalog.model import Agent, Tool
 from callsheet.graphs.lint.injection_phrases import orders_in
-from callsheet.graphs.lint.rule import Remark, Subject, quoted, rule
+from callsheet.graphs.lint.lint_rule import Remark, Subject, quoted, rule
 from callsheet.graphs.text.sanitizing import LONGEST_TEXT, Hidden, hidden_in, shown, strings_in
 
 _NAME = re.compile(r"([`'\"]?)([^\W_][\w.-]*(?:/[\w.-]+)?)([`'\"]?)")

@@ -11,9 +11,9 @@ from rdflib import DCTERMS, RDF, RDFS, SKOS, XSD, Graph, Literal, URIRef
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Parameter, Tool
-from callsheet.graphs.export.knowledge_graph import capabilities_of, json_text, writable
 from callsheet.graphs.export.node_keys import FieldRole, agent_key, capability_key, dependency_key, field_key, tool_key
-from callsheet.graphs.rdf.vocabulary import BASE, CS, EDGES, HINTS, prefixes
+from callsheet.graphs.export.property_graph import capabilities_of, json_text, writable
+from callsheet.graphs.rdf.vocabulary_terms import BASE, CS, EDGES, HINTS, prefixes
 
 
 def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, base: str = BASE) -> Graph:

@@ -21,7 +21,7 @@ from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.rdf.catalog_reader import from_graph
 from callsheet.graphs.rdf.catalog_writer import to_graph
 from callsheet.graphs.rdf.formats.serialization import graph_of_file
-from callsheet.graphs.rdf.vocabulary import CS
+from callsheet.graphs.rdf.vocabulary_terms import CS
 
 _SEVERITIES = {SH.Violation: Severity.ERROR, SH.Warning: Severity.WARNING, SH.Info: Severity.INFO}
 

@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import CatalogError, SettingsError
 from callsheet.retrievers.documents import DocumentIndex
-from callsheet.retrievers.documents.index.document_index import Indexed, Stage
+from callsheet.retrievers.documents.indexing.document_index import Indexed, Stage
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 
 FRESH = 30.0

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from callsheet.agents import Plan, StepResult
 from callsheet.graphs.dependencies import ObservationLog, Seen, observed
-from callsheet.orchestrator.run.preferences import count_observed, store
+from callsheet.orchestrator.run.run_store import count_observed, store
 
 _LOG = logging.getLogger(__name__)
 

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from callsheet.retrievers.documents.document_overview import Overview, overview_of
-from callsheet.retrievers.documents.index.chunk_store import Chunk, TextStore
-from callsheet.retrievers.documents.index.chunk_vectors import SentenceVectors, Similar
-from callsheet.retrievers.documents.index.document_index import DocumentIndex, Indexed, Stage
-from callsheet.retrievers.documents.index.keyword_index import Lexicon, Occurrences, PlainChunk
+from callsheet.retrievers.documents.indexing.chunk_store import Chunk, TextStore
+from callsheet.retrievers.documents.indexing.chunk_vectors import SentenceVectors, Similar
+from callsheet.retrievers.documents.indexing.document_index import DocumentIndex, Indexed, Stage
+from callsheet.retrievers.documents.indexing.keyword_index import Lexicon, Occurrences, PlainChunk
 from callsheet.retrievers.documents.interface_results import Hit, Hits, Part, Reading
 from callsheet.retrievers.documents.interfaces import chunk_read, keyword_search, search_and_read, semantic_search
 from callsheet.retrievers.documents.reading.chunking import Block, Passage, estimated_tokens, passages_of, sentences_of

@@ -14,8 +14,8 @@ from heapq import nsmallest
 import numpy as np
 
 from callsheet.graphs import SettingsError
-from callsheet.retrievers.documents.index.chunk_store import Chunk, split_id
-from callsheet.retrievers.documents.index.document_index import DocumentIndex
+from callsheet.retrievers.documents.indexing.chunk_store import Chunk, split_id
+from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
 from callsheet.retrievers.documents.interface_results import Hit, Hits, Part, Reading
 from callsheet.retrievers.documents.rules.phrases import plain
 

@@ -1,5 +1,5 @@
 """Dependencies that a catalog does not declare, proposed from names, schemas and descriptions."""
 
-from callsheet.retrievers.inference.inference import infer_dependencies
+from callsheet.retrievers.inference.dependency_proposals import infer_dependencies
 
 __all__ = ["infer_dependencies"]

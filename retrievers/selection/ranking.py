@@ -24,7 +24,7 @@ from callsheet.retrievers.capabilities import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, identifiers
 from callsheet.retrievers.index.protocols import Node, VectorIndex
-from callsheet.retrievers.papers.agent_as_a_graph import agent_as_a_graph
+from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
 from callsheet.retrievers.selection.query_units import Unit, spans_of, units_of
 from callsheet.retrievers.selection.scoring import (
     Rows,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from callsheet.graphs import SettingsError
-from callsheet.retrievers.papers.agent_as_a_graph import PUBLISHED_WEIGHTS
+from callsheet.retrievers.papers.agent_graph import PUBLISHED_WEIGHTS
 from callsheet.retrievers.papers.rank_fusion import RRF_K
 
 Ranking = Literal["scores", "agent_as_a_graph"]

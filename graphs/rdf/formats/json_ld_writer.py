@@ -9,7 +9,7 @@ from typing import Any
 from rdflib import RDF, SKOS, XSD, Graph, Literal
 from rdflib.term import Node
 
-from callsheet.graphs.rdf.vocabulary import CS, EDGES
+from callsheet.graphs.rdf.vocabulary_terms import CS, EDGES
 
 _SAFE_INTEGER = 2**53
 _LINKS = (

@@ -17,7 +17,7 @@ from callsheet.graphs.rdf.catalog_writer import to_graph
 from callsheet.graphs.rdf.formats.json_ld_reader import read_json_ld
 from callsheet.graphs.rdf.formats.json_ld_writer import json_ld
 from callsheet.graphs.rdf.formats.n_triples import read_n_triples
-from callsheet.graphs.rdf.vocabulary import BASE, prefixes
+from callsheet.graphs.rdf.vocabulary_terms import BASE, prefixes
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import written_out
 

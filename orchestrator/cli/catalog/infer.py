@@ -94,7 +94,7 @@ def _seen(server: str | None) -> Counter[Seen]:
     if server:
         import asyncio
 
-        from callsheet.orchestrator.run.preferences import observed_on
+        from callsheet.orchestrator.run.run_store import observed_on
 
         seen.update(asyncio.run(observed_on(server)))
     return seen

@@ -17,7 +17,7 @@ from callsheet.orchestrator.run.settings import Environment, Settings
 
 if TYPE_CHECKING:
     from callsheet.retrievers.documents import DocumentIndex
-    from callsheet.retrievers.documents.index.document_index import Indexed
+    from callsheet.retrievers.documents.indexing.document_index import Indexed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 INSTRUCTIONS = (

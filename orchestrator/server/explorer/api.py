@@ -13,10 +13,10 @@ from starlette.requests import Request
 
 from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.server.explorer import node_details
+from callsheet.orchestrator.server.explorer.catalog_overview import list_agents, overview
 from callsheet.orchestrator.server.explorer.json_answers import Agents, Node, Overview
-from callsheet.orchestrator.server.explorer.overview import list_agents, overview
 from callsheet.orchestrator.server.explorer.reports import Report
-from callsheet.orchestrator.server.explorer.search import Found, search
+from callsheet.orchestrator.server.explorer.search_results import Found, search
 from callsheet.orchestrator.server.explorer.site import Seen
 from callsheet.orchestrator.server.runs.run_history import Runs, RunShown, Thread, runs_of
 

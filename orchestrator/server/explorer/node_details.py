@@ -21,7 +21,7 @@ from callsheet.orchestrator.server.explorer.json_answers import (
     shown_line,
     shown_text,
 )
-from callsheet.orchestrator.server.explorer.search import link
+from callsheet.orchestrator.server.explorer.search_results import link
 from callsheet.orchestrator.server.explorer.site import Seen
 from callsheet.retrievers.capabilities import Assigned, Assignments
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from starlette.requests import Request
 
 from callsheet.orchestrator.server.explorer.json_answers import Link, shown_line, shown_text
-from callsheet.orchestrator.server.explorer.search import link
+from callsheet.orchestrator.server.explorer.search_results import link
 from callsheet.orchestrator.server.explorer.site import Seen
 
 MOST_RUNS = 50

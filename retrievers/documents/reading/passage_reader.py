@@ -7,7 +7,7 @@ from pathlib import Path
 
 from callsheet.graphs import Problem
 from callsheet.graphs.catalog.formats.mcp_format import clean
-from callsheet.retrievers.documents.index.chunk_store import Change
+from callsheet.retrievers.documents.indexing.chunk_store import Change
 from callsheet.retrievers.documents.reading.bounded_reader import Reader
 from callsheet.retrievers.documents.reading.chunking import Block, Passage, passages_of
 from callsheet.retrievers.documents.reading.folder_scan import Found, digest_of

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.retrievers.documents.index.document_index import DocumentIndex
-from callsheet.retrievers.documents.index.keyword_index import rarity
+from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
+from callsheet.retrievers.documents.indexing.keyword_index import rarity
 from callsheet.retrievers.documents.rules.phrases import plain
 
 Scores = NDArray[np.floating[Any]]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from callsheet.retrievers.documents.index.document_index import DocumentIndex
+from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
 from callsheet.retrievers.documents.rules.chunk_evidence import Scores, Words, meaning_of, words_of
 from callsheet.retrievers.documents.rules.phrases import content_words, first_line, names, plain
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from callsheet.retrievers.documents.index.document_index import DocumentIndex
+from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
 from callsheet.retrievers.documents.rules.coverage import Need, Sentence, grounded, holds, joined, needs_of, share
 from callsheet.retrievers.documents.rules.phrases import plain
 

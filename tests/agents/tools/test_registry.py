@@ -16,7 +16,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.agents.tools import registry as registry_module
-from callsheet.agents.tools.bound_tool import BoundTool, bound_tool
+from callsheet.agents.tools.binding import BoundTool, bound_tool
 from callsheet.agents.tools.in_process import InProcess
 from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.agents.tools.tool_names import model_names

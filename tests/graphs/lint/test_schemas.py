@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from callsheet.graphs.lint import schema_rules
-from callsheet.graphs.lint.rule import Rule
+from callsheet.graphs.lint.lint_rule import Rule
 from callsheet.graphs.text.sanitizing import LARGEST_SCHEMA
 
 Finds = Callable[..., list[tuple[str, str, str]]]

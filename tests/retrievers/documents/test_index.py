@@ -234,7 +234,7 @@ def test_sentences_are_embedded_when_a_query_first_compares_them(write: Write, e
 def test_what_is_compared_does_not_depend_on_what_was_asked_before(
     write: Write, embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("callsheet.retrievers.documents.index.chunk_vectors.COMPARED", 200)
+    monkeypatch.setattr("callsheet.retrievers.documents.indexing.chunk_vectors.COMPARED", 200)
     pages: dict[str, str | bytes] = {
         f"{n}.txt": f"Page {n} tells of word{n}. It is about thing{n} and of nothing else." for n in range(20)
     }

@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers.inference import infer_dependencies
-from callsheet.retrievers.inference.inference import embedding
+from callsheet.retrievers.inference.dependency_proposals import embedding
 from callsheet.retrievers.inference.matching import Ends, matches
 
 

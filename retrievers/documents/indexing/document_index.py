@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callsheet.graphs import Problem
-from callsheet.retrievers.documents.index.chunk_store import Change, Chunk, TextStore
-from callsheet.retrievers.documents.index.chunk_vectors import SentenceVectors, Similar
-from callsheet.retrievers.documents.index.keyword_index import Lexicon
+from callsheet.retrievers.documents.indexing.chunk_store import Change, Chunk, TextStore
+from callsheet.retrievers.documents.indexing.chunk_vectors import SentenceVectors, Similar
+from callsheet.retrievers.documents.indexing.keyword_index import Lexicon
 from callsheet.retrievers.documents.reading.bounded_reader import Reader
 from callsheet.retrievers.documents.reading.chunking import CHUNK_TOKENS
 from callsheet.retrievers.documents.reading.folder_scan import Found, documents_in, existing_folder

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.retrievers.documents.index.chunk_store import TextStore
+from callsheet.retrievers.documents.indexing.chunk_store import TextStore
 from callsheet.retrievers.documents.rules.phrases import first_line, plain
 
 HELD = 16_000_000

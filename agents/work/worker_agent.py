@@ -23,7 +23,7 @@ from langchain_core.messages import (
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Command
 
-from callsheet.agents.approval.approval import supervised
+from callsheet.agents.approval.call_supervision import supervised
 from callsheet.agents.approval.checkpoints import checkpointer
 from callsheet.agents.approval.input_requests import missing_values
 from callsheet.agents.approval.run_claim import sole_run
@@ -35,7 +35,7 @@ from callsheet.agents.models.model_output import normalize, unstreamed
 from callsheet.agents.models.prompts import REMINDER, WORKER
 from callsheet.agents.planning.plan import Call, Status, StepResult
 from callsheet.agents.safety.secrets import RunSecrets
-from callsheet.agents.tools.bound_tool import BoundTool
+from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.tool_names import NEED_TOOL, names_of
 from callsheet.agents.work.answer import report
 from callsheet.agents.work.brief import Brief

@@ -17,7 +17,7 @@ from callsheet.agents.approval.assurance import ApprovalPolicy
 from callsheet.agents.approval.checkpoints import checkpointer
 from callsheet.agents.approval.run_claim import sole_run
 from callsheet.agents.approval.supervised_call import CALL, Answer, CallState, Case, Send, Supervision
-from callsheet.agents.tools.bound_tool import BoundTool
+from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.graphs.catalog.errors import SettingsError
 

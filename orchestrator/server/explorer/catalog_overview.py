@@ -5,7 +5,7 @@ from __future__ import annotations
 from callsheet.graphs import Agent
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.server.explorer.json_answers import Agents, Neighbour, Overview, shown_line, shown_text
-from callsheet.orchestrator.server.explorer.search import link
+from callsheet.orchestrator.server.explorer.search_results import link
 from callsheet.orchestrator.server.explorer.site import Seen
 
 PART = 60

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.retrievers.documents.index.chunk_store import Chunk, TextStore
+from callsheet.retrievers.documents.indexing.chunk_store import Chunk, TextStore
 from callsheet.retrievers.index.chroma_rows import ChromaRows
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_name, encode, encode_spans
 from callsheet.retrievers.index.matrix import Matrix
