@@ -49,7 +49,7 @@ def address() -> Iterator[str]:
     options = f"-k {folder} -c listen_addresses='' -c fsync=off"
     log = folder / "log"
     subprocess.run([control, "-D", folder / "data", "-o", options, "-l", log, "-w", "start"], check=True, **run)
-    yield f"postgresql://callsheet/postgres?host={folder}"
+    yield f"postgresql://callsheet@/postgres?host={folder}"
     subprocess.run([control, "-D", folder / "data", "-m", "immediate", "stop"], check=True, **run)
     shutil.rmtree(folder)
 

@@ -15,13 +15,13 @@ import pytest
 
 from callsheet.agents.servers.catalogs.listings import cache_folder
 from scenario import Scenario
-from servers import FIXTURES, HANG, alive, until
+from servers import HANG, alive, until
 
 PROGRAM = """
 import asyncio, os, sys, time
 from pathlib import Path
 
-sys.path.insert(0, {support!r})
+sys.path[:0] = {support!r}
 from langchain_core.messages import ToolMessage
 from scenario import Scenario
 from callsheet.retrievers import MiniLMEmbeddings
@@ -45,7 +45,7 @@ def started(folder: Path, tag: str, *, mode: str, dies: bool) -> subprocess.Pope
     """A program of its own in the middle of the scenario."""
     folder.mkdir()
     program = folder / "program.py"
-    support = str(FIXTURES.parent / "support")
+    support = [path for path in sys.path if "support" in Path(path).parts]
     program.write_text(PROGRAM.format(support=support, folder=str(folder), tag=tag, mode=mode, dies=dies))
     environment = {**os.environ, "CALLSHEET_HOME": str(cache_folder())}
     return subprocess.Popen([sys.executable, str(program)], env=environment, stderr=subprocess.DEVNULL)
