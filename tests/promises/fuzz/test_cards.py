@@ -39,7 +39,8 @@ DONE = {"state": "TASK_STATE_COMPLETED", "message": {"messageId": "1", "role": "
 MADE = [{"artifactId": "a", "parts": [{"text": "filed"}, {"data": {"a": 1}}, {"raw": "AAAA", "filename": "f"}]}]
 TASK = {"id": "1", "contextId": "c", "status": DONE, "artifacts": MADE}
 ANSWER = {"jsonrpc": "2.0", "id": "1", "result": {"task": TASK}}
-cards = mutated(CARD) | anything
+AWAY = {**CARD, "supportedInterfaces": CARD["supportedInterfaces"][1:]}
+cards = mutated(CARD) | mutated(AWAY) | anything
 answers = mutated(ANSWER).map(json.dumps) | anything.map(json.dumps) | st.binary(max_size=60)
 SAID = {"SendMessage", "SendStreamingMessage", "GetTask", "CancelTask"}
 

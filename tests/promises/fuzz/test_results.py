@@ -22,7 +22,9 @@ BLOCKS = (
 RESULT = {"content": list(BLOCKS), "structuredContent": {"n": [1, {"a": None}]}, "isError": False, "_meta": {"a": 1}}
 TOOL = {"name": "work", "inputSchema": {"type": "object"}}
 results = mutated(RESULT) | mutated({"content": [BLOCKS[0]], "isError": True}) | anything
-long = st.builds(lambda text: {"content": [{"type": "text", "text": text * OUTPUT}]}, st.sampled_from(["a", "é", "\0"]))
+long = st.builds(
+    lambda text: {"content": [{"type": "text", "text": text * 3 * OUTPUT}]}, st.sampled_from(["a", "é", "\0"])
+)
 
 
 @given(value=results | long, odd=st.sampled_from([{}, {}, {}, {"error": None}, {"jsonrpc": 2}, {"method": "x"}]))

@@ -10,8 +10,6 @@ from hypothesis import settings, strategies as st
 
 HOUR = 120
 """Times as many examples in the profile ``hour`` as in CI; together they take about an hour."""
-LONG = settings.get_current_profile_name() == "hour"
-"""Whether this is the long run, which looks for new examples."""
 _WORDS = """
 jsonrpc id method params result error code message data tools name title description inputSchema outputSchema type
 properties required items enum const default format pattern patternProperties additionalProperties anyOf allOf oneOf not
@@ -85,9 +83,14 @@ def places(holder: Any) -> Iterator[tuple[Any, Any]]:
             yield from places(holder[key])
 
 
+def is_long() -> bool:
+    """Whether this is the long run, which looks for new examples."""
+    return settings.get_current_profile_name() == "hour"
+
+
 def fuzzed(examples: int) -> Callable[[Any], Any]:
     """The settings of a fuzzer: so many examples in CI, many more in the profile ``hour``."""
-    return settings(max_examples=examples * (HOUR if LONG else 1))
+    return settings(max_examples=examples * (HOUR if is_long() else 1))
 
 
 def written(value: Any) -> Any:
