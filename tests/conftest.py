@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from callsheet.graphs import Catalog
 from small import small_catalog
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 # The same examples in every run, and as much time for each as the machine needs.
 settings.register_profile("callsheet", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("callsheet")
-# New examples in every run, and many more of them where a test says so (``tests/support/fuzz/fuzzing.py``).
-settings.register_profile("hour", settings.get_profile("callsheet"), derandomize=False, print_blob=True)
+# New examples in every run, and many more of them where a test says so (``tests/support/fuzz/fuzzing.py``); what failed
+# is tried again first.
+KEPT = DirectoryBasedExampleDatabase(Path(__file__).parents[1] / ".hypothesis" / "examples")
+settings.register_profile("hour", settings.get_profile("callsheet"), derandomize=False, database=KEPT)
 # A run in the background ignores Ctrl-C, and so would the programs that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 SHARED = Path(__file__).parents[2] / "shared"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,10 @@ class Fit:
     unchecked: str = ""
 
 
+FitTo = Callable[[Mapping[str, Any]], Fit]
+"""How the arguments of one call stand to a schema."""
+
+
 def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
     """Whether arguments fit.
 
@@ -47,6 +51,18 @@ def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
     said = [_in_words(error) for error in found.errors[:_MOST_SAID]]
     more = f"; and {len(found.errors) - _MOST_SAID} more" if len(found.errors) > _MOST_SAID else ""
     return Fit(f"the arguments do not fit: {'; '.join(said)}{more}. Nothing was sent: correct them and call again")
+
+
+def fit_of_call(arguments: Mapping[str, Any]) -> FitTo:
+    """``fit_of`` for the arguments of one call, which are not checked again while the schema is the same."""
+    known: list[tuple[Mapping[str, Any], Fit]] = []
+
+    def fit(schema: Mapping[str, Any]) -> Fit:
+        if not known or known[0][0] != schema:
+            known[:] = [(schema, fit_of(schema, arguments))]
+        return known[0][1]
+
+    return fit
 
 
 def misfits(schema: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -9,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from callsheet.agents.approval.assurance import Assurance, assurance_of
-from callsheet.agents.safety.arguments import fit_of, outside
+from callsheet.agents.safety.arguments import FitTo, fit_of, fit_of_call, outside
 from callsheet.agents.safety.definition_check import AGREED, Unchanged, why_not
 from callsheet.agents.safety.secrets import Secrets, with_secrets
 from callsheet.agents.servers.catalogs.listings import Listing
@@ -240,24 +241,21 @@ class ToolRegistry:
         )
 
     def _of_server(self, name: str, tool: Tool, run_id: str, server: ServerConfig, user: User | None) -> BoundTool:
-        repeatable = self._assured(tool).repeatable
+        repeatable, reached = self._assured(tool).repeatable, (run_id, tool.agent, server, tool.name)
 
         def call(args: dict[str, Any]) -> Outcome:
             # Before a server is started for it, and again when it has said what its tools are now.
             permit = self._permit(tool, args, user)
             if why := permit():
                 return failed(tool.agent, tool.name, "refused", why)
-            return self.pool.call_blocking(
-                run_id, tool.agent, server, tool.name, args, repeatable=repeatable, permit=permit
-            )
+            return self.pool.call_blocking(*reached, args, repeatable=repeatable, permit=permit)
 
         async def acall(args: dict[str, Any]) -> Outcome:
             permit = self._permit(tool, args, user)
-            if why := permit():
+            # In a thread: a server's schema may take a second to be checked against.
+            if why := await asyncio.to_thread(permit):
                 return failed(tool.agent, tool.name, "refused", why)
-            return await self.pool.call(
-                run_id, tool.agent, server, tool.name, args, repeatable=repeatable, permit=permit
-            )
+            return await self.pool.call(*reached, args, repeatable=repeatable, permit=permit)
 
         calls = with_secrets(self.secrets.of(run_id), tool, call, acall)
         return bound_tool(name, tool, *calls, repeatable=repeatable)
@@ -271,10 +269,12 @@ class ToolRegistry:
         return fit_of(self.schema(tool_id), arguments).unchecked if of_server else ""
 
     def _permit(self, tool: Tool, arguments: Mapping[str, Any], user: User | None) -> Permit:
-        agreed = AGREED.get()
-        return lambda: self._objection(tool, arguments, user, agreed=agreed)
+        agreed, fit = AGREED.get(), fit_of_call(arguments)
+        return lambda: self._objection(tool, arguments, user, fit, agreed=agreed)
 
-    def _objection(self, tool: Tool, arguments: Mapping[str, Any], user: User | None, *, agreed: bool) -> str:
+    def _objection(
+        self, tool: Tool, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, *, agreed: bool
+    ) -> str:
         """Why a call must not be sent; empty if it may."""
         loaded = self._loaded
         if why := why_not(tool.id, loaded, user):
@@ -282,7 +282,7 @@ class ToolRegistry:
         now, connection = loaded.catalog.tool(tool.id), loaded.connections.get(tool.agent)
         match connection:
             case ServerConfig():
-                fit = fit_of(now.input_schema, arguments)
+                fit = fit_to(now.input_schema)
                 unasked = _UNASKED.format(fit.unchecked) if fit.unchecked and not agreed else ""
                 places = connection.callsheet.roots, now.input_schema, arguments
                 trouble = fit.misfit or unasked or outside(*places, folder=connection.cwd)

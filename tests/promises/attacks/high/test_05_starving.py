@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents import Limits
+from callsheet.agents import Limits, ToolRegistry
+from callsheet.agents.safety import arguments
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.stdio_process import ChildProcess
-from callsheet.graphs import ServerConfig
+from callsheet.graphs import Agent, Catalog, ServerConfig, Tool
 from servers import FIXTURES, HANG
 
 PATIENT = Limits(start=HANG, list=HANG, call=HANG, failures=50)
@@ -110,3 +111,23 @@ async def test_what_a_server_lists_is_looked_at_beside_the_loop() -> None:
     go.set()
     assert not (await slow).error
     await pool.close_run("run")
+
+
+async def test_arguments_are_checked_beside_the_loops_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    go, looking, checks = threading.Event(), threading.Event(), []
+
+    def slow(schema: Any, args: Any) -> arguments.Fit:
+        checks.append(args)
+        looking.set()
+        assert go.wait(HANG)
+        return arguments.Fit()
+
+    monkeypatch.setattr(arguments, "fit_of", slow)
+    registry = ToolRegistry(Catalog(agents=(Agent(id="a", tools=(Tool(agent="a", name="work"),)),)), {"a": HEALTHY})
+    work = registry.bind(["a/work"], "run")["work"]
+    call = asyncio.create_task(work.ainvoke({"type": "tool_call", "id": "1", "name": "work", "args": {"x": 1}}))
+    assert await asyncio.to_thread(looking.wait, HANG)
+    go.set()
+    assert (await call).status == "success"
+    assert checks == [{"x": 1}]
+    await registry.close_run("run")
