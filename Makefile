@@ -27,13 +27,12 @@ export ANONYMIZED_TELEMETRY := False
 # Compiled once, here, and not with every start: a machine may forbid Python to write what it compiled.
 export UV_COMPILE_BYTECODE := 1
 
-.PHONY: help run test slow dev bench bench-rivals audit pins clean
+.PHONY: help run test dev bench bench-rivals audit pins clean
 
 help:
 	@echo 'make run              set up, then answer the demo question with real agents and no key'
 	@echo 'make run Q="..."      the same with a question of yours'
 	@echo 'make test             set up, then the checks of every change'
-	@echo 'make slow             set up, then the tests that take long: public data, large folders, the demo served'
 	@echo 'make dev [PORT=2024]  set up, then the LangGraph server, for Studio'
 	@echo 'make bench            measure beside the papers; DATA=folder, ../shared/benchmarks by default'
 	@echo 'make audit            look for known vulnerabilities of what constraints.txt pins'
@@ -54,10 +53,7 @@ test: .venv/.demo .venv/.dev
 	@echo '== ruff format';  ruff format --check
 	@echo '== lint-imports'; lint-imports
 	@echo '== mypy and pyright'; mypy & mypy=$$!; pyright; pyright=$$?; wait $$mypy && exit $$pyright
-	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 2 --dist worksteal -m 'not slow'
-
-slow: .venv/.demo .venv/.dev
-	@echo '== pytest, what is slow'; PYTHONDONTWRITEBYTECODE= pytest --numprocesses 2 --dist worksteal -m slow
+	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 2 --dist worksteal
 
 # A catalog of one's own is looked at first: what it starts, and what changed, is a person's to agree to.
 dev: .venv/.demo .venv/.dev
