@@ -52,6 +52,7 @@ test: .venv/.demo .venv/.dev
 	@echo '== ruff check';   ruff check
 	@echo '== ruff format';  ruff format --check
 	@echo '== lint-imports'; lint-imports
+	@echo '== deptry';       deptry .
 	@echo '== mypy and pyright'; mypy & mypy=$$!; pyright; pyright=$$?; wait $$mypy && exit $$pyright
 	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 2 --dist worksteal
 
