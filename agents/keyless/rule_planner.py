@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from callsheet.agents.keyless.language.clauses import clauses
-from callsheet.agents.keyless.language.gapping import shared_verbs
 from callsheet.agents.keyless.language.spans import MOST
 from callsheet.agents.keyless.language.step_links import dependencies
 from callsheet.agents.planning.plan import Plan, Step
@@ -13,9 +12,8 @@ from callsheet.graphs.catalog.errors import PlanError
 def split(request: str) -> Plan:
     """Cut a request into steps by rules, in the request's own words.
 
-    A step begins where a new predicate does: an imperative, a question or a "should be"; objects that share one verb
-    ("convert 3 miles to km and 5 lb to kg") are a step each, with the verb before them. A step waits for
-    earlier ones when an order word ("then", "after that") or a reference ("it", "both results") says so;
+    A step begins where a new imperative or question does. It waits for earlier ones when an order word ("then",
+    "after that") or a reference ("it", "both results") says so, or when both name the same file and one changes it;
     otherwise steps are independent and may run in parallel.
 
     Args:
@@ -38,7 +36,7 @@ def split(request: str) -> Plan:
             f"without a model at most {MOST:,} characters of a request are read, and this has {len(request):,}: "
             "shorten it, put what is long into a file, or use a model"
         )
-    found = shared_verbs(clauses(request))
+    found = clauses(request)
     if not found:
         return Plan(steps=(Step(id="1", text=request.strip()),), note="keyless: taken as one step")
     waits = dependencies(found)

@@ -6,16 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from string import ascii_lowercase, digits
 
-from callsheet.agents.keyless.language.predicates import (
-    is_bare_verb,
-    is_context,
-    is_gerund_order,
-    is_pleasantry,
-    is_statement,
-    may_open_order,
-    opens_order,
-)
+from callsheet.agents.keyless.language.lexicon import CONSUMING, NOT_VERBS, is_noun, is_verb
 from callsheet.agents.keyless.language.spans import mask
 
 
@@ -25,7 +18,6 @@ class Link(StrEnum):
     NONE = ""
     THEN = "then"
     LAST = "last"
-    BEFORE = "before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,163 +35,134 @@ class Clause:
     link: Link = Link.NONE
 
 
-_MARKER = r"(?:[-*•–]|\(?\d{1,2}[.)]|\([a-z]\)|[a-z]\))"
-_LINE_ITEM = re.compile(rf"^[ \t]*{_MARKER}(?:[ \t]+|$)", re.MULTILINE)
-_INLINE_ITEM = re.compile(r"(?:(?<=\s)|^)(?:\(([a-z]|\d{1,2})\)|(\d{1,2})[.)]|([a-z])\))\s+(?=\S)")
+_ITEM = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
+_INLINE_ITEM = re.compile(r"(?:(?<=\s)|^)\(?([a-z]|\d)[.)]\s+(?=\S)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|;\s*|\n+")
-_ORDER = (
-    r"(?:and\s+)?(?:then|after\s+(?:that|this|which)|afterwards?|thereafter|subsequently|next|once\s+(?:that|this|it)(?:'s|\s+is)"
-    r"\s+done|once\s+done|when\s+(?:that|this|it)(?:'s|\s+is)\s+(?:done|finished)|when\s+you(?:'re|\s+are)\s+done)\b"
-)
-_LAST = r"(?:and\s+)?(?:finally|lastly|last\s+of\s+all|at\s+the\s+end|in\s+the\s+end)\b"
-_ALSO = (
-    r"(?:and\s+also|as\s+well\s+as|also|plus|additionally|besides|in\s+addition|and"
-    r"|first(?:ly)?|second(?:ly)?|third(?:ly)?)\b"
-)
-_JOINT = re.compile(
-    rf"(?:\s*,)?\s+(?:{_ORDER}|{_LAST}|{_ALSO})\s*,?\s*|\s*[,，、]\s*|\s+[-–—]\s+|\s*&\s+", re.IGNORECASE
-)
+_THEN = r"(?:then|next|after(?:\s+(?:that|this)|wards?))\b"
+_LAST = r"(?:finally|lastly)\b"
+_ALSO = r"(?:also|as\s+well\s+as|and|plus|first)\b"
+_JOINT = re.compile(rf"(?:\s*,)?\s+(?:{_THEN}|{_LAST}|{_ALSO})\s*|\s*[,，、]\s*|\s+[-–—&]\s+", re.IGNORECASE)
 _LEAD = re.compile(
-    rf"(?:[\s,;:.…]+|(?:{_ORDER}|{_LAST}|{_ALSO}|but|so|please|kindly|just|now|{_MARKER}(?=\s)"
-    r"|(?:can|could|would|will)\s+you(?:\s+please)?|i(?:'d|\s+would)\s+like\s+you\s+to|i\s+(?:want|need)\s+you\s+to)(?=[\s,]|$))",
+    rf"(?:[\s,;:.…]+|(?:{_THEN}|{_LAST}|{_ALSO}|but|so|please|kindly|(?:can|could|would|will)\s+you"
+    r"|i(?:'d|\s+would)\s+like\s+you\s+to|i\s+(?:want|need)\s+you\s+to)(?=[\s,]|$))*",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(r"\s*,?\s+before\s+(?=(?:you\s+)?\w+)", re.IGNORECASE)
-_THEN_WORD = re.compile(rf"\b{_ORDER}", re.IGNORECASE)
-_LAST_WORD = re.compile(rf"\b{_LAST}", re.IGNORECASE)
+_THEN_WORD, _LAST_WORD = (re.compile(rf"\b{word}", re.IGNORECASE) for word in (_THEN, _LAST))
 _AHEAD = 300
 """How many characters after a connective are looked at."""
 _TAIL = " \t\n\r,;:.…。；，、-–—"
+_GREETING = re.compile(
+    r"(?:hi|hello|hey|dear|(?:many )?thanks|thank you|cheers|please|okay|ok)\b(?: \w+){0,3}\W*", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W\d_](?:[\w'’-]*\w)?")
+_QUESTION = re.compile(
+    r"(?!when\s+it\b)(?:what|which|who|whom|whose|where|when|why|how)(?:'s\b|\s+(?:\w+\s+)?(?:is|are|was|were|am|do|does|did|can|could"
+    r"|will|would|should|shall|has|have|had|may|might|must)\b)"
+    r"|how\s+(?:many|much|far|long|old|tall|big|often|high|deep|heavy|fast)\b",
+    re.IGNORECASE,
+)
+_OBJECT = re.compile(
+    r"\s*(?:up\s+|down\s+|out\s+|off\s+|on\s+|back\s+)?(?:(?:the|a|an|its?|them|this|that|these|those|all|both|each|every"
+    r"|any|some|my|our|your|me|us|him|her|what|which|who|how|when|where|if|everyone|everything|one|two|three)\b"
+    r"|[¤\d#@$€£A-Z]|\w{3,}s\b|[.!?;]|$)"
+)
+_TO = re.compile(r"\s*(?:to|into|as|in|on|at|for|from|with)\b", re.IGNORECASE)
 
 
 def clauses(request: str) -> tuple[Clause, ...]:
     """The orders of a request, in its order; empty when it holds no word at all."""
     masked = mask(request)
-    found: list[Clause] = []
-    for start, end in _blocks(request, masked):
-        found += _sentences(request, masked, start, end)
-    kept = [c for c in found if re.search(r"\w|¤", c.text) and not is_pleasantry(c.text)]
-    return tuple(kept)
+    found = (c for start, end in _blocks(masked) for c in _sentences(request, masked, start, end))
+    return tuple(c for c in found if re.search(r"\w|¤", c.text) and not _GREETING.fullmatch(c.text))
 
 
-def _blocks(request: str, masked: str) -> Iterator[tuple[int, int]]:
-    """The items of lists, and what stands between lists."""
-    lines = [m.start() for m in _LINE_ITEM.finditer(masked)]
-    cuts = lines if len(lines) > 1 else _inline_items(masked) or lines
-    if not cuts:
-        yield 0, len(request)
+def words(text: str) -> list[str]:
+    """The words of a text, in order, as they are written."""
+    return _WORD.findall(text)
+
+
+def is_question(text: str) -> bool:
+    """Whether a text begins with a question word and what it asks about."""
+    return bool(_QUESTION.match(text.lstrip()) or re.match(r"when\b.*,\s*what\b", text.strip(), re.IGNORECASE))
+
+
+def _blocks(masked: str) -> Iterator[tuple[int, int]]:
+    """The items of a list, ``- ...`` or ``(a) ... (b) ...``, and what stands before it; all in one where none is."""
+    items = list(_ITEM.finditer(masked))
+    if len(items) < 2:
+        items = list(_INLINE_ITEM.finditer(masked))
+        marks = "".join(item[1] for item in items)
+        if len(items) < 2 or not (ascii_lowercase.startswith(marks) or digits[1:].startswith(marks)):
+            items = []
+    lead = masked[: items[0].start()] if items else ""
+    if not items or (lead.rstrip().endswith(":") and _opens_order(_stripped(lead))):
+        yield 0, len(masked)
         return
-    lead = masked[: cuts[0]]
     if not lead.rstrip().endswith(":"):
-        yield 0, cuts[0]
-    elif _keeps_whole(lead, masked[cuts[0] :]):
-        yield 0, len(request)
-        return
-    yield from zip(cuts, [*cuts[1:], len(request)], strict=True)
-
-
-def _inline_items(masked: str) -> list[int]:
-    """Starts of ``(a) ... (b) ...`` or ``1) ... 2) ...`` when the marks count up from the first."""
-    marks = [(m.start(), next(g for g in m.groups() if g)) for m in _INLINE_ITEM.finditer(masked)]
-    for begin in ("a", "1"):
-        expected, starts = begin, []
-        for start, mark in marks:
-            if mark == expected:
-                starts.append(start)
-                expected = str(int(mark) + 1) if mark.isdigit() else chr(ord(mark) + 1)
-        if len(starts) > 1:
-            return starts
-    return []
-
-
-def _keeps_whole(lead: str, items: str) -> bool:
-    """Whether "Convert these to km:" needs its items: an order whose items are none."""
-    body = _strip_lead(lead)[0]
-    vague = re.match(r"(?:do|perform|complete|carry|execute|handle|solve|i\s|we\s|here\b)", body, re.IGNORECASE)
-    return opens_order(body) and not vague and not opens_order(_strip_lead(items)[0])
+        yield 0, len(lead)
+    yield from zip((i.end() for i in items), [*(i.start() for i in items[1:]), len(masked)], strict=True)
 
 
 def _sentences(request: str, masked: str, start: int, end: int) -> Iterator[Clause]:
-    """The orders of each sentence; a sentence that only states a fact stays with the next one."""
-    position = begin = start + len(masked[start:end]) - len(masked[start:end].lstrip())
-    marker = _LINE_ITEM.match(masked[begin:end]) or _INLINE_ITEM.match(masked[begin:end])
-    position = begin = begin + marker.end() if marker else begin
-    for stop, after in [*(m.span() for m in _SENTENCE.finditer(masked, begin, end)), (end, end)]:
-        if stop < end and after < end and is_statement(masked[position:stop]):
-            continue
-        yield from _orders(request, masked, begin, stop)
-        position = begin = after
+    for stop, after in [*(m.span() for m in _SENTENCE.finditer(masked, start, end)), (end, end)]:
+        yield from _orders(request, masked, start, stop)
+        start = after
 
 
 def _orders(request: str, masked: str, start: int, end: int) -> Iterator[Clause]:
     """The orders within one sentence."""
-    begin, body = start, start + _strip_lead(masked[start:end])[1]
-    link = _link_of_opening(masked[start:end])
+    begin, link = _after_lead(masked, start, end)
     for match in _JOINT.finditer(masked, start, end):
-        if match.start() <= body:
-            continue
-        joint, right = match.group(), masked[match.end() : min(end, match.end() + _AHEAD)]
-        if not _cuts(masked[body : match.start()], joint, right):
-            continue
-        yield from _clause(request, masked, begin, match.start(), link)
-        begin, link = match.end(), _link_of(joint + _lead_of(right))
-        body = begin + _strip_lead(right)[1]
+        body, after = _after_lead(masked, match.start(), min(end, match.end() + _AHEAD))
+        if match.start() > begin and _parts(masked[begin : match.start()], after, masked[body : body + _AHEAD]):
+            yield from _clause(request, masked, begin, match.start(), link)
+            begin, link = body, after
     yield from _clause(request, masked, begin, end, link)
 
 
 def _clause(request: str, masked: str, start: int, end: int, link: Link) -> Iterator[Clause]:
-    before = _BEFORE.search(masked, start, end)
-    if (
-        before
-        and opens_order(_strip_lead(masked[start : before.start()])[0])
-        and is_gerund_order(masked[before.end() : end])
-    ):
-        yield from _trimmed(request, masked, start, before.start(), link)
-        yield from _trimmed(request, masked, before.end(), end, Link.THEN)
-        return
-    yield from _trimmed(request, masked, start, end, link)
-
-
-def _trimmed(request: str, masked: str, start: int, end: int, link: Link) -> Iterator[Clause]:
-    start += _strip_lead(masked[start:end])[1]
     while end > start and request[end - 1] in _TAIL and masked[end - 1] != "¤":
         end -= 1
     if start < end:
         yield Clause(request[start:end], masked[start:end], link)
 
 
-def _cuts(left: str, joint: str, right: str) -> bool:
-    """Whether a connective between two stretches parts two orders."""
-    before, after = _strip_lead(left)[0], _strip_lead(right)[0]
-    if not before.strip() or is_context(before) or is_bare_verb(before):
+def _after_lead(masked: str, start: int, end: int) -> tuple[int, Link]:
+    """Where a stretch begins without connectives and politeness, and how these join it to what is before."""
+    match = _LEAD.match(masked, start, end)
+    lead = match.group() if match else ""
+    link = Link.LAST if _LAST_WORD.search(lead) else Link.THEN if _THEN_WORD.search(lead) else Link.NONE
+    return start + len(lead), link
+
+
+def _parts(left: str, link: Link, right: str) -> bool:
+    """Whether a connective between two stretches parts two orders; "download and unzip x" shares an object."""
+    if len(left.split()) < 2 or (re.search(r"\b(?:to|and|or)\s+\w+$", left) and is_verb(words(left)[-1])):
         return False
-    lead = joint + _lead_of(right)
-    if _link_of(lead) is not Link.NONE:
-        return may_open_order(after)
-    if joint.strip() in {",", "，", "、"} and is_gerund_order(after):
+    if link is not Link.NONE:
+        first = words(right)[:1]
+        return bool(first) and right.startswith(first[0]) and first[0].lower() not in NOT_VERBS
+    return _opens_order(left) and _opens_order(right, beside_name=left.endswith("¤"), strict=True)
+
+
+def _opens_order(text: str, *, strict: bool = False, beside_name: bool = False) -> bool:
+    """Whether a text begins as an order or a question.
+
+    Args:
+        text: A stretch without its connective.
+        strict: Whether a word that is a noun as well counts only with an object after it.
+        beside_name: Whether it follows a file name or a quotation, beside which a noun is unlikely.
+    """
+    first = _WORD.match(text)
+    if is_question(text) or first is None:
+        return first is not None
+    word, rest = first.group(), text[first.end() :]
+    if not is_verb(word) or re.match(r"\s+of\b", rest) or (strict and word[0].isupper() and not word.isupper()):
+        return False
+    if not strict or not is_noun(word) or beside_name:
         return True
-    return opens_order(after, strict=True, after_name=left.rstrip().endswith("¤"))
+    return bool(_OBJECT.match(rest)) or (word.lower() in CONSUMING and bool(_TO.match(rest)))
 
 
-def _strip_lead(text: str) -> tuple[str, int]:
-    """The text without connectives and politeness at its start, and how much was taken."""
-    position = 0
-    while match := _LEAD.match(text, position):
-        position = match.end()
-    while position < len(text) and text[position].isspace():
-        position += 1
-    return text[position:], position
-
-
-def _lead_of(text: str) -> str:
-    return " " + text[: _strip_lead(text)[1]]
-
-
-def _link_of(joint: str) -> Link:
-    if _LAST_WORD.search(joint):
-        return Link.LAST
-    return Link.THEN if _THEN_WORD.search(joint) else Link.NONE
-
-
-def _link_of_opening(sentence: str) -> Link:
-    return _link_of(_lead_of(sentence))
+def _stripped(text: str) -> str:
+    return text[_after_lead(text, 0, len(text))[0] :]

@@ -62,20 +62,6 @@ NOT_VERBS = FUNCTION_WORDS | frozenset(
     """.split()
 )
 
-SUBORDINATE = frozenset(
-    """
-    after although as assuming at because before by during for from given if in inside on once provided since though
-    unless until using when whenever where while with within without
-    """.split()
-)
-"""Openers of a phrase that is no order by itself: "For the file a.txt, ..."."""
-
-PLEASANTRIES = frozenset(
-    {"hello", "hi", "hey", "thanks", "thank you", "many thanks", "please", "good morning", "cheers", "ok", "okay"}
-)
-
-PARTICLES = frozenset({"up", "down", "out", "off", "on", "over", "back", "away", "in", "through"})
-
 NEUTRAL = frozenset(
     """
     a all also an and as at by called for from get give here i in into it its just kindly let me my named now of our

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from callsheet.agents.keyless.language.clauses import clauses
-from callsheet.agents.keyless.language.predicates import is_question, words
+from callsheet.agents.keyless.language.clauses import clauses, is_question, words
 from callsheet.agents.keyless.language.spans import mask
 from callsheet.agents.safety.tool_effects import alike, is_act
 

@@ -20,7 +20,7 @@ REQUESTS: list[tuple[str, list[tuple[str, tuple[int, ...]]]]] = [
         "Find hotels in Rome under 100 euros, pick the best rated one and book it for 2 nights from 3 May",
         [
             ("Find hotels in Rome under 100 euros", ()),
-            ("pick the best rated one", (1,)),
+            ("pick the best rated one", ()),
             ("book it for 2 nights from 3 May", (2,)),
         ],
     ),
@@ -53,7 +53,7 @@ REQUESTS: list[tuple[str, list[tuple[str, tuple[int, ...]]]]] = [
     ),
     (
         "I have 3 invoices overdue. Send a reminder to each client.",
-        [("I have 3 invoices overdue. Send a reminder to each client", ())],
+        [("I have 3 invoices overdue", ()), ("Send a reminder to each client", (1,))],
     ),
     (
         "Calculate 15% of 80, calculate 20% of 60, add the two results and save the total to sum.txt",
@@ -66,11 +66,11 @@ REQUESTS: list[tuple[str, list[tuple[str, tuple[int, ...]]]]] = [
     ),
     (
         "Who won the 2018 World Cup, and where was it held?",
-        [("Who won the 2018 World Cup", ()), ("where was it held?", (1,))],
+        [("Who won the 2018 World Cup, and where was it held?", ())],
     ),
     (
         "Rename the column 'a, b' to 'ab' in data.csv and sort the rows by ab",
-        [("Rename the column 'a, b' to 'ab' in data.csv", ()), ("sort the rows by ab", ())],
+        [("Rename the column 'a, b' to 'ab' in data.csv", ()), ("sort the rows by ab", (1,))],
     ),
     (
         "First back up the database, next upgrade the server, finally restart all services",
@@ -87,7 +87,7 @@ REQUESTS: list[tuple[str, list[tuple[str, tuple[int, ...]]]]] = [
     ),
     (
         "The meeting notes must be translated into Spanish and then be sent to maria@example.es",
-        [("The meeting notes must be translated into Spanish", ()), ("be sent to maria@example.es", (1,))],
+        [("The meeting notes must be translated into Spanish and then be sent to maria@example.es", ())],
     ),
 ]
 
