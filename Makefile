@@ -27,12 +27,13 @@ export ANONYMIZED_TELEMETRY := False
 # Compiled once, here, and not with every start: a machine may forbid Python to write what it compiled.
 export UV_COMPILE_BYTECODE := 1
 
-.PHONY: help run test dev bench bench-rivals audit pins clean
+.PHONY: help run test docs dev bench bench-rivals audit pins clean
 
 help:
 	@echo 'make run              set up, then answer the demo question with real agents and no key'
 	@echo 'make run Q="..."      the same with a question of yours'
 	@echo 'make test             set up, then the checks of every change'
+	@echo 'make docs             set up, then build the documentation as a site, site/index.html'
 	@echo 'make dev [PORT=2024]  set up, then the LangGraph server, for Studio'
 	@echo 'make bench            measure beside the papers; DATA=folder, ../shared/benchmarks by default'
 	@echo 'make audit            look for known vulnerabilities of what constraints.txt pins'
@@ -53,8 +54,13 @@ test: .venv/.demo .venv/.dev
 	@echo '== ruff format';  ruff format --check
 	@echo '== lint-imports'; lint-imports
 	@echo '== deptry';       deptry .
+	@echo '== docs';         zensical build --strict
 	@echo '== mypy and pyright'; mypy & mypy=$$!; pyright; pyright=$$?; wait $$mypy && exit $$pyright
 	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 2 --dist worksteal
+
+# No page of the site loads anything over the network; its search needs a web server: python -m http.server -d site
+docs: .venv/.dev
+	@zensical build --clean --strict
 
 # A catalog of one's own is looked at first: what it starts, and what changed, is a person's to agree to.
 dev: .venv/.demo .venv/.dev
@@ -85,7 +91,7 @@ pins: .venv/bin/uv
 	@rm -f uv.lock
 
 clean:
-	rm -rf .venv .callsheet .langgraph_api .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build
+	rm -rf .venv .callsheet .langgraph_api .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache build site
 
 # ---------------------------------------------------------------------------------------------- set-up
 

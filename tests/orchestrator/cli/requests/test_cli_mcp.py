@@ -125,7 +125,8 @@ async def test_the_command_serves_over_standard_input_and_output(tmp_path: Path)
 
 def test_what_it_does_not_do_is_said_wherever_it_is_described() -> None:
     root = Path(__file__).parents[4]
-    (row,) = [line for line in (root / "README.md").read_text("utf-8").splitlines() if line.startswith("| `mcp` |")]
+    commands = (root / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    (row,) = [line for line in commands.splitlines() if line.startswith("| `mcp` |")]
     page = (root / "docs" / "how-to" / "catalog-tools.md").read_text(encoding="utf-8")
     assert "cannot call them" in row
     assert "It does not call them" in page

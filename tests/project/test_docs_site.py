@@ -1,0 +1,86 @@
+"""The documentation as a site: every page is in its navigation, every link has a target, every public name a place."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.orchestrator.cli.main import callsheet
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SITE = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
+PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+LINK = re.compile(r"\]\(([^)\s#]+)(?:#[\w-]*)?\)")
+README_LINES = 110
+"""Two screens."""
+
+
+def _pages(nav: Any) -> Iterator[str]:
+    for entry in nav.values() if isinstance(nav, dict) else nav:
+        if isinstance(entry, str):
+            yield entry
+        else:
+            yield from _pages(entry)
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    pages = list(_pages(SITE["nav"]))
+    assert sorted(pages) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+
+
+def test_no_page_loads_a_font_or_a_script_from_elsewhere() -> None:
+    assert SITE["theme"]["font"] is False
+    assert not {"extra_css", "extra_javascript"} & set(SITE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_has_a_target(page: Path) -> None:
+    targets = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if ":" not in link]
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("door", ["graphs", "retrievers", "agents", "orchestrator", ""])
+def test_the_reference_has_every_public_name_once(door: str) -> None:
+    names = [f"callsheet.{name}" for name in importlib.import_module("callsheet").__all__]
+    if door:
+        inner = importlib.import_module(f"callsheet.{door}").__all__
+        names = [f"callsheet.{door}.{name}" for name in inner if f"callsheet.{name}" not in names]
+    text = (DOCS / "reference" / "api" / f"{door or 'callsheet'}.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)
+    level = 1 + names[0].count(".") if names else 0
+    assert sorted(name for name in documented if name.count(".") + 1 == level) == sorted(names)
+
+
+def test_the_reference_has_every_command() -> None:
+    text = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(callsheet.commands)
+
+
+def test_the_readme_fits_two_screens() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= README_LINES
+
+
+def test_the_architecture_page_names_one_file_for_each_of_twenty_tasks() -> None:
+    page = (DOCS / "concepts" / "architecture.md").read_text(encoding="utf-8")
+    section = page.partition("## Which file to change")[2].partition("\n## ")[0]
+    files = dict(re.findall(r"^\| ([A-Z][^|]+) \| `([\w/.]+)` \|$", section, re.MULTILINE))
+    assert len(files) >= 20
+    assert [file for file in files.values() if not (ROOT / file).is_file()] == []
+    assert [file for file in re.findall(r"`(\w+/[\w/]+\.\w+)`", page) if not (ROOT / file).is_file()] == []
+
+
+def test_the_modules_of_the_sequences_exist() -> None:
+    page = (DOCS / "concepts" / "architecture.md").read_text(encoding="utf-8")
+    section = page.partition("## What a command passes through")[2].partition("\n## ")[0]
+    named = [
+        (room, name) for room, names in re.findall(r"`([\w/]+)`: ([\w, ]+)", section) for name in names.split(", ")
+    ]
+    assert len(named) > 100
+    assert [(room, name) for room, name in named if not [*(ROOT / room).rglob(f"{name.split()[0]}.py")]] == []
