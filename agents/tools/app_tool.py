@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import Field
 
+from callsheet.agents.tools.app_messages import answer_of, input_of, unanswerable
 from callsheet.graphs.catalog.errors import CatalogError
 
 if TYPE_CHECKING:
@@ -143,17 +142,6 @@ def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
     )
 
 
-def input_of(field: str | None, request: str) -> Any:
-    """A request as the input of an app; ``field`` takes it, None where the input itself is the request."""
-    match field:
-        case None:
-            return request
-        case "messages":
-            return {"messages": [{"role": "user", "content": request}]}
-        case _:
-            return {field: request}
-
-
 def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
     """A thread for an app that keeps one itself, where the run that calls it keeps none."""
     from callsheet.agents.approval.checkpoints import checkpointer
@@ -175,28 +163,4 @@ def _askable() -> Iterator[None]:
     except GraphInterrupt as stopped:
         if checkpointer() is not None:
             raise
-        raise _unasked(stopped.args[0]) from None
-
-
-def _unasked(asked: Iterable[Any]) -> ToolException:
-    questions = "; ".join(str(getattr(question, "value", question)) for question in asked)
-    return ToolException(
-        f"it asks a person, who can answer only if the workflow is compiled with a checkpointer: {questions}"
-    )
-
-
-def answer_of(output: object) -> tuple[str, Any]:
-    """Text and structured part of what an app gave."""
-    match output:
-        case str():
-            return output, None
-        case BaseMessage():
-            return output.text, None
-        case {"__interrupt__": [*asked]}:
-            raise _unasked(asked)
-        case {"messages": [*_, (BaseMessage() | dict()) as last], **rest}:
-            return convert_to_messages([last])[0].text, rest or None
-        case Mapping() | list():
-            return json.dumps(output, ensure_ascii=False, default=str), output
-        case _:
-            return str(output), None
+        raise unanswerable(stopped.args[0]) from None

@@ -15,7 +15,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.tools.app_tool import answer_of, input_of
+from callsheet.agents.tools.app_messages import answer_of, input_of
 
 # The remote run streams into ours under these keys; all others (who asks, above all) are none of its business.
 _PASSED = ("checkpoint_ns", "__pregel_stream")

@@ -1,23 +1,5 @@
-"""What tools can do in the words of a taxonomy: which has what, what a request asks for, and what to make of it."""
+"""What tools can do in the words of a taxonomy: which tool has what, what a request asks for, and the discovery."""
 
-from callsheet.retrievers.capabilities.assignment import (
-    Assigned,
-    Assignments,
-    assign_capabilities,
-    with_capabilities,
-)
-from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
-from callsheet.retrievers.capabilities.discovery import Discovery, discover
-from callsheet.retrievers.capabilities.model_assignment import AssignmentError, assign_by_model
+import lazy_loader
 
-__all__ = [
-    "Assigned",
-    "AssignmentError",
-    "Assignments",
-    "CapabilityIndex",
-    "Discovery",
-    "assign_by_model",
-    "assign_capabilities",
-    "discover",
-    "with_capabilities",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -20,7 +20,7 @@ from callsheet.graphs import (
     ownership_graph,
     strongest,
 )
-from callsheet.retrievers.capabilities import CapabilityIndex
+from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, identifiers
 from callsheet.retrievers.index.protocols import Node, VectorIndex

@@ -10,7 +10,7 @@ import numpy as np
 
 from callsheet.graphs import Catalog, Reached, View, required
 from callsheet.graphs.text.request_length import bounded
-from callsheet.retrievers.capabilities import CapabilityIndex
+from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.index_view import PartOfIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import nodes_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from callsheet.graphs import Catalog, Loaded, Taxonomy, default_taxonomy
-from callsheet.retrievers.capabilities import CapabilityIndex
+from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.chroma_index import ChromaIndex
 from callsheet.retrievers.index.chroma_rows import IN_MEMORY, default_place
 from callsheet.retrievers.index.embedding.providers import Embedder

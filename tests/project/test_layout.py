@@ -6,6 +6,9 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path, PurePosixPath
 
+import grimp
+import networkx as nx
+
 ROOT = Path(__file__).parents[2]
 MOST = 10
 DOORS = ("__init__.py", "__init__.pyi")
@@ -40,3 +43,12 @@ def test_no_two_modules_share_a_name() -> None:
             name = file.parent if file.name == "__init__.py" else file
             places[name.stem].add(str(name))
     assert {name for name, found in places.items() if len(found) > 1} <= SAME_PART
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    imports = grimp.build_graph("callsheet")
+    graph = nx.DiGraph(
+        (name, used) for name in imports.modules for used in imports.find_modules_directly_imported_by(name)
+    )
+    assert graph.number_of_edges() > 1000
+    assert [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1] == []
