@@ -62,7 +62,7 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 _OBJECT = re.compile(
-    r"\s*(?:up\s+|down\s+|out\s+|off\s+|on\s+|back\s+)?(?:(?:the|a|an|its?|them|this|that|these|those|all|both|each|every"
+    r"\s+(?:up|down|out|off|back|over|away)\b|\s*(?:(?:the|a|an|its?|them|this|that|these|those|all|both|each|every"
     r"|any|some|my|our|your|me|us|him|her|what|which|who|how|when|where|if|everyone|everything|one|two|three)\b"
     r"|[¤\d#@$€£A-Z]|\w{3,}s\b|[.!?;]|$)"
 )

@@ -21,6 +21,16 @@ DEVELOPED: list[tuple[str, Expected]] = [
         ],
     ),
     (
+        "Convert 26.2 miles to kilometres, find out what time it is in Tokyo when it is 9:30 in Berlin, look up in the "
+        "club's guide when the bag drop closes, and write all three results to trip.txt",
+        [
+            ("Convert 26.2 miles to kilometres", ()),
+            ("find out what time it is in Tokyo when it is 9:30 in Berlin", ()),
+            ("look up in the club's guide when the bag drop closes", ()),
+            ("write all three results to trip.txt", (1, 2, 3)),
+        ],
+    ),
+    (
         "What time is it in Tokyo when it is 10:00 in Berlin?",
         [("What time is it in Tokyo when it is 10:00 in Berlin?", ())],
     ),
