@@ -30,15 +30,15 @@ export UV_COMPILE_BYTECODE := 1
 .PHONY: help run test docs dev bench bench-rivals audit pins clean
 
 help:
-	@echo 'make run              set up, then answer the demo question with real agents and no key'
-	@echo 'make run Q="..."      the same with a question of yours'
-	@echo 'make test             set up, then the checks of every change'
+	@echo 'make run              set up, then answer the demo request with real agents and no key'
+	@echo 'make run Q="..."      the same with your own request'
+	@echo 'make test             set up, then run every check that CI runs'
 	@echo 'make docs             set up, then build the documentation as a site, site/index.html'
 	@echo 'make dev [PORT=2024]  set up, then the LangGraph server, for Studio'
-	@echo 'make bench            measure beside the papers; DATA=folder, ../shared/benchmarks by default'
-	@echo 'make audit            look for known vulnerabilities of what constraints.txt pins'
-	@echo 'make pins             resolve constraints.txt anew from pyproject.toml'
-	@echo 'make clean            remove .venv, .callsheet and what the tools left'
+	@echo 'make bench            measure against the papers; DATA=folder, default ../shared/benchmarks'
+	@echo 'make audit            look for known vulnerabilities of the pinned packages'
+	@echo 'make pins             resolve constraints.txt again from pyproject.toml'
+	@echo 'make clean            remove .venv, .callsheet, caches and build output'
 
 run: .venv/.demo
 ifeq ($(origin Q),undefined)

@@ -31,7 +31,7 @@ CALLERS_MISTAKE, INTERRUPTED = 2, 130
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="callsheet")
 def callsheet() -> None:
-    """Finds, for every step of a request, the agents and tools it needs, and lets workers do the steps.
+    """Find the agents and tools for each step of a request, and carry out the steps.
 
     \b
     Example:

@@ -56,29 +56,29 @@ def kept_options() -> list[str]:
 
 def json_option(command: Command) -> Command:
     """``--json``, as ``as_json``."""
-    return click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output and nothing else.")(
-        command
-    )
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON object, and nothing else, on standard output."
+    )(command)
 
 
 def catalog_options(command: Command) -> Command:
     """``--catalog``, ``--policy``, ``--pins``, ``--yes`` and ``--json``: all that reading the catalog needs."""
     for option in (
         json_option,
-        click.option("--yes", is_flag=True, help="Agree to start the commands that a catalog names."),
+        click.option("--yes", is_flag=True, help="Start the commands of the catalog without asking."),
         click.option(
             "--pins",
             metavar="FILE",
             expose_value=False,
             callback=_kept,
-            help="Where the tools of servers are pinned.  [default: CALLSHEET_PINS, else the user's data folder]",
+            help="File of accepted tool definitions.  [default: CALLSHEET_PINS, else the user's data folder]",
         ),
         click.option(
             "--policy",
             metavar="FILE",
             expose_value=False,
             callback=_kept,
-            help="Which agents and tools may be seen and called.  [default: CALLSHEET_POLICY; else all]",
+            help="Policy file: who may see and call which tools.  [default: CALLSHEET_POLICY; else all]",
         ),
         click.option(
             "--catalog",
@@ -109,7 +109,7 @@ def index_options(command: Command) -> Command:
             "place",
             default=environment.index,
             metavar="PLACE",
-            help="Folder of the index, or the address of `chroma run`.  [default: the user's cache]",
+            help="Folder of the index, or address of a Chroma server.  [default: the user's cache]",
         ),
     ):
         command = option(command)
@@ -128,7 +128,7 @@ def taxonomy_option(command: Command) -> Command:
         "taxonomy_file",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Capabilities of your own, beside the default ones.",
+        help="Your own capabilities, in addition to the default ones.",
     )(command)
 
 

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from callsheet.graphs import Loaded
 
 
-@click.command(short_help="Show what servers changed since they were accepted.")
+@click.command(short_help="Show and accept changes of servers.")
 @click.argument("ids", nargs=-1, metavar="[AGENT|AGENT/TOOL]...")
-@click.option("--all", "everything", is_flag=True, help="Everything that waits.")
+@click.option("--all", "everything", is_flag=True, help="Select everything that waits.")
 @catalog_options
 def approve(ids: tuple[str, ...], catalogs: tuple[str, ...], *, everything: bool, yes: bool, as_json: bool) -> int:
-    """Show what servers changed since they were accepted, and accept it.
+    """Show what servers changed since you accepted them, and accept the changes.
 
-    A tool that is new, changed or suspect is neither found nor called before that. In a terminal each one is asked
-    for; --yes accepts what is named, or --all, without asking.
+    A tool that is new, changed or suspect is neither found nor called until you accept it. In a terminal, you are
+    asked about each one; --yes accepts the named ones, or --all, without asking.
 
     \b
     Example:

@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from callsheet.retrievers.capabilities import Assignments
 
 
-@click.command()
-@click.option("--model", metavar="PROVIDER:NAME", help="A chat model that assigns them.  [default: none, by the texts]")
+@click.command(short_help="List the capabilities of each tool.")
+@click.option(
+    "--model", metavar="PROVIDER:NAME", help="Chat model that assigns capabilities.  [default: none: from the texts]"
+)
 @click.option(
     "-o",
     "--output",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the catalog to this file, with what is at least .5 sure as if its authors had said so.",
+    help="Write the catalog to this file, and declare all capabilities with a confidence of at least .5.",
 )
 @taxonomy_option
 @common
@@ -44,7 +46,7 @@ def capabilities(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Say which tool can do what, in the words of a taxonomy.
+    """List the capabilities of each tool, in the terms of a taxonomy.
 
     \b
     Examples:

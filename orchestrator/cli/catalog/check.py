@@ -21,24 +21,24 @@ _ORDER = tuple(Severity)
 _RDF = frozenset({".ttl", ".jsonld", ".nt"})
 
 
-@click.command(short_help="Find what is wrong with a catalog.")
+@click.command(short_help="Find errors in a catalog.")
 @click.option(
     "--fail-on",
     type=click.Choice([str(severity) for severity in Severity]),
     default=str(Severity.ERROR),
     show_default=True,
-    help="End with 1 if anything this grave, or graver, is found.",
+    help="Exit with status 1 if there is a finding at this severity or above.",
 )
-@click.option("--ignore", "ignored", multiple=True, metavar="RULE", help="A rule that is not looked at; repeatable.")
+@click.option("--ignore", "ignored", multiple=True, metavar="RULE", help="Rule to ignore; repeatable.")
 @click.option(
     "--taxonomy",
     "taxonomy_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Capabilities of your own, beside those that ship with Callsheet.",
+    help="Your own capabilities, in addition to the default ones.",
 )
-@click.option("--rdf", is_flag=True, help="Check it as RDF too, by SHACL and SPARQL (extra rdf).")
-@click.option("--all", "everything", is_flag=True, help="Show every finding, not the first of each rule.")
+@click.option("--rdf", is_flag=True, help="Check the RDF form too, with SHACL and SPARQL (extra rdf).")
+@click.option("--all", "everything", is_flag=True, help="Show every finding, not only the first of each rule.")
 @catalog_options
 def check(
     fail_on: str,
@@ -51,7 +51,7 @@ def check(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Check a catalog: schemas, descriptions, dependencies, and what its texts do to a model.
+    """Check a catalog: schemas, descriptions, dependencies, and texts that could manipulate a model.
 
     \b
     Example:

@@ -16,12 +16,18 @@ from callsheet.orchestrator.cli.shared_options import catalog_options, open_cata
 
 
 @click.command()
-@click.option("--format", "name", type=click.Choice(list(FORMS)), help="The form to write.  [required unless --json]")
-@click.option("-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
-@click.option("--around", metavar="ID", help="mermaid: draw what is around this tool or agent.")
-@click.option("--depth", type=click.IntRange(min=1), help="mermaid: how many dependencies away.  [default: 2]")
-@click.option("--base", metavar="IRI", help="RDF: what the names of agents, tools ... begin with.")
-@click.option("--taxonomy", "taxonomy_file", type=click.Path(path_type=Path), metavar="FILE", help="Your capabilities.")
+@click.option("--format", "name", type=click.Choice(list(FORMS)), help="Output format.  [required unless --json]")
+@click.option("-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="Output file.")
+@click.option("--around", metavar="ID", help="mermaid: draw the neighbourhood of this tool or agent.")
+@click.option("--depth", type=click.IntRange(min=1), help="mermaid: maximum distance, in dependencies.  [default: 2]")
+@click.option("--base", metavar="IRI", help="RDF: prefix of the IRIs of agents and tools.")
+@click.option(
+    "--taxonomy",
+    "taxonomy_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Your own capabilities, in addition to the default ones.",
+)
 @catalog_options
 def export(
     name: str | None,
@@ -33,10 +39,10 @@ def export(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Write the catalog in the form of other programs.
+    """Export the catalog to another format.
 
-    turtle, jsonld, ntriples and json can be read again: each is a catalog. cypher is a script for Neo4j and its like;
-    cypher-schema makes the tables that Ladybug wants before it.
+    turtle, jsonld, ntriples and json can be loaded again as a catalog. cypher is a script for Neo4j and similar
+    databases; cypher-schema makes the tables that Ladybug needs first.
 
     \b
     Examples:

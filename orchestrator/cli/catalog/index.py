@@ -12,10 +12,10 @@ from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_selector
 
 
-@click.command(short_help="Embed what is new or changed in a catalog.")
+@click.command(short_help="Update the index of a catalog.")
 @common
 def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> int:
-    """Index a catalog: embeds what is new or changed, removes what is gone.
+    """Update the index of a catalog: embed new and changed tools, remove deleted ones.
 
     \b
     Example:

@@ -19,20 +19,22 @@ if TYPE_CHECKING:
     from callsheet.graphs.dependencies import Proposal, Seen
 
 
-@click.command(short_help="Propose which tool needs which.")
+@click.command(short_help="Propose dependencies between tools.")
 @click.option(
     "-o",
     "--output",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the proposals to this file, for a person to review; what it says already of edges and rules stays.",
+    help="Write the proposals to this file for review. Rules and reviewed edges that it already has are kept.",
 )
+@click.option("--least", default=0.5, show_default=True, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
+@click.option("--no-observed", is_flag=True, help="Ignore observed calls.")
+@click.option("--server", metavar="URL", help="Add the calls that a LangGraph server observed, from its store.")
 @click.option(
-    "--least", default=0.5, show_default=True, type=click.FloatRange(0.05, 0.99), help="Propose nothing less sure."
+    "--model",
+    metavar="PROVIDER:NAME",
+    help="Chat model that judges each proposal. It changes confidence, and accepts nothing.",
 )
-@click.option("--no-observed", is_flag=True, help="Leave out what was seen while running.")
-@click.option("--server", metavar="URL", help="Count also what a LangGraph server has seen, in its store.")
-@click.option("--model", metavar="PROVIDER:NAME", help="A chat model that judges each proposal; it decides nothing.")
 @click.option(
     "--embeddings",
     default=Environment().embeddings,
@@ -53,9 +55,9 @@ def infer(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Propose which tool needs which, from names, schemas, descriptions and what was seen while running.
+    """Propose dependencies between tools, from names, schemas, descriptions and observed calls.
 
-    Review the file (set "accept" to true or false), then load it beside the catalog it is for.
+    Review the file (set "accept" to true or false), then load it together with its catalog.
 
     \b
     Examples:

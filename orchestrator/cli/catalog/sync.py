@@ -21,13 +21,13 @@ _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _MOST = 20
 
 
-@click.command(short_help="Ask every server what its tools are now.")
+@click.command(short_help="Ask the servers for their current tools.")
 @common
 def sync(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> int:
-    """Ask every server what its tools are now, and index what has changed.
+    """Ask every server for its current tools, and index the changes.
 
-    A server that does not answer keeps the tools that it was last known to have. Programs that are running follow by
-    themselves whenever they open a session with a server, and when it announces a change.
+    A server that does not answer keeps its last known tools. Running programs update when they open a session with
+    a server, and when the server announces a change.
 
     \b
     Example:

@@ -24,18 +24,16 @@ if TYPE_CHECKING:
     from callsheet.orchestrator.cli.output.run_output import Show
 
 
-@click.command(short_help="Answer a request: plan it, find tools for each step, do it.")
+@click.command(short_help="Answer a request: plan it, find tools, carry it out.")
 @click.argument("query", required=False)
 @click.option(
     "--model",
     default=Environment().model,
     metavar="PROVIDER:NAME",
-    help="Chat model for plan, workers and answer.  [default: CALLSHEET_MODEL; none works by rules]",
+    help="Chat model for planner, workers and answer.  [default: CALLSHEET_MODEL; none: rules]",
 )
-@click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 50), help="Agents for a step.")
-@click.option(
-    "--tools", default=10, show_default=True, type=click.IntRange(1, 128), help="Tools that a worker gets at most."
-)
+@click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 50), help="Maximum agents per step.")
+@click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 128), help="Maximum tools per worker.")
 @click.option(
     "--approve",
     default="risky",
@@ -43,10 +41,10 @@ if TYPE_CHECKING:
     show_default=True,
     show_envvar=True,
     type=click.Choice(["always", "risky", "never"]),
-    help="Which calls you are asked about before they are made: all, of tools not known to be harmless, or none.",
+    help="Which calls need your approval: all, those of tools that are not known to be harmless, or none.",
 )
-@click.option("--thread", metavar="NAME", help="Go on with a conversation, or begin one that is kept.")
-@click.option("--resume", is_flag=True, help="Go on with a run that was interrupted: of --thread, else the last one.")
+@click.option("--thread", metavar="NAME", help="Continue a named conversation, or start one.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run: that of --thread, otherwise the last one.")
 @common
 def ask(
     query: str | None,
@@ -63,10 +61,10 @@ def ask(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Answer QUERY: plan it, find agents and tools for each step, let workers do the steps.
+    """Answer QUERY: plan steps, find agents and tools for each step, and carry out the steps.
 
-    You are asked before a tool is called that is not known to be harmless. Where there is no terminal to ask at, the
-    run stops there, says so, and goes on with --resume.
+    You are asked before a call of a tool that is not known to be harmless. Without a terminal, the run stops at the
+    question and continues with --resume.
 
     \b
     Example:

@@ -10,9 +10,11 @@ import click
 from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever, taxonomy_option
 
 
-@click.command(short_help="Find the few tools for a request, by what they can do.")
+@click.command(short_help="Find a few tools for a request by capability.")
 @click.argument("query")
-@click.option("--budget", default=5, show_default=True, type=click.IntRange(1, 1000), help="Candidates at most.")
+@click.option(
+    "--budget", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum number of candidates."
+)
 @taxonomy_option
 @common
 def discover(
@@ -26,7 +28,7 @@ def discover(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Find the few tools for QUERY, by way of the capabilities that it asks for; fewer than the budget if few fit.
+    """Find a few tools for QUERY by the capabilities that it needs. Returns fewer than the budget if few fit.
 
     \b
     Example:

@@ -26,9 +26,9 @@ INSTRUCTIONS = (
 )
 
 
-@click.group(short_help="Index a folder of documents, ask it, serve it.")
+@click.group(short_help="Index, query or serve a folder of documents.")
 def documents() -> None:
-    """Index a folder of documents, ask it, or serve it to MCP clients.
+    """Index a folder of documents, answer questions from it, or serve it to MCP clients.
 
     Reads .txt, .md, .rst, .csv and .tsv, and with `pip install markdownify pypdf python-docx` .html, .pdf and .docx.
 
@@ -43,10 +43,10 @@ def _options(command: Command) -> Command:
     return click.argument("folder")(index_options(json_option(command)))
 
 
-@documents.command("index", short_help="Read and embed what is new or changed.")
+@documents.command("index", short_help="Update the index.")
 @_options
 def index_command(folder: str, place: str | None, embeddings: str, *, as_json: bool) -> int:
-    """Bring the index of FOLDER up to date: read and embed what is new or changed, remove what is gone.
+    """Update the index of FOLDER: read and embed new and changed documents, remove deleted ones.
 
     \b
     Example:
@@ -76,9 +76,11 @@ def index_command(folder: str, place: str | None, embeddings: str, *, as_json: b
     "--model",
     default=Environment().model,
     metavar="PROVIDER:NAME",
-    help="Chat model that searches and reads.  [default: CALLSHEET_MODEL; none works by rules]",
+    help="Chat model that searches and reads.  [default: CALLSHEET_MODEL; none: rules]",
 )
-@click.option("--naive", is_flag=True, help="One tool that searches by meaning and reads, in the place of three.")
+@click.option(
+    "--naive", is_flag=True, help="Replace the three tools by one that searches by meaning and returns whole chunks."
+)
 def ask_command(
     folder: str,
     question: str,
@@ -89,7 +91,7 @@ def ask_command(
     naive: bool,
     as_json: bool,
 ) -> int:
-    """Answer QUESTION from the documents of FOLDER, with citations of what was read.
+    """Answer QUESTION from the documents in FOLDER, with citations.
 
     \b
     Example:
@@ -118,13 +120,13 @@ def ask_command(
     return 0 if state["citations"] else 1
 
 
-@documents.command("serve", short_help="Serve the documents to any MCP client.")
+@documents.command("serve", short_help="Serve the documents to MCP clients.")
 @_options
 def serve_command(folder: str, place: str | None, embeddings: str, *, as_json: bool) -> int:
-    """Serve the documents of FOLDER to any MCP client over standard input and output.
+    """Serve the documents in FOLDER to an MCP client over standard input and output.
 
-    The tools are keyword_search, semantic_search and chunk_read, which shows no chunk twice to one client. With --json
-    what would be served is printed instead.
+    The tools are keyword_search, semantic_search and chunk_read. chunk_read shows no chunk twice to one client.
+    With --json, the command prints what it would serve.
 
     \b
     Example, in a client's mcp.json:

@@ -27,20 +27,22 @@ class Gate:
     least: float
 
 
-@click.command("eval", short_help="Measure how well labelled requests find their tools.")
+@click.command("eval", short_help="Measure retrieval on labelled queries.")
 @click.argument("queries", type=click.Path(path_type=Path), metavar="QUERIES.jsonl")
-@click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Agents for a query.")
-@click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Tools for a query.")
+@click.option(
+    "-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum agents per query."
+)
+@click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Maximum tools per query.")
 @click.option(
     "--fail-under",
     "demands",
     multiple=True,
     metavar="METRIC=LEAST",
-    help="End with 1 if a figure is lower; repeatable.  recall@5, map@5, ndcg@5 are of agents; "
+    help="Exit with status 1 if a metric is lower; repeatable.  recall@5, map@5, ndcg@5 are of agents; "
     "tool.recall@10, complete@10 of tools.",
 )
 @click.option(
-    "--misses", default=10, show_default=True, type=click.IntRange(0), help="Missed queries that are listed at most."
+    "--misses", default=10, show_default=True, type=click.IntRange(0), help="Maximum number of missed queries to list."
 )
 @common
 def evaluate_command(
@@ -56,10 +58,10 @@ def evaluate_command(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Measure how well the agents and tools for labelled queries are found.
+    """Measure retrieval on labelled queries.
 
-    QUERIES.jsonl holds one query a line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"]}; an inner
-    list holds alternatives.
+    QUERIES.jsonl has one query per line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"]}; an inner
+    list has alternatives.
 
     \b
     Example:

@@ -21,17 +21,23 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 
-@click.command(short_help="Look at the catalog in a browser.")
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 takes any free one.")
-@click.option("--no-browser", is_flag=True, help="Do not open the page.")
-@click.option("--user", default="", metavar="NAME", help="Show what the policy lets this user see.")
+@click.command(short_help="Explore the catalog in a browser.")
+@click.option(
+    "--port",
+    default=8765,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port of the page; 0 selects a free one.",
+)
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option("--user", default="", metavar="NAME", help="Show what the policy grants this user.")
 @click.option(
     "--report",
     "reports",
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="What `callsheet eval --json` printed, to be shown as tables; repeatable.",
+    help="Report of `callsheet eval --json` to show as tables; repeatable.",
 )
 @common
 def explore(
@@ -46,10 +52,10 @@ def explore(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Look at the catalog in a browser: search, walk the graph, read schemas and findings.
+    """Explore the catalog in a browser: search, graph, schemas and findings.
 
-    The page is served to this machine only, until you press Ctrl-C. With --json, one object says where, as soon as it
-    is there.
+    The page is served to this machine only, until you press Ctrl-C. With --json, one object gives the address as
+    soon as the page is ready.
 
     \b
     Example:

@@ -17,14 +17,14 @@ INSTRUCTIONS = (
 )
 
 
-@click.command("mcp", short_help="Let any MCP client find and read the catalog's tools.")
+@click.command("mcp", short_help="Serve search over a catalog to MCP clients.")
 @common
 def mcp(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> int:
-    """Let any MCP client find and read the catalog's tools, over standard input and output.
+    """Let an MCP client find and read the tools of a catalog, over standard input and output.
 
-    keyword_search_tools and semantic_search_tools give ids and one line a tool, read_tools gives schemas. The client
-    cannot call what it finds through this server: it must be connected to the tool's own. With --json what would be
-    served is printed instead.
+    keyword_search_tools and semantic_search_tools return ids with one line per tool, read_tools returns schemas.
+    The client cannot call what it finds through this server: it must be connected to the server of the tool. With
+    --json, the command prints what it would serve.
 
     \b
     Example, in a client's mcp.json:

@@ -9,24 +9,30 @@ import click
 from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_selector
 
 
-@click.command(short_help="Find the agents and tools for a request.")
+@click.command(short_help="Find agents and tools for a request.")
 @click.argument("query")
-@click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Agents at most.")
-@click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Tools at most, in all.")
+@click.option(
+    "-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum number of agents."
+)
+@click.option(
+    "--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Maximum number of tools, in total."
+)
 @click.option(
     "--rerank",
     "reranker",
     metavar="PROVIDER:NAME",
-    help="A chat model that takes a second look at the first tools.  [default: none]",
+    help="Chat model that reranks the first tools.  [default: none]",
 )
 @click.option(
     "--proposed",
     default=0.0,
     show_default=True,
     type=click.FloatRange(0, 1),
-    help="What a dependency is worth that nobody has reviewed; see `callsheet infer`.",
+    help="Weight of a dependency that nobody has reviewed; see `callsheet infer`.",
 )
-@click.option("--explain", is_flag=True, help="Say why: rank and score by meaning and by words, and what was cut.")
+@click.option(
+    "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
+)
 @common
 def retrieve(
     query: str,
@@ -42,7 +48,7 @@ def retrieve(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Find the agents and tools for QUERY.
+    """Find agents and tools for QUERY.
 
     \b
     Example:
