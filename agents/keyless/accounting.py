@@ -6,9 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
-from callsheet.agents.keyless.entities.measurement_units import currency_of
 from callsheet.agents.keyless.language.lexicon import NEUTRAL, QUESTION_WORDS, RESULT_NOUNS
-from callsheet.agents.keyless.slots.labelled_values import labels_of
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.safety.tool_effects import alike
 
@@ -42,7 +40,7 @@ def unused_words(
     offered = {stem(word) for slot in slots for value in slot.vocabulary for word in words_of(str(value))}
     counted = [m.span() for m in _COUNTING.finditer(pool.text)] if _took(pool, Kind.NUMBER) else []
     counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
-    money = {(m.start(), m.end()): currency_of(m.group()) for m in _CURRENCY.finditer(pool.bare)}
+    money = {m.span(): m.group() for m in _CURRENCY.finditer(pool.bare)}
     for match in _WORD.finditer(pool.bare):
         start, end = match.span()
         word = match.group().lower().replace("’", "'").removesuffix("'s").replace("e-mail", "email")
@@ -62,7 +60,7 @@ def _known(about: str, slots: Sequence[Slot], filled: Collection[str], *, builds
     said = [*words_of(name), *words_of(description.strip().split("\n")[0].split(". ")[0])]
     for slot in slots:
         if slot.name in filled:
-            said += [*slot.words, *words_of(slot.note), *(word for label in labels_of(slot) for word in label.split())]
+            said += [*slot.words, *words_of(slot.note)]
     known = {other for word in said for other in (stem(word), *map(stem, alike(word)))} | NEUTRAL
     if not plainly:
         known |= QUESTION_WORDS

@@ -14,11 +14,10 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
-from callsheet.agents.keyless.entities.result_values import find_field, read
+from callsheet.agents.keyless.entities.result_values import read
 from callsheet.agents.keyless.language.spans import MOST
-from callsheet.agents.keyless.slots.slot import Slot, slots_of
-from callsheet.agents.keyless.slots.slot_filling import fill
-from callsheet.agents.keyless.tool_choice import Candidate, candidates, schema_of
+from callsheet.agents.keyless.slots.slot import slots_of
+from callsheet.agents.keyless.tool_choice import Candidate, candidates
 from callsheet.agents.work.brief import Brief
 
 _NO_BRIEF = (
@@ -82,81 +81,20 @@ def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any
     if not ranked:
         fits = "None of the offered tools fits" if brief.offers else "No tool was offered for"
         return _failed(f'{fits} "{brief.text}".')
-    return _proceed(ranked[0], brief, tools, messages[position + 1 :])
-
-
-def _proceed(
-    chosen: Candidate, brief: Brief, tools: Mapping[str, Mapping[str, Any]], since: Sequence[BaseMessage]
-) -> AIMessage:
-    """The chosen tool's sources first, then all its calls at once, then what they answered."""
+    chosen = ranked[0]
     if chosen.unused or chosen.objection:
         return _incomplete(chosen)
-    answers = _answers(since)
-    if own := answers.get(chosen.offer.name):
-        return _outcome(chosen, own)
-    sources = {name: found[-1] for name, found in answers.items()}
+    if answers := [message for message in messages[position + 1 :] if isinstance(message, ToolMessage)]:
+        return _outcome(chosen, answers)
     calls = [{**call.args, **brief.given.get(chosen.offer.tool, {})} for call in chosen.calls]
-    for parameter in chosen.missing:
-        value, wanted = _from_source(parameter, chosen, brief, tools, sources)
-        if wanted:
-            return wanted
-        calls = [args if value is None or parameter in args else {**args, parameter: value} for args in calls]
     if missing := [name for name in chosen.missing if any(name not in args for args in calls)]:
         return _needs(chosen, missing)
-    for first in chosen.offer.sources.get("", ()):
-        if first not in sources and (call := _fillable(first, brief, tools)) is not None:
-            return _call(len(sources), (first, call))
-    return _call(len(sources), *((chosen.offer.name, args) for args in calls))
-
-
-def _from_source(
-    parameter: str,
-    chosen: Candidate,
-    brief: Brief,
-    tools: Mapping[str, Mapping[str, Any]],
-    answered: Mapping[str, ToolMessage],
-) -> tuple[Any, AIMessage | None]:
-    """The value that another tool gave for a parameter, or the call of that tool."""
-    for source in chosen.offer.sources.get(parameter, ()):
-        given = answered.get(source)
-        if given is None and (call := _fillable(source, brief, tools)) is not None:
-            return None, _call(len(answered), (source, call))
-        value = _value(given, parameter, chosen) if given and given.status != "error" else None
-        if value is not None:
-            return value, None
-    return None, None
-
-
-def _fillable(name: str, brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The arguments of a source tool, when it is offered, may be called by rules and needs nothing more."""
-    offer = next((offer for offer in brief.offers if offer.name == name), None)
-    if name not in tools or offer is None or offer.harm == "destroy":
-        return None
-    filled = fill(schema_of(tools[name]), brief.text, brief.inputs)
-    return None if filled.missing else filled.args
-
-
-def _value(given: ToolMessage, parameter: str, chosen: Candidate) -> Any:
-    """What a source's answer gives for a parameter, of the parameter's type."""
-    said = read(_text(given))
-    slot = next(slot for slot in slots_of(chosen.schema) if slot.name == parameter)
-    tried = (find_field(said.fields, parameter) if said.fields else None, said.number if slot.numeric else said.text)
-    return next((value for value in tried if value not in (None, "") and _suits(slot, value)), None)
-
-
-def _suits(slot: Slot, value: Any) -> bool:
-    if slot.numeric:
-        return isinstance(value, int | float)
-    if slot.vocabulary and value not in slot.vocabulary:
-        return False
-    return isinstance(value, str) if slot.textual else True
-
-
-def _call(before: int, *calls: tuple[str, dict[str, Any]]) -> AIMessage:
-    numbered = enumerate(calls, start=before + 1)
     return AIMessage(
         "",
-        tool_calls=[ToolCall(name=name, args=args, id=f"call_{at}", type="tool_call") for at, (name, args) in numbered],
+        tool_calls=[
+            ToolCall(name=chosen.offer.name, args=args, id=f"call_{at}", type="tool_call")
+            for at, args in enumerate(calls, start=1)
+        ],
     )
 
 
@@ -208,16 +146,6 @@ def _brief(messages: Sequence[BaseMessage]) -> tuple[int, Brief | None]:
             except ValidationError:
                 return position, None
     return -1, None
-
-
-def _answers(since: Sequence[BaseMessage]) -> dict[str, list[ToolMessage]]:
-    """What each tool that was called since the brief answered, in the order of its calls."""
-    names = {c["id"]: c["name"] for m in since if isinstance(m, AIMessage) for c in m.tool_calls}
-    answers: dict[str, list[ToolMessage]] = {}
-    for message in since:
-        if isinstance(message, ToolMessage):
-            answers.setdefault(message.name or names.get(message.tool_call_id, ""), []).append(message)
-    return answers
 
 
 def _text(message: ToolMessage) -> str:

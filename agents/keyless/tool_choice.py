@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import with_digits
@@ -55,11 +55,6 @@ class Candidate:
         return tuple(dict.fromkeys(name for call in self.calls for name in call.missing))
 
     @property
-    def open(self) -> tuple[str, ...]:
-        """Missing parameters that no offered source can give."""
-        return tuple(name for name in self.missing if not self.offer.sources.get(name))
-
-    @property
     def unused(self) -> tuple[str, ...]:
         """Words of the step that no call uses."""
         return tuple(dict.fromkeys(word for call in self.calls for word in call.unused))
@@ -67,7 +62,7 @@ class Candidate:
     @property
     def ready(self) -> bool:
         """Whether it does all that the step says."""
-        return not (self.open or self.unused or self.objection)
+        return not (self.missing or self.unused or self.objection)
 
 
 def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Candidate]:
@@ -107,31 +102,18 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     text = with_digits(brief.text)
     slots = slots_of(schema, about=f"{schema['title']}\n{schema['description']}")
     texts = variants(text, slots)
-    calls = tuple(_filled(schema, each, brief, offer, tools, plainly=plainly) for each in texts)
+    calls = tuple(fill(schema, each, brief.inputs, plainly=plainly) for each in texts)
     first = calls[0]
     whole = text.strip() in first.args.values()
     named, described = (_agreement(said, mask(text)) for said in (_name(offer.tool), schema["description"][:300]))
     required = schema.get("required")
     needed = len(required) if isinstance(required, list) else 0
-    open_ = [name for name in first.missing if not offer.sources.get(name)]
-    complete = 0.5 if not needed else 1 - len(open_) / needed
+    complete = 0.5 if not needed else 1 - len(first.missing) / needed
     used = 1 - min(1.0, sum(map(len, first.unused)) / max(len(text), 1))
-    score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + used - 0.4 * bool(open_) - 1.5 * whole
-    fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or (first.args and not open_))
+    score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + used - 0.4 * bool(first.missing) - 1.5 * whole
+    fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or (first.args and not first.missing))
     why = _objection(brief, offer, schema, slots, first, whole=whole)
     return Candidate(offer, schema, texts, calls, why, score, fits)
-
-
-def _filled(
-    schema: Mapping[str, Any], text: str, brief: Brief, offer: Offer, tools: Mapping[str, Any], *, plainly: bool
-) -> Filled:
-    """What can be filled; words that a source of a missing parameter uses are not unused."""
-    filled = fill(schema, text, brief.inputs, plainly=plainly)
-    for source in {name for missing in filled.missing for name in offer.sources.get(missing, ())} & set(tools):
-        left = fill(schema_of(tools[source]), text, brief.inputs).unused
-        kept = tuple(piece for piece in filled.unused if any(piece in other for other in left))
-        filled = replace(filled, unused=kept)
-    return filled
 
 
 def _objection(
@@ -151,6 +133,8 @@ def _objection(
         return f"it may change something, and {why}"
     if lost := [result for result in brief.inputs if result.status != "done"]:
         return f'it builds on "{lost[0].text}", which was not done'
+    if first := offer.sources.get(""):
+        return f"{first[0]} must run before it, and rules do not see to that"
     if offer.harm == "destroy" and not offer.confirmed:
         return "it destroys something: rules alone never do that, and nobody is asked in this run"
     return ""

@@ -1,4 +1,4 @@
-"""Units of measurement and currencies by the ways people write them."""
+"""Units of measurement by the ways people write them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import Any
 
 _SPELLINGS = {
     "c": "degC", "f": "degF", "k": "kelvin", "centigrade": "degC", "st": "stone", "kph": "km/hour", "kmh": "km/hour",
-    "fps": "foot/second", "btu": "Btu", "sqft": "foot**2", "sqm": "meter**2", "cc": "cm**3", "sec": "second",
-    "secs": "second", "mins": "minute", "hrs": "hour", "kb": "kilobyte", "mb": "megabyte", "gb": "gigabyte",
-    "tb": "terabyte", "pb": "petabyte", "kilo": "kilogram", "kilos": "kilogram", "kcal": "kilocalorie", "t": "tonne",
-    '"': "inch", "nmi": "nautical_mile", "turns": "turn", "gons": "grade", "arcmin": "arcminute", "arcsec": "arcsecond",
-    "fl oz": "fluid_ounce",
+    "sqft": "foot**2", "sqm": "meter**2", "cc": "cm**3", "sec": "second", "secs": "second", "mins": "minute",
+    "hrs": "hour", "kb": "kilobyte", "mb": "megabyte", "gb": "gigabyte", "tb": "terabyte", "kilo": "kilogram",
+    "kilos": "kilogram", "kcal": "kilocalorie", "t": "tonne", "fl oz": "fluid_ounce",
 }  # fmt: skip
 """Spellings that pint reads as something else, or not at all."""
 _AMBIGUOUS = frozenset({"ton", "tons"})
@@ -28,8 +26,6 @@ _REWRITTEN = (
     (re.compile(r"^(?:degrees? +|° ?)(?=[a-z])"), ""),
     (re.compile(r"[ ‑-]+"), "_"),
 )
-_FAVOURED = ("USD", "EUR", "GBP", "JPY", "CHF", "CNY", "INR", "SEK")
-"""Which currency a name means that several share: "dollars"."""
 
 
 @cache
@@ -50,14 +46,12 @@ def unit_of(said: str) -> tuple[str, float] | None:
     lower = plain.lower()
     if lower in _AMBIGUOUS:
         return None
-    for spelling in dict.fromkeys((_SPELLINGS.get(lower, ""), plain, lower, _SPELLINGS.get(_shortened(lower), ""))):
+    for spelling in dict.fromkeys(
+        (_SPELLINGS.get(lower, ""), plain, lower, _SPELLINGS.get(re.sub(r"^(?:degrees? +|° ?)", "", lower), ""))
+    ):
         if spelling and (unit := _parsed(spelling)) is not None:
             return unit
     return None
-
-
-def _shortened(lower: str) -> str:
-    return re.sub(r"^(?:degrees? +|° ?)", "", lower)
 
 
 def _parsed(spelling: str) -> tuple[str, float] | None:
@@ -96,19 +90,3 @@ def spelled_in(said: str, values: Sequence[str]) -> str | None:
 def _plain(name: str) -> str:
     words = re.sub(r"[\s‑_-]+", " ", name.lower()).strip().split()
     return " ".join(word if word.endswith("ss") or len(word) < 4 else word.removesuffix("s") for word in words)
-
-
-@cache
-def currency_of(said: str) -> str | None:
-    """The ISO code of a currency that a text names by code, sign or name."""
-    from babel.numbers import get_currency_name, get_currency_symbol, list_currencies
-
-    plain, codes = said.strip(), list_currencies()
-    if plain.upper() in codes and (plain.isupper() or len(plain) == 3):
-        return plain.upper()
-    named = [c for c in (*_FAVOURED, *sorted(codes)) if plain == get_currency_symbol(c, "en")]
-    for code in (*_FAVOURED, *sorted(codes)):
-        names = {get_currency_name(code, count, "en").lower() for count in (1, 2)}
-        if plain.lower() in names or plain.lower() in {name.split()[-1] for name in names if code in _FAVOURED}:
-            named.append(code)
-    return named[0] if named else None

@@ -1,4 +1,4 @@
-"""Numbers with units: "26.2 miles to kilometres", "12 stone 4 pounds in kg", "100 USD to EUR"."""
+"""Numbers with units: "26.2 miles to kilometres", "12 stone 4 pounds in kg"."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
-from callsheet.agents.keyless.entities.measurement_units import currency_of, spelled_in, unit_of
+from callsheet.agents.keyless.entities.measurement_units import spelled_in, unit_of
 from callsheet.agents.keyless.entities.result_values import Reading
 from callsheet.agents.keyless.slots.slot import Slot
 
 _FROM = frozenset({"from", "source", "src", "input", "base"})
-_TO = frozenset({"to", "target", "dest", "destination", "output", "into", "quote"})
-_TOKEN = re.compile(r"°\s?[A-Za-z]+|[A-Za-zµ²³]+(?:[-‑/][A-Za-z²³]+)*[²³23]?(?!\w)|[€$£¥]")
+_TO = frozenset({"to", "target", "dest", "destination", "output", "into"})
+_TOKEN = re.compile(r"°\s?[A-Za-z]+|[A-Za-zµ²³]+(?:[-‑/][A-Za-z²³]+)*[²³23]?(?!\w)")
 _TO_BEFORE = re.compile(
-    r"(?:\b(?:to|into|in|as)\s+(?:degrees?\s+)?|\bhow\s+(?:many|much)\s+(?:is\s+)?|→\s*|->\s*)$", re.IGNORECASE
+    r"(?:\b(?:to|into|in|as)\s+(?:degrees?\s+)?|\bhow\s+(?:many|much)\s+(?:is\s+)?)$", re.IGNORECASE
 )
-_FROM_BEFORE = re.compile(r"(?:\d\s*(?:degrees?\s*)?|\d\s*°\s*|\bfrom\s+(?:degrees?\s+)?|\bconvert\s+)$", re.IGNORECASE)
+_FROM_BEFORE = re.compile(r"(?:\d\s*(?:degrees?\s*|°\s*)?|\bfrom\s+(?:degrees?\s+)?|\bconvert\s+)$", re.IGNORECASE)
 _JOINT = re.compile(r"\s*(?:,|and)?\s*$", re.IGNORECASE)
 _WORDS = frozenset("a am an are as at be bar can cup do hand has i in is it may me my no of or so to we".split())
 """Words that are names of units too: they count only right after a number."""
@@ -41,37 +41,32 @@ class Unit:
 
 
 def is_unit(slot: Slot) -> bool:
-    """Whether a slot takes a unit of measurement or a currency."""
-    return slot.textual and slot.says("unit", "currency") and not slot.says("type", "kind", "system")
+    """Whether a slot takes a unit of measurement."""
+    return slot.textual and slot.says("unit") and not slot.says("type", "kind", "system")
 
 
 def fill_quantities(slots: Sequence[Slot], pool: Pool, readings: Sequence[Reading]) -> dict[str, Any]:
     """Values for the unit slots of a tool and for the number that goes with them."""
-    slots_of_units = [slot for slot in slots if is_unit(slot)]
-    if not slots_of_units:
+    wanted = [slot for slot in slots if is_unit(slot)]
+    if not wanted:
         return {}
-    # A code in quotation marks is a currency too; anything else in them is not read as a unit.
-    text = pool.text if any(slot.says("currency") for slot in slots_of_units) else pool.bare
-    units = list(units_in(text, slots_of_units))
+    units = list(units_in(pool.bare, wanted))
     parts = compound(pool, units)
     source = parts[-1][1] if parts else _source(units, pool)
-    target = next(
-        (u for u in units if u not in [p[1] for p in parts] and u is not source and _is_target(u, pool)), None
-    )
+    counted = [source, *(unit for _, unit in parts)]
+    target = next((u for u in units if u not in counted and _TO_BEFORE.search(pool.bare[: u.start])), None)
     if source is None and target is not None:
         source = next((unit for unit in units if unit is not target), None)
-    args, amount = _assigned(slots_of_units, source, target), _amount(slots)
-    if amount and len(parts) > 1:
+    args, amount = _assigned(wanted, source, target), _amount(slots)
+    if amount and parts:
         args[amount.name] = _total(parts)
         pool.used += [(item.start, unit.end) for item, unit in parts]
     elif amount and (number := _number(pool, source)) is not None:
         args[amount.name] = number
     elif amount and (reading := next((r for r in readings if r.number is not None), None)):
         args[amount.name] = reading.number
-        named = list(units_in(reading.unit or reading.text, slots_of_units))
-        args = {**_assigned(slots_of_units, named[-1] if named else None, target or source), **args}
-        if source and target is None and named:
-            args |= _assigned(slots_of_units, named[-1], source)
+        named = list(units_in(reading.unit or reading.text, wanted))
+        args |= _assigned(wanted, named[-1] if named else None, target or source)
     pool.used += [(unit.start, unit.end) for unit in (source, target) if unit]
     return args
 
@@ -85,7 +80,7 @@ def compound(pool: Pool, units: Sequence[Unit]) -> list[tuple[Evidence, Unit]]:
             continue
         joint = pool.text[parts[-1][1].end : item.start] if parts else ""
         if parts and not (_JOINT.match(joint) and _divides(parts[-1][1], unit, apart=bool(joint.strip()))):
-            return parts if len(parts) > 1 else []
+            break
         parts.append((item, unit))
     return parts if len(parts) > 1 else []
 
@@ -108,69 +103,52 @@ def _total(parts: Sequence[tuple[Evidence, Unit]]) -> float | int:
 
 
 def _source(units: Sequence[Unit], pool: Pool) -> Unit | None:
-    before = next((u for u in units if _FROM_BEFORE.search(pool.bare[: u.start])), None)
-    return before or next((u for u in units if re.match(r"\s?\d", pool.bare[u.end :])), None)
-
-
-def _is_target(unit: Unit, pool: Pool) -> bool:
-    return bool(_TO_BEFORE.search(pool.bare[: unit.start]))
+    return next((u for u in units if _FROM_BEFORE.search(pool.bare[: u.start])), None)
 
 
 def _assigned(slots: Sequence[Slot], source: Unit | None, target: Unit | None) -> dict[str, Any]:
-    args: dict[str, Any] = {}
-    for slot in slots:
-        unit = target if set(slot.words) & _TO else source if set(slot.words) & _FROM else source or target
-        if unit:
-            args[slot.name] = unit.value
-    return args
+    sides = {
+        slot.name: target if set(slot.words) & _TO else source if set(slot.words) & _FROM else source or target
+        for slot in slots
+    }
+    return {name: unit.value for name, unit in sides.items() if unit}
 
 
 def _amount(slots: Sequence[Slot]) -> Slot | None:
     numeric = [s for s in slots if s.numeric and s.required] or [s for s in slots if s.numeric]
-    named = [s for s in numeric if s.says("value", "amount", "quantity", "number", "magnitude")]
-    return next(iter(named or numeric), None)
+    return next((s for s in numeric if s.says("value", "amount", "quantity")), next(iter(numeric), None))
 
 
 def _number(pool: Pool, source: Unit | None) -> Any:
     numbers = pool.free(Kind.NUMBER)
-    if source:
-        before = [n for n in numbers if re.fullmatch(r"\s*(?:degrees?|°|-)?\s*", pool.text[n.end : source.start])]
-        after = [n for n in numbers if source.end <= n.start and not pool.text[source.end : n.start].strip()]
-        if chosen := [*before, *after]:
-            return pool.take(chosen[0])
-    return pool.take(numbers[0]) if len(numbers) == 1 else None
+    before = [
+        n for n in numbers if source and re.fullmatch(r"\s*(?:degrees?|°|-)?\s*", pool.text[n.end : source.start])
+    ]
+    chosen = before or (numbers if len(numbers) == 1 else [])
+    return pool.take(chosen[0]) if chosen else None
 
 
 def units_in(text: str, slots: Sequence[Slot]) -> Iterator[Unit]:
-    """The units and currencies that a text names, among those that the slots accept, in its order."""
+    """The units that a text names, among those that the slots accept, in its order; of several readings the longest."""
     values = list(dict.fromkeys(str(value) for slot in slots for value in slot.vocabulary))
-    money = any(slot.says("currency") for slot in slots)
     tokens = list(_TOKEN.finditer(text))
-    index = 0
-    while index < len(tokens):
-        step = 1
-        for size in range(min(_LONGEST, len(tokens) - index), 0, -1):
-            start, end = tokens[index].start(), tokens[index + size - 1].end()
-            if (value := _value(text, start, end, values, money=money)) is not None:
+    after = 0
+    for index, token in enumerate(tokens):
+        for last in reversed(tokens[index : index + _LONGEST]):
+            start, end = token.start(), last.end()
+            if start >= after and (value := _value(text, start, end, values)) is not None:
                 yield Unit(value, start, end)
-                step = size
+                after = end
                 break
-        index += step
 
 
-def _value(text: str, start: int, end: int, values: Sequence[str], *, money: bool) -> str | None:
+def _value(text: str, start: int, end: int, values: Sequence[str]) -> str | None:
     said = " ".join(text[start:end].split())
-    if money:
-        code = currency_of(said) if len(said) > 2 or said in "€$£¥" else None
-        return code if code and (not values or code in values) else None
     plain = said.replace("°", "").strip()
     if plain.lower() in _WORDS or len(plain) == 1:
         counted = re.search(r"[\d°]\s*(?:degrees?\s*)?$", text[:start]) or "°" in said
         aimed = plain.isupper() and (_TO_BEFORE.search(text[:start]) or re.match(r"\s+to\s", text[end:]))
-        if not (counted or aimed) or (
-            plain.lower() == "in"
-            and re.match(r"\s+\w", text[end:])
-            and not re.match(r"\s+(?:to|into|as|in)\b", text[end:])
-        ):
+        goes_on = re.match(r"\s+(?!(?:to|into|as|in)\b)\w", text[end:])
+        if not (counted or aimed) or (plain.lower() == "in" and goes_on):
             return None
     return spelled_in(plain, values)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from callsheet.agents.planning.plan import StepResult
 
-SALIENT = (
+_SALIENT = (
     "result", "converted_value", "converted", "answer", "value", "output", "target", "mean", "average", "total", "sum",
     "count", "datetime", "time", "text", "content", "message", "summary", "price", "amount", "data", "id", "name",
 )  # fmt: skip
 """Fields that hold what a caller wants to know, the likeliest first."""
-
 _ORIGIN = re.compile(r"(?:^|_)(?:original|from|input|source)(?:_|$)")
 _NUMBER = re.compile(r"(?<![\w.:/-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w:/-])")
 _LONG = 400
@@ -48,30 +47,20 @@ def read(result: str) -> Reading:
     try:
         data = json.loads(result)
     except ValueError:
-        return Reading(result.strip(), _last_number(result), result)
-    if isinstance(data, bool) or data is None or isinstance(data, str):
-        return Reading(str(data), _last_number(str(data)), str(data))
-    if isinstance(data, int | float):
-        return Reading(str(data), data)
-    if isinstance(data, Mapping):
-        key, found = _salient(data)
-        value: Any = _text_of_blocks(found) or found
-        unit = _unit(data)
-        said = _in_words(value)
-        number = value if _is_number(value) else _last_number(said) if isinstance(value, str) else None
-        if number is None and key and isinstance(value, Mapping):
-            number = read(json.dumps(value)).number
-        return Reading(f"{said} {unit}".strip() if key and _is_number(value) else said, number, unit, data)
-    blocks = _text_of_blocks(data)
-    return read(blocks) if blocks else Reading(_in_words(data), None)
-
-
-def _text_of_blocks(value: Any) -> str:
-    """The text of MCP's content blocks, where a tool wrote them as JSON; empty for anything else."""
-    blocks = value if isinstance(value, list) else []
-    texts = [block.get("text") for block in blocks if isinstance(block, Mapping)]
-    said = [text for text in texts if isinstance(text, str)]
-    return "\n".join(said) if len(said) == len(blocks) else ""
+        data = result.strip()
+    if isinstance(data, str):
+        return Reading(data, _only_number(data), data)
+    if (text := _text_of_blocks(data)) or not isinstance(data, Mapping):
+        return read(text) if text else Reading(_in_words(data), data if _is_number(data) else None)
+    value = _salient(data)
+    if text := _text_of_blocks(value):
+        value = text
+    said = _in_words(value)
+    unit = next((v for k, v in data.items() if "unit" in k.lower() and isinstance(v, str) and not _is_origin(k)), "")
+    if _is_number(value):
+        return Reading(f"{said} {unit}".strip(), value, unit, data)
+    inner = read(json.dumps(value)).number if value is not data and isinstance(value, Mapping) else None
+    return Reading(said, _only_number(said) if isinstance(value, str) else inner, unit, data)
 
 
 def line(done: StepResult) -> str:
@@ -105,59 +94,48 @@ def find_field(data: Any, name: str, depth: int = 0) -> Any:
     return None
 
 
-def _salient(data: Mapping[str, Any]) -> tuple[str, Any]:
-    usable = {k: v for k, v in data.items() if v not in (None, "") and not _ORIGIN.search(str(k).lower())}
-    for wanted in SALIENT:
-        for key, value in usable.items():
-            if str(key).lower() == wanted:
-                return str(key), value
-    plain = {k: v for k, v in usable.items() if _is_number(v)}
-    if len(plain) == 1:
-        return next(iter(plain.items()))
-    if len(usable) == 1:
-        return next(iter(usable.items()))
-    return "", data
+def _text_of_blocks(value: Any) -> str:
+    """The text of MCP's content blocks, where a tool wrote them as JSON; empty for anything else."""
+    blocks = value if isinstance(value, list) else []
+    texts = [block.get("text") for block in blocks if isinstance(block, Mapping)]
+    said = [text for text in texts if isinstance(text, str)]
+    return "\n".join(said) if len(said) == len(blocks) else ""
+
+
+def _salient(data: Mapping[str, Any]) -> Any:
+    """The field that holds what a caller wants to know; the whole where none does."""
+    usable = {str(k).lower(): v for k, v in data.items() if v not in (None, "") and not _is_origin(k)}
+    named = [usable[name] for name in _SALIENT if name in usable]
+    numbers = [value for value in usable.values() if _is_number(value)]
+    return next(
+        (found[0] for found in (named, numbers, [*usable.values()]) if found and (found is named or len(found) == 1)),
+        data,
+    )
+
+
+def _is_origin(key: str) -> bool:
+    return bool(_ORIGIN.search(str(key).lower()))
 
 
 def _in_words(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, Mapping):
-        key, inner = _salient(value)
-        if not key:
-            return json.dumps(value, ensure_ascii=False, default=str)
-        zone = value.get("timezone")
-        said = _in_words(inner)
-        return f"{said} ({zone})" if isinstance(zone, str) and zone not in said and key != "timezone" else said
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _unit(data: Mapping[str, Any]) -> str:
-    units = [
-        v
-        for k, v in data.items()
-        if "unit" in str(k).lower() and isinstance(v, str) and not _ORIGIN.search(str(k).lower())
-    ]
-    return units[0] if units else ""
+    inner = _salient(value) if isinstance(value, Mapping) else value
+    if inner is value or not isinstance(value, Mapping):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    said, zone = _in_words(inner), value.get("timezone")
+    return f"{said} ({zone})" if isinstance(zone, str) and zone not in said else said
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def numbers_in(text: str) -> Iterator[float | int]:
-    """The plain numbers of a text; dates, times and identifiers are passed over."""
-    for match in _NUMBER.finditer(text):
-        digits = match.group().replace(",", "").replace("−", "-")
-        value = float(digits)
-        if math.isfinite(value):
-            yield value if "." in digits or "e" in digits.lower() else int(digits)
-
-
-def _last_number(text: str) -> float | int | None:
-    found = list(numbers_in(text))
+def _only_number(text: str) -> float | int | None:
+    """The one plain number of a text, or the first after its only "=" or "is"; dates and times are passed over."""
     parts = re.split(r"=|≈|->|→|\b(?:is|are|equals)\b", text)
-    if len(parts) == 2:
-        after = list(numbers_in(parts[1]))
-        return after[0] if after else None
-    return found[0] if len(found) == 1 else None
+    found = [match.group() for match in _NUMBER.finditer(parts[-1] if len(parts) == 2 else text)]
+    if not found or (len(parts) != 2 and len(found) != 1):
+        return None
+    value = float(found[0].replace(",", "").replace("−", "-"))
+    return value if re.search(r"[.eE]", found[0]) else int(value) if math.isfinite(value) else None

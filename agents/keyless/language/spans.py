@@ -17,33 +17,26 @@ PATH = re.compile(
     r"|(?<![\w@.+-])[\w+-][\w.+-]*\.(?!\d)[A-Za-z]\w{0,9}\b(?![(@])"
 )
 CLOCK = re.compile(
-    r"\b(?:[01]?\d|2[0-4])[:.h][0-5]\d(?::[0-5]\d)?(?:\s*[ap]\.?m\b\.?)?|\b(?:1[0-2]|0?\d)\s*[ap]\.?m\b\.?"
-    r"|\b(?:noon|midnight)\b",
+    r"\b(?P<hour>\d{1,2})(?:[:.](?P<minute>[0-5]\d)(?::[0-5]\d)?)?\s*(?P<half>[ap])\.?m\b\.?"
+    r"|\b(?P<hour24>[01]?\d|2[0-3]):(?P<minute24>[0-5]\d)(?::[0-5]\d)?\b|\b(?P<word>noon|midnight)\b",
     re.IGNORECASE,
 )
-DECIMAL = re.compile(r"(?<!\d)\d+(?:[.,]\d+)+")
-BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
-ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Dr|Mr|Mrs|Ms|No|St)\.")
 SQL = re.compile(
     r"\b(?:SELECT\b.+?\bFROM\b|INSERT\s+INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b|CREATE\s+TABLE\b|WITH\s+\w+\s+AS\b)"
     r".*?(?=;|$|[.?!]?\s+(?:and\s+)?then\b|,\s+and\b)",
     re.DOTALL,
 )
+_DECIMAL = re.compile(r"(?<!\d)\d+(?:[.,]\d+)+")
+_BRACKETS = re.compile(r"\((?!\w\))[^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Dr|Mr|Mrs|Ms|No|St)\.")
 
 MOST = 8_000
 """Characters that the rules read: some of their patterns take time that grows with the square of the text."""
-_PROTECTED = (QUOTED, URL, EMAIL, PATH, CLOCK, DECIMAL, ABBREVIATION, BRACKETS, SQL)
-_LETTERED = re.compile(r"^\(\w\)$")
+_PROTECTED = (QUOTED, URL, EMAIL, PATH, CLOCK, _DECIMAL, _ABBREVIATION, _BRACKETS, SQL)
 
 
 def mask(text: str) -> str:
     """The text at its own length, protected stretches blanked to ``¤`` so that no rule can cut them."""
-    masked = text
     for pattern in _PROTECTED:
-        masked = pattern.sub(_blank, masked)
-    return masked
-
-
-def _blank(match: re.Match[str]) -> str:
-    found = match.group()
-    return found if _LETTERED.match(found) else "¤" * len(found)
+        text = pattern.sub(lambda match: "¤" * len(match.group()), text)
+    return text

@@ -51,7 +51,6 @@ class Slot:
         spec: Its schema, references resolved.
         required: Whether a call must give it.
         about: The tool's name and description in one string.
-        parent: Name of the parameter that holds it, if it is nested.
     """
 
     name: str
@@ -60,7 +59,6 @@ class Slot:
     spec: Mapping[str, Any] = field(hash=False)
     required: bool
     about: str = ""
-    parent: str = ""
 
     @property
     def description(self) -> str:
@@ -70,13 +68,12 @@ class Slot:
     @property
     def note(self) -> str:
         """What is said of a number: the words of its description and of the tool's lines about it."""
-        if not self.numeric:
-            return ""
-        letter = self.name[:1].lower()
         lines = (
-            line for line in self.about.splitlines()[1:] if re.match(rf"\W*(?:{letter}|{self.name})\b", line, re.I)
+            line
+            for line in self.about.splitlines()[1:]
+            if re.match(rf"\W*(?:{self.name[:1]}|{self.name})\b", line, re.IGNORECASE)
         )
-        return " ".join((self.description, *lines))
+        return " ".join((self.description, *lines)) if self.numeric else ""
 
     @property
     def head(self) -> str:
@@ -100,92 +97,66 @@ class Slot:
         return any(map(_SHARE.search, (self.description, *lines))) or self.spec.get("maximum") == 1
 
     @property
-    def items(self) -> Mapping[str, Any]:
-        """The schema of an array's elements."""
-        items = self.spec.get("items")
-        return items if isinstance(items, Mapping) else {}
+    def takes_percentage(self) -> bool:
+        """Whether it takes a percentage, as it is or as a share of 1."""
+        percent = "rate" in self.words or self.says("percent") or "percent" in self.description.lower()
+        return self.numeric and (percent or self.is_share)
 
     @property
     def vocabulary(self) -> tuple[Any, ...]:
         """The closed set of values: an enum, or a list that the description gives."""
-        for key in ("enum", "const"):
-            if key in self.spec:
-                values = self.spec[key]
-                return tuple(values) if isinstance(values, list) else (values,) if key == "const" else ()
-        if not self.textual or self.types & {"array", "object"}:
+        values = self.spec.get("enum", [self.spec["const"]] if "const" in self.spec else None)
+        if values is not None:
+            return tuple(values) if isinstance(values, list) else ()
+        if not self.textual:
             return ()
-        return _listed(self.description) or _listed(_line_about(self.about, self.words))
+        lines = (
+            line
+            for line in self.about.splitlines()
+            if ":" in line and f"{self.head}s" in line.split(":")[0].lower().split()
+        )
+        return _listed(self.description) or _listed(next(lines, ""))
 
     def says(self, *some: str) -> bool:
         """Whether the name holds one of these words, in the singular or the plural."""
         return any(word in some or word.removesuffix("s") in some for word in self.words)
 
 
-def slots_of(schema: Mapping[str, Any], *, about: str = "", parent: str = "") -> tuple[Slot, ...]:
+def slots_of(schema: Mapping[str, Any], *, about: str = "") -> tuple[Slot, ...]:
     """The parameters of an object schema, required ones first, references resolved."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, Mapping):
         return ()
     needed = set(map(str, required)) if isinstance(required, list) else set()
     found = [
-        Slot(str(name), words_of(str(name)), _types(spec), spec, str(name) in needed, about, parent)
+        Slot(str(name), words_of(str(name)), _types(spec), spec, str(name) in needed, about)
         for name, raw in properties.items()
-        for spec in (resolve(raw, schema),)
+        for spec in (_resolved(raw, schema),)
     ]
     return tuple(sorted(found, key=lambda slot: not slot.required))
 
 
-def resolve(spec: Any, root: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
-    """A property's schema with local references followed and a union with null opened."""
+def _resolved(spec: Any, root: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
+    """A property's schema with local references followed and the first kind of a union that is not null."""
     if not isinstance(spec, Mapping) or depth > _DEEPEST:
         return {}
-    reference = spec.get("$ref")
-    if isinstance(reference, str):
-        rest = {key: value for key, value in spec.items() if key != "$ref"}
-        return {**resolve(_at(root, reference), root, depth + 1), **rest}
+    more: Any = None
+    if isinstance(spec.get("$ref"), str):
+        more = root
+        for part in spec["$ref"].removeprefix("#/").split("/"):
+            more = more.get(part) if isinstance(more, Mapping) else None
     for key in ("anyOf", "oneOf", "allOf"):
-        options = spec.get(key)
-        if isinstance(options, list):
-            real = [o for o in options if isinstance(o, Mapping) and o.get("type") != "null"]
-            rest = {k: v for k, v in spec.items() if k != key}
-            return {**(resolve(real[0], root, depth + 1) if real else {}), **rest}
-    found = dict(spec)
-    if isinstance(found.get("items"), Mapping):
-        found["items"] = resolve(found["items"], root, depth + 1)
-    if isinstance(found.get("properties"), Mapping):
-        found["properties"] = {k: resolve(v, root, depth + 1) for k, v in found["properties"].items()}
-    return found
-
-
-def _at(root: Mapping[str, Any], reference: str) -> Any:
-    here: Any = root
-    for part in reference.removeprefix("#").strip("/").split("/"):
-        here = here.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(here, Mapping) else None
-    return here
+        if isinstance(options := spec.get(key), list):
+            more = next((o for o in options if isinstance(o, Mapping) and o.get("type") != "null"), more)
+    return {**(_resolved(more, root, depth + 1) if more else {}), **spec}
 
 
 def _types(spec: Mapping[str, Any]) -> frozenset[str]:
-    declared = spec.get("type")
-    found = (
-        {declared} if isinstance(declared, str) else set(map(str, declared)) if isinstance(declared, list) else set()
-    )
-    if not found and "properties" in spec:
-        found = {"object"}
-    return frozenset(found - {"null"})
+    declared = spec.get("type", "object" if "properties" in spec else [])
+    return frozenset(map(str, [declared] if isinstance(declared, str) else declared or [])) - {"null"}
 
 
 def _listed(description: str) -> tuple[str, ...]:
     match = _LISTED.search(" ".join(description[:_MOST].split()).encode("utf-8", "replace").decode())
-    if match is None:
-        return ()
-    parts = re.split(r"\s*(?:,|\||/|\bor\b)\s*", match.group(1))
+    parts = re.split(r"\s*(?:,|\||/|\bor\b)\s*", match.group(1)) if match else ()
     return tuple(dict.fromkeys(part.strip("'\"` ") for part in parts if part.strip("'\"` ")))
-
-
-def _line_about(about: str, names: tuple[str, ...]) -> str:
-    """The line of a tool's description that speaks of a parameter in the plural: "Available operations: ..."."""
-    for line in about.splitlines():
-        start = line.split(":")[0].lower()
-        if ":" in line and names and f"{names[-1]}s" in start.split():
-            return line
-    return ""

@@ -12,8 +12,7 @@ from callsheet.agents.keyless.entities.quantities import fill_quantities
 from callsheet.agents.keyless.entities.result_values import read
 from callsheet.agents.keyless.entities.time_zones import fill_zones
 from callsheet.agents.keyless.slots.slot import slots_of
-from callsheet.agents.keyless.slots.slot_context import Context
-from callsheet.agents.keyless.slots.slot_rules import apply
+from callsheet.agents.keyless.slots.slot_rules import Context, apply
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.schema_validation import errors_of
 

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from callsheet.agents.keyless.entities.evidence import Kind
-from callsheet.agents.keyless.entities.places import find_place
+from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.quantities import is_unit
 from callsheet.agents.keyless.entities.result_values import composed, find_field, read
 from callsheet.agents.keyless.entities.time_zones import is_zone
-from callsheet.agents.keyless.slots.labelled_values import find_labelled, is_percentage, taken, takes_percentage
-from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
-from callsheet.agents.keyless.slots.slot_context import CONTENT, Context, Rule
-from callsheet.agents.keyless.slots.value_formats import FORMATS, first, is_mail, is_path, path_of_inputs, typed
+from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
+from callsheet.agents.keyless.slots.value_formats import FORMATS, find_path, is_formatted, is_mail, is_path
 from callsheet.agents.keyless.slots.vocabularies import fill_closed, fill_flag
+from callsheet.agents.planning.plan import StepResult
 
-_IDENTIFIED = (
-    "id",
-    "sku",
-    "code",
-    "key",
-    "ref",
-    "reference",
-    "number",
-    "order",
-    "ticket",
-    "isbn",
-    "hash",
-    "revision",
-    "sha",
-    "commit",
-    "issue",
+_CONTENT = ("content", "text", "body", "data", "message", "note", "insight", "observation", "summary")
+"""Names of parameters that take what was found."""
+_REFERS = re.compile(
+    r"\b(?:it|its|that|this|them|those|these|both|all|each|results?|answers?|values?|output|summary|translation|report"
+    r"|average|total|sum|time|text|list|number|contents?|lines)\b",
+    re.IGNORECASE,
 )
-
+_IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order", "ticket", "hash", "commit", "issue")
+_WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
+"""Words of names that label no value."""
+_BRIDGE = r"(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?\s*$"
+_PERCENT = re.compile(r"\s*(?:%|per\s?cent\b)", re.IGNORECASE)
 _TIMES_A_YEAR = {
     "yearly": 1,
     "annually": 1,
@@ -46,101 +40,128 @@ _TIMES_A_YEAR = {
 _OFTEN = re.compile(rf"\b(?:{'|'.join(_TIMES_A_YEAR)})\b", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the rules look at.
+
+    Attributes:
+        pool: The step's evidence.
+        inputs: Finished results that it builds on.
+        slots: All slots of the tool, so that a rule can see its rivals.
+        filled: What the object has so far; a rule may fill a slot's rivals along with it.
+    """
+
+    pool: Pool
+    inputs: tuple[StepResult, ...]
+    slots: Sequence[Slot]
+    filled: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def open(self) -> list[Slot]:
+        """The required slots that have no value yet."""
+        return [slot for slot in self.slots if slot.required and slot.name not in self.filled]
+
+    @property
+    def loose(self) -> list[Slot]:
+        """Those of them that take any text."""
+        return [s for s in self.open if s.textual and not s.vocabulary and not is_formatted(s)]
+
+    @property
+    def numbers(self) -> list[float | int]:
+        """The numbers that earlier results come to."""
+        return [r.number for r in (read(done.result) for done in self.inputs) if r.number is not None]
+
+    @property
+    def refers(self) -> bool:
+        """Whether the text points at the results it builds on."""
+        return bool(self.inputs) and bool(_REFERS.search(self.pool.bare) or not self.pool.free(Kind.QUOTED))
+
+
+Rule = Callable[[Slot, Context], Any]
+"""Gives a slot's value, or None where it has no evidence."""
+
+
 def _whole(slot: Slot, context: Context) -> str | None:
     """The step's own words, for a parameter that asks for the whole request or question."""
-    asks = slot.name in ("request", "question") and "whole" in slot.description.lower()
-    if not (asks and slot.textual and context.depth == 0):
+    if slot.name not in ("request", "question") or "whole" not in slot.description.lower() or not slot.textual:
         return None
     context.pool.used.append((0, len(context.pool.text)))
     return context.pool.text.strip() or None
 
 
+def _frequency(slot: Slot, context: Context) -> int | None:
+    """How many times a year, for a parameter that says "per year"."""
+    found = _OFTEN.search(context.pool.rest) if slot.numeric and {"per", "year"} <= set(slot.words) else None
+    if found is None:
+        return None
+    context.pool.used.append(found.span())
+    return _TIMES_A_YEAR[found.group().lower()]
+
+
+def _formatted(slot: Slot, context: Context) -> Any:
+    finder = (
+        next((find for fits, find in FORMATS if fits(slot)), None) if slot.textual and not slot.vocabulary else None
+    )
+    if finder is find_path:
+        return find_path(slot, context.pool, context.inputs if context.refers else ())
+    return finder(slot, context.pool) if finder else None
+
+
 def _closed(slot: Slot, context: Context) -> Any:
-    return fill_closed(slot, context.pool) if slot.vocabulary else None
+    return fill_closed(slot, context.pool) if slot.vocabulary and "array" not in slot.types else None
 
 
 def _flag(slot: Slot, context: Context) -> bool | None:
     return fill_flag(slot, context.pool) if slot.types == {"boolean"} else None
 
 
-def _literal(slot: Slot, context: Context) -> Any:
-    for item in context.pool.free(Kind.JSON):
-        if (isinstance(item.value, list) and "array" in slot.types) or (
-            isinstance(item.value, dict) and "object" in slot.types
-        ):
-            return context.pool.take(item)
-    return None
-
-
-def _formatted(slot: Slot, context: Context) -> Any:
-    if not slot.textual or slot.vocabulary:
-        return None
-    for fits, finder in FORMATS:
-        if fits(slot):
-            return finder(slot, context)
-    return None
-
-
 def _labelled(slot: Slot, context: Context) -> Any:
-    if slot.vocabulary or not (slot.textual or slot.numeric) or typed(slot):
+    """The value that stands beside one of a slot's own words: "radius 5", "3 years", "titled 'Lunch'"."""
+    words = "|".join(re.escape(word) for word in slot.words if word not in _WEAK)
+    if not words or slot.vocabulary or not (slot.textual or slot.numeric) or is_formatted(slot):
         return None
-    if slot.textual and not slot.required and context.depth == 0 and slot.words[:1] == ("from",):
-        return None
-    return find_labelled(slot, context.pool)
+    bare = context.pool.bare
+    kinds = (Kind.NUMBER,) if slot.numeric else (Kind.QUOTED, Kind.IDENTIFIER)
+    for item in context.pool.free(*kinds):
+        after = slot.numeric and re.match(rf"[\s-]*(?:{words})s?\b", bare[item.end :], re.IGNORECASE)
+        if after or re.search(rf"\b(?:{words}){_BRIDGE}", bare[: item.start], re.IGNORECASE):
+            return _taken(slot, context.pool, item)
+    return None
 
 
 def _identified(slot: Slot, context: Context) -> Any:
-    if not slot.required or not slot.textual or not slot.says(*_IDENTIFIED):
-        return None
-    kinds = [Kind.PHONE] if "phone" in slot.description.lower() else [Kind.IDENTIFIER]
-    return first(context.pool, *kinds)
-
-
-def _phone(slot: Slot, context: Context) -> Any:
-    asked = slot.says("phone", "mobile", "tel") or "phone" in slot.description.lower()
-    return first(context.pool, Kind.PHONE) if slot.textual and asked else None
-
-
-def _place(slot: Slot, context: Context) -> Any:
-    return find_place(slot, context.pool) if slot.textual and not slot.vocabulary else None
+    wanted = slot.required and slot.textual and slot.says(*_IDENTIFIED)
+    return context.pool.first(Kind.IDENTIFIER) if wanted else None
 
 
 def _field(slot: Slot, context: Context) -> Any:
     """A field of an earlier result that bears the parameter's name."""
-    if not slot.required or slot.vocabulary:
-        return None
-    for done in reversed(context.inputs):
-        fields = read(done.result).fields
-        value = find_field(fields, slot.name) if fields else None
+    for done in reversed(context.inputs if slot.required and not slot.vocabulary else ()):
+        value = find_field(read(done.result).fields, slot.name)
         if isinstance(value, bool | int | float | str):
             return value
     return None
 
 
 def _array(slot: Slot, context: Context) -> Any:
-    if "array" not in slot.types:
-        return None
-    wanted = slot.items.get("type")
-    if wanted in {"number", "integer"}:
-        return _numbers(context)
-    if wanted == "string":
-        return _strings(slot, context)
-    if wanted == "object" or "properties" in slot.items:
-        one = _nested(slot.items, context, slot.name)
-        return [one] if one else None
+    items, pool = slot.spec.get("items"), context.pool
+    kind = items.get("type") if "array" in slot.types and isinstance(items, dict) else None
+    if kind in {"number", "integer"}:
+        return [*context.numbers, *map(pool.take, pool.free(Kind.NUMBER))] or None
+    if kind == "string" and slot.required:
+        if is_path(slot) or is_mail(slot):
+            return [pool.take(item) for item in pool.free(Kind.PATH if is_path(slot) else Kind.EMAIL)] or None
+        if slot.says(*_CONTENT) and context.refers:
+            return [composed(context.inputs)]
+        return [pool.take(item) for item in pool.free(Kind.QUOTED)] or None
     return None
 
 
-def _object(slot: Slot, context: Context) -> Any:
-    return _nested(slot.spec, context, slot.name) if "object" in slot.types and slot.spec.get("properties") else None
-
-
 def _composed(slot: Slot, context: Context) -> Any:
-    if not (slot.textual and slot.required and slot.says(*CONTENT) and context.refers):
-        return None
-    if slot.says("find", "search", "target", "old"):
-        return None
-    return composed(context.inputs)
+    wanted = (
+        slot.textual and slot.required and slot.says(*_CONTENT) and not slot.says("find", "search", "target", "old")
+    )
+    return composed(context.inputs) if wanted and context.refers else None
 
 
 def _number(slot: Slot, context: Context) -> Any:
@@ -149,17 +170,16 @@ def _number(slot: Slot, context: Context) -> Any:
     if slot not in rivals:
         return None
     left, given = context.pool.free(Kind.NUMBER), context.numbers
-    if slot in (rates := [s for s in rivals if takes_percentage(s)]) and len(rates) == 1:
-        shares = [item for item in left if is_percentage(context.pool, item)]
-        if len(shares) == 1:
-            return taken(slot, context.pool, shares[0])
+    shares = [item for item in left if _PERCENT.match(context.pool.text, item.end)]
+    if [s for s in rivals if s.takes_percentage] == [slot] and len(shares) == 1:
+        return _taken(slot, context.pool, shares[0])
     if len(given) + len(left) == len(rivals) and (len(rivals) == 1 or _is_named(context)):
-        found = [*given, *(taken(s, context.pool, item) for s, item in zip(rivals[len(given) :], left, strict=True))]
+        found = [*given, *(_taken(s, context.pool, item) for s, item in zip(rivals[len(given) :], left, strict=True))]
         context.filled.update(zip((s.name for s in rivals), found, strict=True))
         return context.filled[slot.name]
     if len(rivals) == 1 and len(left) == 1:
-        return taken(slot, context.pool, left[0])
-    return given[0] if len(rivals) == 1 and len(given) == 1 and not left else None
+        return _taken(slot, context.pool, left[0])
+    return None
 
 
 def _is_named(context: Context) -> bool:
@@ -169,86 +189,31 @@ def _is_named(context: Context) -> bool:
     return not name.strip() or any(stem(word) in said for word in words_of(name))
 
 
-def _frequency(slot: Slot, context: Context) -> int | None:
-    """How many times a year, for a parameter that says "per year"."""
-    if not slot.numeric or not {"per", "year"} <= set(slot.words):
-        return None
-    found = _OFTEN.search(context.pool.rest)
-    if found is None:
-        return None
-    context.pool.used.append(found.span())
-    return _TIMES_A_YEAR[found.group().lower()]
+def _taken(slot: Slot, pool: Pool, item: Evidence) -> Any:
+    """A piece's value as a parameter takes it: a share 5 % as .05."""
+    value, percent = pool.take(item), _PERCENT.match(pool.text, item.end) if item.kind is Kind.NUMBER else None
+    if percent and slot.takes_percentage:
+        pool.used.append(percent.span())
+        return round(value / 100, 12) if slot.is_share else value
+    return value
 
 
 def _quoted(slot: Slot, context: Context) -> Any:
-    """The quotations left, in order, when there is one for each required string without a type."""
-    rivals = _loose(context)
-    texts = context.pool.free(Kind.QUOTED)
-    if not texts and slot.says(*CONTENT) and len(rivals) == 1:
-        texts = context.pool.free(Kind.URL)
-    return context.pool.take(texts[0]) if slot in rivals and len(texts) >= len(rivals) else None
+    """The first quotation left, for the only required string that takes any text."""
+    return context.pool.first(Kind.QUOTED) if context.loose == [slot] else None
 
 
 def _raw(slot: Slot, context: Context) -> Any:
     """What "translate it" speaks of: the one result that a lone text parameter can take."""
-    spent = any(other.says(*CONTENT) and other.name in context.filled for other in context.slots)
-    if spent or _loose(context) != [slot] or not context.refers or slot.says("id", "name"):
+    spent = any(other.says(*_CONTENT) and other.name in context.filled for other in context.slots)
+    if spent or context.loose != [slot] or not context.refers or slot.says("id", "name"):
         return None
     return read(context.inputs[-1].result).text or None
 
 
-def _loose(context: Context) -> list[Slot]:
-    return [s for s in context.open if s.textual and not s.vocabulary and not typed(s)]
-
-
-def _numbers(context: Context) -> list[Any] | None:
-    left = [
-        i
-        for i in context.pool.free(Kind.NUMBER)
-        if not re.match(r"\s*(?:decimals?|digits|places)\b", context.pool.text[i.end :])
-    ]
-    found = [*context.numbers, *(context.pool.take(item) for item in left)]
-    return found or None
-
-
-def _strings(slot: Slot, context: Context) -> list[Any] | None:
-    pool = context.pool
-    labelled = Slot(slot.name, slot.words, frozenset({"string"}), slot.items, slot.required)
-    if is_path(labelled):
-        found = [pool.take(item) for item in pool.free(Kind.PATH)]
-        one = None if found else path_of_inputs(labelled, context) if context.refers else None
-        return found or ([one] if one else None)
-    if is_mail(labelled):
-        return [pool.take(item) for item in pool.free(Kind.EMAIL)] or None
-    if slot.says(*CONTENT) and context.refers:
-        return [composed(context.inputs)]
-    first = find_labelled(labelled, pool)
-    if not slot.required:
-        return [first] if first is not None else None
-    kinds = (Kind.IDENTIFIER,) if slot.says("id") else (Kind.QUOTED,)
-    rest = [pool.take(item) for item in pool.free(*kinds)] if context.depth == 0 else []
-    return [*([first] if first is not None else []), *rest] or None
-
-
-def _nested(spec: Any, context: Context, parent: str) -> dict[str, Any] | None:
-    """An object, when each of its required properties has evidence; what it used is given back when not."""
-    if context.depth > 3:
-        return None
-    slots = slots_of(spec, parent=parent)
-    before = list(context.pool.used)
-    inner = Context(context.pool, context.inputs, slots, depth=context.depth + 1)
-    apply(inner)
-    found = inner.filled
-    needed = [slot.name for slot in slots if slot.required]
-    if not needed or any(name not in found for name in needed):
-        context.pool.used[:] = before
-        return None
-    return found
-
-
 RULES: tuple[Rule, ...] = (
-    _whole, _frequency, _literal, _phone, _formatted, _closed, _flag, _labelled, _identified, _place, _field, _array,
-    _object, _composed, _number, _quoted, _raw,
+    _whole, _frequency, _formatted, _closed, _flag, _labelled, _identified, _field, _array, _composed, _number, _quoted,
+    _raw,
 )  # fmt: skip
 """In order: what is unmistakable first, what only remains last."""
 
@@ -256,7 +221,7 @@ RULES: tuple[Rule, ...] = (
 def apply(context: Context) -> dict[str, Any]:
     """What the rules fill, the surest rule first for every slot."""
     for rule in RULES:
-        for slot in sorted(context.slots, key=lambda slot: not takes_percentage(slot)):
+        for slot in sorted(context.slots, key=lambda slot: not slot.takes_percentage):
             if slot.name in context.filled or is_zone(slot) or is_unit(slot):
                 continue
             value = rule(slot, context)

@@ -7,101 +7,126 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
-from callsheet.agents.keyless.entities.literals import find_expression, find_search, find_sql
 from callsheet.agents.keyless.slots.slot import Slot, words_of
-from callsheet.agents.keyless.slots.slot_context import Context, Rule
+from callsheet.agents.planning.plan import StepResult
 
-_PATH = ("path", "file", "filename", "filepath", "directory", "dir", "folder", "filenames")
+_PATH = ("path", "file", "filename", "filepath", "directory", "dir", "folder")
 _MAYBE_PATH = ("source", "destination", "dest", "src", "dst", "input", "output")
 _DIRECTORY = ("directory", "dir", "folder", "repo", "repository", "root", "workspace")
-_ADDRESS = ("url", "uri", "link", "href", "website", "endpoint", "webpage")
-_MAIL = ("email", "mail", "recipient", "to", "cc", "bcc", "sender", "attendee", "from")
-_FORMULA = ("expression", "expr", "formula", "equation")
+_MAIL = ("email", "mail", "recipient", "to", "cc", "bcc", "sender", "attendee")
 _SEARCHED = ("query", "q", "keyword", "search", "term", "topic", "question", "phrase")
-_NAMING = re.compile(
-    r"\b(?:branch|tag)\s+(?:(?:named|called)\s+)?$|\b(?:branch|tag|remote)\b[^.]*\b(?:named|called)\s+$"
-)
 _EXTENSION = re.compile(r"\.[A-Za-z]\w{0,9}$")
+_FUNCTION = r"(?:sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|log10|log2|log|ln|exp|sqrt|abs|factorial|floor|ceil|round)"
+_SPELLED = {
+    "% of": "/100*", "percent of": "/100*", "plus": " + ", "minus": " - ", "times": " * ", "multiplied by": " * ",
+    "divided by": " / ", "to the power of": "**", "squared": "**2", "cubed": "**3",
+}  # fmt: skip
+"""Operators in words."""
+_WORDED = re.compile(rf"\s*(?<![A-Za-z])({'|'.join(_SPELLED)})\b\s*", re.IGNORECASE)
+_SIGN = r"\*\*|[-+*/^%=×÷−·]"
+_TOKEN = (
+    rf"(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\d)|\b{_FUNCTION}\b(?=\s*\()|\bpi\b|(?<![A-Za-z])[A-Za-z](?![A-Za-z])"
+    rf"|{_WORDED.pattern}|{_SIGN}|[(),!])"
+)
+_RUN = re.compile(rf"{_TOKEN}(?:\s*{_TOKEN})*", re.IGNORECASE)
+_OPERATED = re.compile(rf"[\w)!]\s*(?:{_SIGN})\s*[-+]?\s*[\w(]|{_FUNCTION}\s*\(|\d!")
+_STATEMENT = re.compile(
+    r"\s*(?:select|insert|update|delete|create|drop|alter|with|pragma|show|describe|explain)\b", re.I
+)
+_PHRASE = re.compile(r"\b(?:search|look|google|find|query)\b[^.;:]*?\b(?:for|about|up)\s+([^.;?!]+)", re.IGNORECASE)
+_PLACE = re.compile(r"\b(?:in|for|at|near|of)\s+([A-ZÀ-Þ][\w'’-]*(?:\s[A-ZÀ-Þ][\w'’-]*)*)")
 
 
-def typed(slot: Slot) -> bool:
-    """Whether a slot takes a value of a known form."""
-    return slot.textual and any(fits(slot) for fits, _ in FORMATS)
-
-
-def first(pool: Pool, *kinds: Kind) -> Any:
-    """The first unused piece of evidence of these kinds, or None."""
-    found = pool.free(*kinds)
-    return pool.take(found[0]) if found else None
-
-
-def is_path(slot: Slot) -> bool:
-    """Whether a slot takes a path or a file name."""
-    named = slot.head.removesuffix("s") in _PATH or slot.says("path", "filename", "filepath", "directory")
-    if named or (slot.head == "name" and slot.says("file")):
-        return True
-    about = slot.description.lower()
-    return slot.says(*_MAYBE_PATH) and len(slot.words) == 1 and (not about or "path" in about or "file" in about)
-
-
-def _path(slot: Slot, context: Context) -> Any:
-    found = [i for i in context.pool.free(Kind.PATH) if not _NAMING.search(context.pool.text[: i.start])]
-    chosen = _best_path(slot, found)
-    if chosen:
-        return context.pool.take(chosen)
-    quoted = [
-        q
-        for q in context.pool.free(Kind.QUOTED)
-        if re.search(r"[/\\]|\.\w{1,5}$", str(q.value)) and " " not in str(q.value)
-    ]
+def find_path(slot: Slot, pool: Pool, inputs: Sequence[StepResult] = ()) -> Any:
+    """The path that a text names, or the only one of an earlier step where it names none."""
+    if chosen := _best_path(slot, pool.free(Kind.PATH)):
+        return pool.take(chosen)
+    quoted = [q for q in pool.free(Kind.QUOTED) if re.fullmatch(r"\S*(?:[/\\]\S*|\.\w{1,5})", str(q.value))]
     if quoted:
-        return context.pool.take(quoted[0])
-    return path_of_inputs(slot, context) if slot.required and context.refers else None
+        return pool.take(quoted[0])
+    for text in (text for done in reversed(inputs) for text in (done.result[:500], done.text)):
+        found = Pool.of(text).free(Kind.PATH)
+        if slot.required and (chosen := _best_path(slot, found)) and len({item.value for item in found}) == 1:
+            return chosen.value
+    return None
 
 
 def _best_path(slot: Slot, found: Sequence[Evidence]) -> Evidence | None:
     tool = words_of(slot.about.partition("\n")[0])
     directory = slot.says(*_DIRECTORY) or ("file" not in slot.words and bool({"directory", "folder"} & set(tool)))
     fitting = [i for i in found if not (directory and _EXTENSION.search(str(i.value)))]
-    said = [i for i in fitting if any(str(i.value).lower().endswith(f".{word}") for word in slot.words)]
-    if slot.required:
-        return next(iter(said or fitting), None)
-    return said[0] if said else fitting[0] if fitting and directory else None
+    return fitting[0] if fitting and (slot.required or directory) else None
 
 
-def path_of_inputs(slot: Slot, context: Context) -> Any:
-    """The path that "it" stands for: the only one of an earlier result, or of what the earlier step said."""
-    for done in reversed(context.inputs):
-        for text in (done.result if len(done.result) < 500 else "", done.text):
-            found = Pool.of(text).free(Kind.PATH)
-            if (chosen := _best_path(slot, found)) and len({item.value for item in found}) == 1:
-                return chosen.value
+def _expression(_slot: Slot, pool: Pool) -> str | None:
+    """The formula that a text writes out, in signs or in words."""
+    for quoted in pool.free(Kind.QUOTED):
+        if _OPERATED.search(str(quoted.value)):
+            return str(pool.take(quoted))
+    text = pool.rest
+    for item in pool.free(Kind.DATE, Kind.CLOCK, Kind.PHONE, Kind.IDENTIFIER):
+        text = text[: item.start] + "¤" * (item.end - item.start) + text[item.end :]
+    runs = [(m, _WORDED.sub(lambda word: _SPELLED[word[1].lower()], m.group())) for m in _RUN.finditer(text)]
+    runs = [(match, formula) for match, formula in runs if _OPERATED.search(formula)]
+    if not runs:
+        return None
+    match, formula = max(runs, key=lambda run: len(run[1]))
+    pool.used.append(match.span())
+    formula = re.sub(r"^(?:[aAI]\s+)+|[\s,=(]+$|^[\s,)*/=^%]+|\s+[aAI]$", "", formula.strip())
+    surplus = formula.count(")") - formula.count("(")
+    return formula[:-surplus].strip() if surplus > 0 and formula.endswith(")" * surplus) else formula
+
+
+def _sql(_slot: Slot, pool: Pool) -> str | None:
+    """The SQL that a text quotes or writes out."""
+    for item in pool.free(Kind.SQL, Kind.QUOTED):
+        if item.kind is Kind.SQL or _STATEMENT.match(str(item.value)):
+            return str(pool.take(item)).strip().rstrip(";").strip() or None
     return None
 
 
-def _address(slot: Slot, context: Context) -> Any:
-    if (found := first(context.pool, Kind.URL)) or "file:" not in f"{slot.description} {slot.about}":
-        return found
-    whole = [i for i in context.pool.free(Kind.PATH) if str(i.value).startswith("/")]
-    return f"file://{context.pool.take(whole[0])}" if whole else None
-
-
-def _mail(_slot: Slot, context: Context) -> Any:
-    return first(context.pool, Kind.EMAIL)
-
-
-def _stamp(_slot: Slot, context: Context) -> Any:
-    whole = first(context.pool, Kind.DATETIME)
-    if whole:
-        return str(whole).replace(" ", "T")
-    day, clock = context.pool.free(Kind.DATE), context.pool.free(Kind.CLOCK)
-    if not day or not clock:
+def _searched(_slot: Slot, pool: Pool) -> str | None:
+    """The phrase to search for: quoted, or the words after "for"."""
+    if len(pool.free(Kind.QUOTED)) == 1:
+        return str(pool.first(Kind.QUOTED))
+    match = _PHRASE.search(pool.text)
+    if match is None or re.fullmatch(r"(?:it|that|this|them|the\s+\w+)", match[1].strip(), re.IGNORECASE):
         return None
-    return f"{context.pool.take(day[0])}T{context.pool.take(clock[0])}:00"
+    pool.used.append(match.span(1))
+    return match[1].strip(" ,")
 
 
-def _expression(_slot: Slot, context: Context) -> Any:
-    return find_expression(context.pool, context.numbers)
+def _address(slot: Slot, pool: Pool) -> Any:
+    if (found := pool.first(Kind.URL)) or "file:" not in f"{slot.description} {slot.about}":
+        return found
+    whole = [i for i in pool.free(Kind.PATH) if str(i.value).startswith("/")]
+    return f"file://{pool.take(whole[0])}" if whole else None
+
+
+def _date(slot: Slot, pool: Pool) -> Any:
+    """A date as ISO 8601 writes it, with a time where the slot takes one."""
+    form = r"\d{4}-\d\d-\d\d" + (r"[T ].*" if slot.spec.get("format") == "date-time" else "")
+    found = [item for item in pool.free(Kind.DATE) if re.fullmatch(form, item.value)]
+    return pool.take(found[0]).replace(" ", "T") if found else None
+
+
+def _place(_slot: Slot, pool: Pool) -> str | None:
+    """A name in capitals after "in" or the like."""
+    match = _PLACE.search(pool.rest)
+    pool.used += [match.span(1)] if match else []
+    return match[1] if match else None
+
+
+def _first(kind: Kind) -> Callable[[Slot, Pool], Any]:
+    return lambda _slot, pool: pool.first(kind)
+
+
+def is_path(slot: Slot) -> bool:
+    """Whether a slot takes a path or a file name."""
+    about = slot.description.lower()
+    maybe = slot.says(*_MAYBE_PATH) and len(slot.words) == 1 and (not about or "path" in about or "file" in about)
+    named = slot.head.removesuffix("s") in _PATH or slot.says("path", "filename", "filepath", "directory")
+    return named or maybe or (slot.head == "name" and slot.says("file"))
 
 
 def is_sql(slot: Slot) -> bool:
@@ -119,22 +144,25 @@ def is_mail(slot: Slot) -> bool:
 
 
 def _is_clock(slot: Slot) -> bool:
-    return (
-        slot.spec.get("format") == "time"
-        or "HH:MM" in slot.description
-        or slot.name in {"time", "at", "start_time", "end_time"}
-    )
+    named = slot.spec.get("format") == "time" or "HH:MM" in slot.description
+    return named or slot.name in {"time", "at", "start_time", "end_time"}
 
 
-FORMATS: tuple[tuple[Callable[[Slot], bool], Rule], ...] = (
-    (is_sql, lambda _slot, context: find_sql(context.pool)),
-    (lambda slot: slot.says(*_FORMULA), _expression),
-    (lambda slot: slot.says(*_ADDRESS) or slot.spec.get("format") in {"uri", "url"}, _address),
-    (is_mail, _mail),
-    (lambda slot: slot.spec.get("format") == "date-time", _stamp),
-    (lambda slot: slot.spec.get("format") == "date" or slot.says("date"), lambda _s, c: first(c.pool, Kind.DATE)),
-    (_is_clock, lambda _s, c: first(c.pool, Kind.CLOCK)),
-    (is_path, _path),
-    (lambda slot: slot.required and slot.name in _SEARCHED, lambda _s, c: find_search(c.pool)),
+FORMATS: tuple[tuple[Callable[[Slot], bool], Callable[[Slot, Pool], Any]], ...] = (
+    (is_sql, _sql),
+    (lambda slot: slot.says("expression", "expr", "formula", "equation"), _expression),
+    (lambda slot: slot.says("url", "uri", "link", "website") or slot.spec.get("format") in {"uri", "url"}, _address),
+    (is_mail, _first(Kind.EMAIL)),
+    (lambda slot: str(slot.spec.get("format")).startswith("date") or slot.says("date"), _date),
+    (_is_clock, _first(Kind.CLOCK)),
+    (lambda slot: "phone" in f"{slot.name} {slot.description}".lower(), _first(Kind.PHONE)),
+    (is_path, find_path),
+    (lambda slot: slot.says("city", "location", "place"), _place),
+    (lambda slot: slot.required and slot.name in _SEARCHED, _searched),
 )
 """Which slots have a form, and how its value is found; the first that fits counts."""
+
+
+def is_formatted(slot: Slot) -> bool:
+    """Whether a slot takes a value of a known form."""
+    return slot.textual and any(fits(slot) for fits, _ in FORMATS)

@@ -24,7 +24,7 @@ ASKED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
         schema("text target_language", text=STRING, target_language=STRING),
         "Translate the menu into French",
-        {"target_language": "French"},
+        {},
     ),
     (schema("query", query={**STRING, "description": "SQL query"}), "Delete old rows from users", {}),
     (

@@ -33,25 +33,6 @@ NUMBERS = schema(
     numbers={"type": "array", "items": {"type": "number"}},
     operation=text("One of: mean, median, mode, std_dev, variance"),
 )
-ENTITIES = schema(
-    "entities",
-    entities={
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {
-                "name": text("The name of the entity"),
-                "entityType": text("The type of the entity"),
-                "observations": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": "An array of observations",
-                },
-            },
-            "required": ["name", "entityType", "observations"],
-        },
-    },
-)
 
 
 def done(id_: str, said: str, result: str) -> StepResult:
@@ -91,15 +72,6 @@ def test_a_value_comes_from_an_input() -> None:
     assert filled == Filled({"value": 42.164813, "from_unit": "kilometer", "to_unit": "foot"}, ())
 
 
-def test_an_observation_comes_from_an_input() -> None:
-    said = "Store the answer as an entity named 'Tokyo call' of type 'meeting' with the Tokyo time as an observation"
-    entity = fill(ENTITIES, said, (TOKYO,)).args["entities"][0]
-    assert entity["name"] == "Tokyo call"
-    assert entity["entityType"] == "meeting"
-    assert len(entity["observations"]) == 1
-    assert "17:30" in entity["observations"][0]
-
-
 @pytest.mark.parametrize(
     "broken",
     [
@@ -126,13 +98,18 @@ def test_references_and_null_unions() -> None:
     given = {
         "type": "object",
         "properties": {
-            "where": {"$ref": "#/$defs/Where"},
+            "path": {"$ref": "#/$defs/Where"},
             "unit": {"anyOf": [{"enum": ["metric", "imperial"]}, {"type": "null"}]},
         },
-        "required": ["where"],
-        "$defs": {"Where": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}},
+        "required": ["path"],
+        "$defs": {"Where": {"type": "string"}},
     }
-    assert fill(given, "Open data/x.json in metric") == Filled({"where": {"path": "data/x.json"}, "unit": "metric"}, ())
+    assert fill(given, "Open data/x.json in metric") == Filled({"path": "data/x.json", "unit": "metric"}, ())
+
+
+def test_a_nested_object_is_asked_for() -> None:
+    place = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    assert fill(schema("where", where=place), "Open data/x.json").missing == ("where",)
 
 
 def test_what_does_not_validate_is_missing() -> None:

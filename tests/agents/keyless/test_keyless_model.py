@@ -100,27 +100,15 @@ def test_a_missing_value_is_asked_for() -> None:
     assert answer.content == ("agent/refund_order needs order_id (Id of the order): the request gives no value for it")
 
 
-def test_a_source_is_called_first_and_gives_the_value() -> None:
-    said = "Refund the order of ann@example.com"
-    first = ask(said, REFUND, LOOKUP, order_id=("find_order",))
-    assert call_of(first) == ("find_order", {"email": "ann@example.com"})
-    found = ToolMessage('{"order_id": "ORD-7", "total": 12}', tool_call_id="call_1", name="find_order")
-    second = ask(said, REFUND, LOOKUP, since=(first, found), order_id=("find_order",))
-    assert call_of(second) == ("refund_order", {"order_id": "ORD-7"})
-    assert second.tool_calls[0]["id"] == "call_2"
+def test_a_value_that_another_tool_would_give_is_asked_for() -> None:
+    answer = ask("Refund the order of ann@example.com", REFUND, LOOKUP, order_id=("find_order",))
+    assert answer.additional_kwargs["outcome"]["status"] == "needs_input"
 
 
-def test_a_source_that_fails_leaves_the_value_missing() -> None:
-    said = "Refund the order of ann@example.com"
-    first = ask(said, REFUND, LOOKUP, order_id=("find_order",))
-    broken = ToolMessage("down", tool_call_id="call_1", name="find_order", status="error")
-    final = ask(said, REFUND, LOOKUP, since=(first, broken), order_id=("find_order",))
-    assert final.additional_kwargs["outcome"]["status"] == "needs_input"
-
-
-def test_what_must_run_first_runs_first() -> None:
+def test_nothing_is_changed_before_what_must_run_first() -> None:
     answer = ask("Refund order ORD-551", REFUND, LOGIN, **{"": ("open_session",)})
-    assert call_of(answer) == ("open_session", {})
+    assert answer.additional_kwargs["outcome"]["status"] == "needs_input"
+    assert "open_session must run before it" in str(answer.content)
 
 
 @pytest.mark.parametrize("said", ["Show me a.txt", "Read a.txt", "What is in a.txt?"])
