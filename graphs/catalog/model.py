@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from callsheet.graphs.catalog.errors import CatalogError, UnknownNameError
 
-_ANY = "any"
+_ANY, _LONGEST_HINT = "any", 200
 Name = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 
 
@@ -273,8 +273,10 @@ def _type_of(spec: Mapping[str, Any]) -> str:
 
 
 def near_names(name: str, known: Iterable[str]) -> str:
-    """A hint in brackets that names the known names nearest to a wrong one; empty if none is near."""
-    near = get_close_matches(name, list(known), n=3)
+    """A hint in brackets that names the known names nearest to a wrong one; empty if none is near, or it is long."""
+    # Two names are compared in quadratic time.
+    short = [other for other in known if len(other) <= _LONGEST_HINT >= len(name)]
+    near = get_close_matches(name, short, n=3) if short else []
     return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
 
 

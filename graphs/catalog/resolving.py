@@ -37,8 +37,10 @@ def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[
     def resolved(tool: Tool) -> Tool:
         edges: list[Dependency] = []
         for edge in tool.depends_on:
+            # A server may name very many, and to look for what each could mean takes long.
+            hints = () if tool.agent in lenient else ids
             try:
-                edges.append(edge.model_copy(update={"tool": _id(edge.tool, tool, ids, by_name)}))
+                edges.append(edge.model_copy(update={"tool": _id(edge.tool, tool, ids, by_name, hints)}))
             except CatalogError as error:
                 if tool.agent not in lenient:
                     raise
@@ -53,7 +55,9 @@ def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[
     return tuple(map(with_resolved, agents)), tuple(problems)
 
 
-def _id(name: str, tool: Tool, ids: Collection[str], by_name: Mapping[str, Sequence[str]]) -> str:
+def _id(
+    name: str, tool: Tool, ids: Collection[str], by_name: Mapping[str, Sequence[str]], hints: Collection[str]
+) -> str:
     if name in ids:
         return name
     if (own := f"{tool.agent}/{name}") in ids:
@@ -66,6 +70,6 @@ def _id(name: str, tool: Tool, ids: Collection[str], by_name: Mapping[str, Seque
             f"tool {tool.id!r} depends on {name!r}, which could be {' or '.join(candidates)}: give the id"
         )
     raise CatalogError(
-        f"tool {tool.id!r} depends on {name!r}, which is not in the catalog{near_names(name, ids)}: "
+        f"tool {tool.id!r} depends on {name!r}, which is not in the catalog{near_names(name, hints)}: "
         "correct the name or remove the dependency"
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import normalized, shown
 
+_PIECE = 4_096  # characters; one may become eighteen in its normal form
 _TELL = r"(?:tell|inform|mention|reveal|disclos|notify|show|alert|report|explain)\w*"
 _USER = r"(?:user|human|customer|person|operator|anyone)"
 _GIVE = (
@@ -104,4 +105,12 @@ def orders_in(*texts: str) -> Iterator[tuple[str, str]]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(normalized("NFKC", shown(text, most=None)).casefold().split())
+    """In lower case with single spaces; made in pieces, between which other threads have their turns."""
+    plain, open_word = list[str](), False
+    for start in range(0, len(text), _PIECE):
+        piece = normalized("NFKC", shown(text[start : start + _PIECE], most=None)).casefold()
+        if words := piece.split():
+            plain += [] if open_word and not piece[0].isspace() else [" "]
+            plain.append(" ".join(words))
+        open_word = bool(words) and not piece[-1].isspace() if piece else open_word
+    return "".join(plain).strip()

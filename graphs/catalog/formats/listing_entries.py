@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+LONGEST_NAME = 1_024
+"""Characters of a tool's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entries:
@@ -16,7 +19,7 @@ class Entries:
         tools: Name -> entry, of the names that occur once. Of a name that occurs more often nobody could say which
             entry a server means, so there is none.
         repeated: Name -> how often, of the others.
-        nameless: Positions of entries without a name, from 1.
+        nameless: Positions of entries without a name, or with a longer one than a name may be, from 1.
     """
 
     tools: Mapping[str, dict[str, Any]]
@@ -36,6 +39,8 @@ class Entries:
 
 
 def name_of(entry: Any) -> str:
-    """The name of an entry, as it can be written in UTF-8; empty if it has none."""
+    """The name of an entry, as it can be written in UTF-8; empty if it has none that can be used."""
     name = entry.get("name") if isinstance(entry, dict) else None
-    return name.encode("utf-8", "replace").decode("utf-8") if isinstance(name, str) and name.strip() else ""
+    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
+        return ""
+    return name.encode("utf-8", "replace").decode("utf-8")

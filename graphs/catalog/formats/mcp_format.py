@@ -11,13 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.document_folders import is_folder
-from callsheet.graphs.catalog.formats.listing_entries import Entries, name_of
+from callsheet.graphs.catalog.formats.listing_entries import LONGEST_NAME, Entries, name_of
 from callsheet.graphs.catalog.formats.malformed import wrong_field
 from callsheet.graphs.catalog.formats.server_options import Terms
 from callsheet.graphs.catalog.model import Agent, Dependency, Tool
 from callsheet.graphs.text.regex import linear
 
 DEEPEST = 100
+_MOST_SAID = 1_000
 A2A = "a2a"
 _VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TRANSPORTS: Mapping[str, Literal["stdio", "http", "sse"]] = {
@@ -242,14 +243,16 @@ def tool_from_entry(agent_id: str, entry: Any, position: int = 1) -> Tool:
 
 
 def _nameless(position: int) -> str:
-    return f"entry {position} of the tools is not an object with a name: it is left out"
+    what = f"an object with a name of {LONGEST_NAME:,} characters at most"
+    return f"entry {position} of the tools is not {what}: it is left out"
 
 
 def _dependencies(name: str, edges: object) -> tuple[Dependency, ...]:
     if edges is None:
         return ()
-    if not isinstance(edges, list) or not all(isinstance(edge, dict) for edge in edges):
-        raise CatalogError(f"tool {name!r}: callsheet/depends_on must be a list of objects: it is left out")
+    if not isinstance(edges, list) or len(edges) > _MOST_SAID or not all(isinstance(edge, dict) for edge in edges):
+        what = f"a list of {_MOST_SAID:,} objects at most"
+        raise CatalogError(f"tool {name!r}: callsheet/depends_on must be {what}: it is left out")
     try:
         return tuple(Dependency(**edge) for edge in edges)
     except (CatalogError, TypeError) as error:
@@ -259,8 +262,12 @@ def _dependencies(name: str, edges: object) -> tuple[Dependency, ...]:
 def _capabilities(name: str, ids: object) -> tuple[str, ...]:
     if ids is None:
         return ()
-    if not isinstance(ids, list) or not all(isinstance(item, str) and item.strip() for item in ids):
-        raise CatalogError(f"tool {name!r}: callsheet/capabilities must be a list of ids: it is left out")
+    named = (
+        isinstance(ids, list) and len(ids) <= _MOST_SAID and all(isinstance(id_, str) and id_.strip() for id_ in ids)
+    )
+    if not isinstance(ids, list) or not named:
+        what = f"a list of {_MOST_SAID:,} ids at most"
+        raise CatalogError(f"tool {name!r}: callsheet/capabilities must be {what}: it is left out")
     return tuple(dict.fromkeys(ids))
 
 
