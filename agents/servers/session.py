@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from callsheet.agents.safety.log_secrets import hide_in_logs
 from callsheet.agents.safety.secrets import of_server
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.mcp_format import ServerConfig, clean
 
@@ -84,8 +86,7 @@ class Session:
             client = await asyncio.shield(self._client)
             try:
                 async with asyncio.timeout(seconds):
-                    answer: dict[str, Any] = self._redaction.value(await _exchange(client, method, params))
-                    return answer
+                    answer = await _exchange(client, method, params)
             except TimeoutError:
                 self.hang_up()
                 raise self._faults.late(method, seconds) from None
@@ -104,6 +105,8 @@ class Session:
                 if fault.kind != "protocol":
                     self.retire()
                 raise fault from error
+            redacted: dict[str, Any] = await beside_if_large(self._redaction.value, answer)
+            return redacted
 
     async def listing(self) -> Listing:
         """What the server says of itself, with all pages of its tools as it sent them.
@@ -115,7 +118,7 @@ class Session:
         about, tools = client.server_info, await self._tools()
         said = self._redaction.text
         return Listing(
-            tools=tuple(clean(tools)),
+            tools=tuple(await beside_if_large(clean, tools)),
             name=said((about.title or about.name) if about else ""),
             version=said(about.version if about else ""),
             description=said(getattr(about, "description", None) or ""),
@@ -123,7 +126,7 @@ class Session:
         )
 
     async def _tools(self) -> list[Any]:
-        tools: list[Any] = []
+        tools, size = list[Any](), 0
         deadline, cursor, seen = anyio.current_time() + self.limits.list, None, set[str]()
         while True:
             params: dict[str, str] = {} if cursor is None else {"cursor": cursor}
@@ -134,6 +137,10 @@ class Session:
             if len(tools) > self.limits.tools:
                 raise Fault("too_large", _too_many(len(tools), self.limits.tools), effect="none")
             cursor = page.get("nextCursor")
+            if seen or isinstance(cursor, str):  # one page alone is no longer than a message
+                size += await beside_if_large(_size, found)
+            if size > self.limits.message:
+                raise Fault("too_large", _too_long(self.limits.message), effect="none")
             if not isinstance(cursor, str) or cursor in seen or len(seen) >= _MOST_PAGES:
                 return tools
             seen.add(cursor)
@@ -244,6 +251,14 @@ async def _exchange(client: Client, method: str, params: Mapping[str, Any]) -> d
 
 def _too_many(tools: int, most: int) -> str:
     return f"it lists {tools:,} tools or more, and no more than {most:,} are taken: raise its limit 'tools' if it may"
+
+
+def _size(page: list[Any]) -> int:
+    return len(json.dumps(page))
+
+
+def _too_long(most: float) -> str:
+    return f"its list of tools, of several pages, has more than {most:,} bytes: raise its limit 'message' if it may"
 
 
 def _looked_at(future: asyncio.Future[Any]) -> None:

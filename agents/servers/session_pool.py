@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from callsheet.agents.servers.background_loop import BackgroundLoop
@@ -23,6 +24,7 @@ from callsheet.agents.servers.catalogs.listings import Listing, late_ones_named
 from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.open_sessions import Listed, OpenSessions, any_live, end_all
+from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.servers.transport.reaper import REAPER
 from callsheet.agents.tools.result_files import KeptResults
 from callsheet.agents.tools.tool_result import Fault, Outcome, failed, outcome_of
@@ -279,7 +281,8 @@ class SessionPool:
         except CallsheetError as error:
             return failed(order.agent_id, order.tool, "start", str(error)), False
         keep = self.results.of(order.run_id, order.agent_id, order.tool)
-        outcome = outcome_of(order.agent_id, order.tool, result, limits, keep)
+        read: Callable[[Any], Outcome] = partial(outcome_of, order.agent_id, order.tool, limits=limits, keep=keep)
+        outcome = await beside_if_large(read, result)
         return replace(outcome, error=session.hidden(outcome.error)), False
 
 

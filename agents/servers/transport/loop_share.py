@@ -4,10 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 _SLICE, _PAUSE = 0.002, 3.0
+_MANY, _LONG = 1_000, 65_536  # values, and characters of a text
+Result = TypeVar("Result")
+
+
+async def beside_if_large(act: Callable[[Any], Result], value: Any) -> Result:
+    """What is made of a JSON value; of a large one in a thread, while the loop goes on with others.
+
+    Args:
+        act: Makes it.
+        value: Of what.
+    """
+    return await asyncio.to_thread(act, value) if _is_large(value) else act(value)
+
+
+def _is_large(value: Any) -> bool:
+    left, waiting = _MANY, [value]
+    while waiting and left > 0:
+        match waiting.pop():
+            case str() as text:
+                left -= 1 + len(text) * _MANY // _LONG
+            case dict() as found:
+                left -= 1 + len(found)
+                waiting += found.values() if left > 0 else ()
+            case list() as found:
+                left -= 1 + len(found)
+                waiting += found if left > 0 else ()
+    return left <= 0
 
 
 class Share:

@@ -15,7 +15,9 @@ from callsheet.agents import Limits, ToolRegistry
 from callsheet.agents.safety import arguments
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.stdio_process import ChildProcess
-from callsheet.graphs import Agent, Catalog, ServerConfig, Tool
+from callsheet.agents.tools.tool_result import outcome_of
+from callsheet.graphs import Agent, Catalog, ServerConfig, Tool, load
+from fleet import Fleet, definition
 from servers import FIXTURES, HANG
 
 PATIENT = Limits(start=HANG, list=HANG, call=HANG, failures=50)
@@ -131,3 +133,29 @@ async def test_arguments_are_checked_beside_the_loops_and_once(monkeypatch: pyte
     assert (await call).status == "success"
     assert checks == [{"x": 1}]
     await registry.close_run("run")
+
+
+async def test_a_large_answer_is_looked_at_beside_the_loop(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of 5 MB of numbers kept the loop, and with it every other server's calls, for seconds."""
+    threads: dict[str, str] = {}
+
+    def read(agent: str, *given: Any, **more: Any) -> Any:
+        threads[agent] = threading.current_thread().name
+        return outcome_of(agent, *given, **more)
+
+    monkeypatch.setattr("callsheet.agents.servers.session_pool.outcome_of", read)
+    fleet.serve("small", definition("work"), structured={"a": [1]})
+    fleet.serve("large", definition("work"), structured={"a": [1] * 10_000})
+    registry = ToolRegistry.from_catalog(load(fleet.config, yes=True))
+    for tool in registry.bind(["small/work", "large/work"], "run").values():
+        await tool.ainvoke({})
+    await registry.close_run("run")
+    assert threads["small"] == "callsheet-mcp" != threads["large"]
+
+
+def test_a_listing_of_many_pages_is_no_longer_than_a_message_may_be(fleet: Fleet) -> None:
+    pages = [[definition(f"work{number}", "x" * 2_000_000)] for number in range(3)]
+    for count, said in ((2, None), (3, "of several pages, has more than 5,000,000 bytes: raise its limit 'message'")):
+        fleet.serve("notes", pages=pages[:count])
+        problems = load(fleet.config, yes=True).problems
+        assert any(said in str(problem) for problem in problems) if said else not problems
