@@ -50,30 +50,30 @@ def create_supervisor(
     policy: Policy | str | Path | None = None,
     observed: ObservationLog | None = None,
 ) -> StateGraph[State, Settings, ChatInput, ChatOutput]:
-    """A workflow that plans a request, finds agents and tools for each step, and lets workers do the steps.
+    """A workflow that plans a request, finds agents and tools for each step, and lets workers carry out the steps.
 
     Args:
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
-        model: Chat model for everything: ``provider:model`` or an object. Without one, rules do the work.
-        planner_model: Another one for the plan.
-        worker_model: Another one for the workers.
-        answer_model: Another one for the answer.
-        retriever: What picks agents and tools; by default one over the same catalog.
-        registry: What makes tools callable; by default one over the same catalog.
-        settings: What holds unless a run's ``context`` says otherwise.
-        prompts: System prompts in place of ours.
-        yes: Agrees to start the commands that an ``mcp.json`` names; see ``callsheet.graphs.load``.
-        policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
-        observed: Where it is counted which tools take arguments from which, for ``callsheet infer``.
+        model: Chat model for all parts: ``provider:model`` or an object; without one, rules.
+        planner_model: Chat model for the plan instead.
+        worker_model: Chat model for the workers instead.
+        answer_model: Chat model for the answer instead.
+        retriever: Selects agents and tools; by default a retriever over the same catalog.
+        registry: Makes tools callable; by default a registry over the same catalog.
+        settings: Defaults for the ``context`` of a run.
+        prompts: System prompts that replace ours.
+        yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
+        policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
+        observed: Counts which tools take arguments from which, for ``callsheet infer``.
 
     Returns:
-        An uncompiled ``StateGraph``: ``compile(checkpointer=...)`` is the caller's. It takes ``messages`` and gives
+        An uncompiled ``StateGraph``; call ``compile(checkpointer=...)``. It takes ``messages`` and returns
         ``messages``, ``plan``, ``selections`` and ``results``.
 
     Raises:
         CatalogError: The catalog cannot be read.
-        TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
-        SettingsError: The policy cannot be read, or retriever or registry have another one.
+        TrustError: A command of the catalog has no consent, or its pins cannot be used.
+        SettingsError: The policy cannot be read, or the retriever or registry has a different one.
     """
     loaded = load(source, yes=yes, policy=policy)
     given = {"model": model, "planner_model": planner_model, "worker_model": worker_model, "answer_model": answer_model}

@@ -36,18 +36,18 @@ from callsheet.retrievers.selection.selector_factory import Assembly, assembly_o
 
 
 class AgentGraphRetriever(BaseRetriever):
-    """Finds the agents and tools for a request; a LangChain retriever, synchronous and asynchronous.
+    """A LangChain retriever that finds agents and tools for a request, synchronous and asynchronous.
 
-    ``invoke(query)`` gives one Document an agent: what it is in the text, and in the metadata ``agent``,
-    ``tools`` (ids), ``score``, ``why`` (one line a tool) and ``verdict``. ``select(query)`` gives it all.
+    ``invoke(query)`` returns one Document per agent: its description as text, and in the metadata ``agent``,
+    ``tools`` (ids), ``score``, ``why`` (one line per tool) and ``verdict``. ``select(query)`` returns all details.
 
     Attributes:
-        selector: What does the work.
-        k: How many agents are given.
-        changes: What the last indexing did.
-        place: Where the vectors are kept; None where that is not known, or memory.
-        policy: Who may see and call what; everybody everything where there is none.
-        user: For whom things are found, where there is a policy.
+        selector: Ranks and selects.
+        k: Maximum number of agents.
+        changes: Rows that the last update of the index added and removed.
+        place: Where the vectors are stored; None if unknown or in memory.
+        policy: Who may see and call which tools; None: everyone, everything.
+        user: The user to whom the policy applies.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -84,25 +84,25 @@ class AgentGraphRetriever(BaseRetriever):
         policy: Policy | str | Path | None = None,
         taxonomy: Taxonomy | None = None,
     ) -> AgentGraphRetriever:
-        """A retriever over a catalog of any kind; it indexes what is not indexed yet.
+        """A retriever over a catalog of any kind; it indexes new agents and tools.
 
         Args:
-            source: One source, or several that are joined; see ``callsheet.graphs.load``.
-            k: How many agents are given.
+            source: One source or several; see ``callsheet.graphs.load``.
+            k: Maximum number of agents.
             embeddings: An embedder, ``minilm``, or ``provider:model``.
             index: A folder, the address of ``chroma run``, ``:memory:``, or any ``VectorIndex``; by default
                 the user's cache for a catalog on disk, and memory for one that was made in memory.
-            settings: How agents and tools are picked.
-            progress: Called while texts are embedded.
-            reranker: What takes a second look at the first tools, such as any LangChain document compressor.
-            yes: Agrees to start the commands that an ``mcp.json`` names; see ``callsheet.graphs.load``.
-            policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
-            taxonomy: The capabilities that tools may have; the default ones where none is given.
+            settings: Settings of the selection.
+            progress: Called during embedding.
+            reranker: Reorders the first tools, for example a LangChain document compressor.
+            yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
+            policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
+            taxonomy: The capabilities that tools can have; None: the default ones.
 
         Raises:
             CatalogError: The catalog cannot be read.
-            SettingsError: The index cannot be opened, the policy not be read, or a setting cannot work.
-            TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
+            SettingsError: The index cannot be opened, the policy cannot be read, or a setting is invalid.
+            TrustError: A command of the catalog has no consent, or its pins cannot be used.
         """
         if not isinstance(settings, SelectSettings | None):
             raise SettingsError(f"settings must be SelectSettings, not {type(settings).__name__}")
@@ -116,14 +116,14 @@ class AgentGraphRetriever(BaseRetriever):
         return retriever
 
     def follow(self, loaded: Loaded, progress: Progress | None = None) -> Changes:
-        """Retrieves from another state of the catalog from now on; embeds only what is new in it.
+        """Switches to another state of the catalog; embeds only its new texts.
 
-        A search that is under way, or comes meanwhile, meets the state before, whole; one that comes after it has
-        returned meets the new one. It blocks while it embeds.
+        A search during the switch uses the old state completely; a search after it uses the new one.
+        The call blocks while it embeds.
 
         Args:
-            loaded: The catalog as it is now, and who may see what of it.
-            progress: Called while texts are embedded.
+            loaded: The new state of the catalog, with its policy.
+            progress: Called during embedding.
 
         Raises:
             SettingsError: The retriever was made without ``from_catalog``.
@@ -136,7 +136,7 @@ class AgentGraphRetriever(BaseRetriever):
 
     @property
     def catalog(self) -> Catalog:
-        """What is retrieved from: as much of the catalog as the user may see."""
+        """The part of the catalog that the user may see."""
         return self._seen.catalog
 
     @property
@@ -145,26 +145,26 @@ class AgentGraphRetriever(BaseRetriever):
         return whole.within(self.policy.view(whole.catalog, self.user)) if self.policy else whole
 
     def within(self, user: User | str) -> AgentGraphRetriever:
-        """The same for one user: what that one may not see is not there. It costs nothing; indexes are shared."""
+        """The same retriever restricted to what one user may see. It is cheap: indexes are shared."""
         return self.model_copy(update={"user": User(user) if isinstance(user, str) else user})
 
     def select(self, query: str, **changes: Any) -> Selection:
-        """The agents and tools for a query, with the trace that says why.
+        """Selects agents and tools for a query, with a trace that explains the selection.
 
         Args:
-            query: What is to be done.
-            changes: Fields of ``SelectSettings`` that hold for this call; ``agents`` is ``k`` by default.
+            query: The request.
+            changes: Fields of ``SelectSettings`` for this call; ``agents`` is ``k`` by default.
         """
         with self._assembly.searching() if self._assembly else nullcontext():
             return self._seen.select(query, **{"agents": self.k, **changes})
 
     def more(self, query: str, has: Collection[str], *, most: int = 5, **changes: Any) -> tuple[str, ...]:
-        """Ids of tools for a query beyond those that somebody has; none where nothing fits.
+        """Ids of more tools for a query; empty if none fits.
 
         Args:
             query: What the tool must do.
-            has: Ids of the tools that are there already.
-            most: How many are given at most.
+            has: Ids of the tools that the caller already has.
+            most: Maximum number of tools.
             changes: As in ``select``.
         """
         selection = self.select(query, **{**changes, "tools": len(has) + most})
@@ -172,7 +172,7 @@ class AgentGraphRetriever(BaseRetriever):
         return tuple(new[:most]) if selection.verdict == "found" else ()
 
     def capabilities(self) -> Assignments:
-        """Which capabilities each tool has, by its author's word or by its text.
+        """The capabilities of each tool, declared by its author or derived from its text.
 
         Raises:
             SettingsError: The selector was made without a ``CapabilityIndex``.
@@ -180,12 +180,12 @@ class AgentGraphRetriever(BaseRetriever):
         return assign_capabilities(self.catalog, self._seen.capabilities)
 
     def discover(self, query: str, *, budget: int = 5, **changes: Any) -> Discovery:
-        """The few tools that a request needs, by way of its capabilities; see ``capabilities.discover``.
+        """Finds a few tools for a request by its capabilities; see ``capabilities.discover``.
 
         Args:
-            query: What is to be done.
-            budget: At most how many candidates.
-            changes: Fields of ``SelectSettings`` that hold for this call.
+            query: The request.
+            budget: Maximum number of candidates.
+            changes: Fields of ``SelectSettings`` for this call.
         """
         return discover(self._seen, query, budget=budget, **changes)
 

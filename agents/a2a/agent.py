@@ -38,7 +38,7 @@ _INPUT = {"type": "object", "properties": {"request": _REQUEST}, "required": ["r
 
 @dataclass(frozen=True, slots=True)
 class A2AAgent:
-    """An agent that speaks A2A, for wherever Python objects are taken as agents.
+    """An A2A agent as a Python object.
 
     Its name, description and skills are read from its card when the catalog is read; needs ``a2a-sdk``.
 
@@ -47,7 +47,7 @@ class A2AAgent:
             ends in ``.json``.
         name: Its id in the catalog; the card's name by default.
         headers: HTTP headers that are sent to it, and to no other host; ``${VAR}`` is taken from the environment.
-        limits: Limits of its own, by their names (``call``, ``start`` ...).
+        limits: Its own limits by name (``call``, ``start`` ...).
         approval: Whether a person is asked before it is called: ``always``, ``never`` or ``risky``; as the run says
             where it is None.
     """

@@ -43,15 +43,15 @@ _UNCONNECTED = (
 
 
 class ToolRegistry:
-    """Binds tools of a catalog to what can call them.
+    """Binds the tools of a catalog to servers and Python objects.
 
     Args:
         catalog: All agents and tools.
         connections: Agent id -> ``ServerConfig`` or ``InProcess``; an agent without one is known
             from a manifest only, and its tools answer that they cannot be called.
-        pool: The MCP sessions; one of its own by default.
-        limits: Bounds of time and size of a call.
-        guards: Each has a veto on every call.
+        pool: The MCP sessions; by default a new pool.
+        limits: Limits on time and size of calls.
+        guards: Each can refuse a call.
         policy: Who may call what; everybody everything where there is none.
         digests: Tool id -> SHA-256 of the definition that the catalog was read with; a tool of which its server says
             something else by now is refused.

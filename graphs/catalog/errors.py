@@ -22,7 +22,7 @@ class SettingsError(CallsheetError, ValueError):
 
 
 class TrustError(CallsheetError):
-    """What a catalog would start was not agreed to, or what is remembered of it cannot be relied on."""
+    """A command of the catalog has no consent, or stored pins cannot be used."""
 
 
 class RequestError(CallsheetError, ValueError):

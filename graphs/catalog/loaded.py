@@ -59,7 +59,7 @@ class Loaded:
         label: What it was read from, one line a source; empty for a catalog made in memory.
         digests: As in ``Part``.
         changes: As in ``Part``.
-        policy: Who may see and call what; everybody everything where there is none.
+        policy: Who may see and call which tools; None: everyone, everything.
         live: As in ``Part``.
         down: As in ``Part``.
         remembered: As in ``Part``.

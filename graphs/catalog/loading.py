@@ -67,20 +67,20 @@ def load(
             dependencies (``callsheet_dependencies``) that belongs beside the others, or Python objects: LangChain
             tools, functions with docstrings, toolkits, LangGraph apps, ``RemoteGraph`` and other runnables, an
             ``A2AAgent``, one, a list, or a dict by agent id. A list of several sources is the same as the sources.
-        yes: Agrees to start the commands that an ``mcp.json`` names; ``CALLSHEET_YES`` does so too, and a command
-            that a person agreed to on the command line needs neither.
-        pins: The file that the tools of servers are pinned in; ``CALLSHEET_PINS`` by default, else one for each
-            ``mcp.json`` in the user's data folder.
-        policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
-        anew: Asks every server for its tools, also one that answered lately (``CALLSHEET_LIMIT_FRESH``).
+        yes: Starts the commands of an ``mcp.json`` without consent. ``CALLSHEET_YES`` does the same. A command with
+            consent from the command line needs neither.
+        pins: File of accepted tool definitions; ``CALLSHEET_PINS`` by default, otherwise one file per ``mcp.json``
+            in the user's data folder.
+        policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
+        anew: Lists every server, also one that answered recently (``CALLSHEET_LIMIT_FRESH``).
 
     Returns:
         The joined catalog. Servers that do not answer, entries that are malformed and tools that are not as they were
         accepted are left out and named in ``problems``.
 
     Raises:
-        CatalogError: A source does not exist, is of no known kind, or the whole is not consistent.
-        TrustError: A command was not agreed to, or the pins cannot be relied on.
+        CatalogError: A source does not exist or has an unknown kind, or the catalog is inconsistent.
+        TrustError: A command has no consent, or the pins cannot be used.
         SettingsError: The policy cannot be read.
     """
     sources = sources_of(*sources)

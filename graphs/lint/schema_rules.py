@@ -63,7 +63,7 @@ def undeclared_required(subject: Subject) -> Iterator[Remark]:
             yield on(tool, f"requires parameters that it does not describe: {listed(missing)}")
 
 
-@rule("foreign-pattern", Severity.INFO, "A pattern is no regular expression of Python's.")
+@rule("foreign-pattern", Severity.INFO, "A pattern is not a valid Python regular expression.")
 def foreign_pattern(subject: Subject) -> Iterator[Remark]:
     """Such a schema is not used to check arguments, since a part of it cannot be."""
     for tool, which, schema in _schemas(subject):

@@ -17,7 +17,7 @@ def load_problem(subject: Subject) -> Iterator[Remark]:
         yield Remark(problem.message if agent else str(problem), agent)
 
 
-@rule("dependency-cycle", Severity.ERROR, "Tools need each other directly, in a circle.")
+@rule("dependency-cycle", Severity.ERROR, "Direct dependencies form a cycle.")
 def dependency_cycle(subject: Subject) -> Iterator[Remark]:
     """None of them can be the first to run. Indirect dependencies may go round."""
     import networkx as nx
@@ -34,7 +34,7 @@ def dependency_cycle(subject: Subject) -> Iterator[Remark]:
         yield on(tools[path[0]], f"is in a circle of direct dependencies: {shown}: take one away, or make it indirect")
 
 
-@rule("unknown-capability", Severity.ERROR, "A tool names a capability that the taxonomy does not hold.")
+@rule("unknown-capability", Severity.ERROR, "A tool names a capability that is not in the taxonomy.")
 def unknown_capability(subject: Subject) -> Iterator[Remark]:
     """It would count for nothing when tools are looked for by what they can do."""
     known = subject.taxonomy.by_id

@@ -61,17 +61,17 @@ class Group(Grants):
 
 
 class Policy(Record):
-    """Which agents and tools may be seen and called, and by whom; deny wins.
+    """Who may see and call which agents and tools; deny overrides allow.
 
     Attributes:
-        default: What holds for a tool that no rule names.
-        allow: Rules for everybody.
-        deny: Rules for everybody; they win over every ``allow``, also those of groups and users.
-        trust: Patterns of agents whose own words about their tools (MCP's hints, capabilities) may loosen something.
-        commands: Patterns of command lines that a catalog may start at all; any where it is missing.
+        default: For tools that no rule matches.
+        allow: Rules for everyone.
+        deny: Rules for everyone; they override every ``allow``, also those of groups and users.
+        trust: Patterns of agents whose own claims about their tools (MCP's hints, capabilities) may relax checks.
+        commands: Patterns of command lines that a catalog may start; any if missing.
         groups: More rules by group.
         users: More rules by the user's id.
-        callsheet_policy: Version of the form.
+        callsheet_policy: Version of the format.
     """
 
     model_config = ConfigDict(ignored_types=(cached_property,))

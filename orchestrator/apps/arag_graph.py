@@ -56,13 +56,13 @@ def create_arag(
     the question, or say that the documents do not answer it.
 
     Args:
-        documents: The folder, or a ``Library``; without one the workflow says what to configure.
-        model: Chat model, ``provider:model`` or an object; none works by rules.
-        settings: What holds unless a run's ``context`` says otherwise.
+        documents: The folder, or a ``Library``; without it, the workflow says what to configure.
+        model: Chat model, ``provider:model`` or an object; without one, rules.
+        settings: Defaults for the ``context`` of a run.
         rules: How the rules weigh and when they stop.
         embeddings: As in ``DocumentIndex``.
         index: As in ``DocumentIndex``.
-        prompt: System prompt in the place of ours.
+        prompt: System prompt that replaces ours.
 
     Returns:
         An uncompiled ``StateGraph``; with a checkpointer, a thread remembers what was read. It takes ``messages`` and
@@ -99,7 +99,7 @@ class ReaderNodes:
         defaults: What holds unless the run's context says otherwise.
         object_model: A chat model that was given as an object.
         rules: For working without a model.
-        prompt: System prompt in the place of ours.
+        prompt: System prompt that replaces ours.
     """
 
     library: Library

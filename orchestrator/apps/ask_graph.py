@@ -51,9 +51,9 @@ class AskState(Question, Answer):
 
 
 def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Question, Answer]:
-    """The supervisor with small schemas, as an MCP client or a script wants them.
+    """The supervisor with small schemas, for MCP clients and scripts.
 
-    Each question stands alone. There is nobody who could be asked: a call that needs a person's approval is not made,
+    Each question is independent. Nobody can be asked: a call that needs approval is not made,
     and the answer says so.
 
     Args:

@@ -48,7 +48,7 @@ class EquippedState(AgentState[Any]):
 
 
 class CallsheetTools(AgentMiddleware[EquippedState, Any]):
-    """Equips each turn of a LangChain agent with the tools that its request needs, out of any number.
+    """Gives each turn of a LangChain agent the tools that its request needs, out of any number.
 
     ``create_agent(model, middleware=[CallsheetTools("mcp.json")])``. Tools are picked once for each new message of the
     user and added behind those that the agent has: nothing is reordered or taken away within a conversation, so a
@@ -56,20 +56,20 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
 
     Args:
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
-        agents: How many agents are picked for a request.
-        tools: How many tools are picked for a request.
-        most: How many tools are kept in all; once they are reached, no more are added.
-        retriever: What picks; by default one over the same catalog.
-        registry: What makes tools callable; by default one over the same catalog.
-        yes: Agrees to start the commands that an ``mcp.json`` names; see ``callsheet.graphs.load``.
-        policy: Who may see and call what, or the file that says so; ``CALLSHEET_POLICY`` by default.
+        agents: Maximum number of agents per request.
+        tools: Maximum number of tools per request.
+        most: Maximum number of tools in a conversation; after that, none are added.
+        retriever: Selects agents and tools; by default a retriever over the same catalog.
+        registry: Makes tools callable; by default a registry over the same catalog.
+        yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
+        policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
         approval: Which calls of our tools a person is asked about first: ``always`` all, ``risky`` those of tools that
             are not known to be harmless, ``never`` none. The first two need an agent with a checkpointer, and raise
             a ``SettingsError`` without one.
 
     Raises:
         CatalogError: The catalog cannot be read.
-        TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
+        TrustError: A command of the catalog has no consent, or its pins cannot be used.
         SettingsError: ``most`` is less than ``tools``.
     """
 

@@ -36,7 +36,7 @@ def served() -> Served:
     Raises:
         CatalogError: The catalog cannot be read.
         SettingsError: The index or the policy cannot be opened.
-        TrustError: A command of the catalog was not agreed to, or its pins cannot be relied on.
+        TrustError: A command of the catalog has no consent, or its pins cannot be used.
     """
     with _LOCK:
         return _opened()

@@ -46,7 +46,7 @@ class Settings(BaseModel):
         model: Chat model for planner, worker and answer, ``provider:model``; none works without any model.
         planner_model: Another one for the planner.
         worker_model: Another one for workers.
-        answer_model: Another one for the answer.
+        answer_model: Chat model for the answer instead.
         agents: How many agents are picked for a step.
         tools: How many tools a worker gets at most.
         schema_tokens: How many tokens the schemas of a worker's tools may cost; no bound where None.

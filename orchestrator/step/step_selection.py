@@ -19,7 +19,7 @@ def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", *
 
     Args:
         retriever: What picks.
-        query: What is to be done.
+        query: The request.
         step_id: The step that it is for, in the run's metadata.
         changes: As in ``AgentGraphRetriever.select``.
     """

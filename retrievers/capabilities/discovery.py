@@ -125,7 +125,7 @@ def discover(selector: Selector, query: str, *, budget: int = 5, **changes: obje
 
     Args:
         selector: Finds and knows the tools of a catalog; it must have been given its capabilities.
-        query: What is to be done.
+        query: The request.
         budget: B.
         changes: Fields of ``SelectSettings``, above all ``capability_weight``, ``capability_sure`` and ``cut``.
 

@@ -44,7 +44,7 @@ class Reranker(Protocol):
         Args:
             documents: Tools, best first: agent, name, description and parameters in the text; ``id``, ``agent`` and
                 ``score`` in the metadata, by whose ``id`` they are known again.
-            query: What is to be done.
+            query: The request.
             callbacks: LangChain's, for tracing.
 
         Returns:
@@ -119,7 +119,7 @@ def rerank_tools(
     order as it was.
 
     Args:
-        query: What is to be done.
+        query: The request.
         candidates: Tools, best first.
         reranker: What reorders them.
         catalog: What they are from.

@@ -99,7 +99,7 @@ class Selector:
 
         Args:
             query: What is to be done, in any words.
-            changes: Fields of ``SelectSettings`` that hold for this call.
+            changes: Fields of ``SelectSettings`` for this call.
 
         Raises:
             SettingsError: The query is no text, or a setting is unknown or has a value that cannot work.

@@ -38,7 +38,7 @@ class Assembly:
     Attributes:
         index: Holds the vectors.
         embeddings: What embeds, where the index does not say.
-        settings: How agents and tools are picked.
+        settings: Settings of the selection.
         reranker: What takes a second look at the first tools.
         taxonomy: The capabilities that tools may have.
     """
