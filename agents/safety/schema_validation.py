@@ -52,7 +52,7 @@ def checked(schema: Any, value: Any) -> Checked:
     """
     until = _UNTIL.set(time.thread_time() + _SECONDS)
     try:
-        return Checked(tuple(sorted(_validator_of(json.dumps(schema)).iter_errors(value), key=str)))
+        return Checked(tuple(sorted(_validator_of(json.dumps(schema)).iter_errors(value), key=_order)))
     except TimeoutError:
         return Checked(unchecked="the check against its schema takes too long")
     except _BROKEN as error:
@@ -60,6 +60,11 @@ def checked(schema: Any, value: Any) -> Checked:
         return Checked(unchecked=f"its schema cannot be used ({said})")
     finally:
         _UNTIL.reset(until)
+
+
+def _order(error: ValidationError) -> tuple[str, list[str]]:
+    """By message and place; its text would hold the whole value and the whole schema, again for each error."""
+    return error.message, [str(part) for part in error.absolute_path]
 
 
 def errors_of(schema: Any, value: Any) -> list[ValidationError] | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema.exceptions import ValidationError
 
 from callsheet.agents.safety import schema_validation
 from callsheet.agents.safety.arguments import Fit, fit_of, outside
@@ -178,3 +179,13 @@ def test_a_parameter_may_be_called_a_path_by_its_format(root: Path) -> None:
     schema = of(target={"type": "string", "format": "file-path"})
     assert outside([str(root)], schema, {"target": "/nowhere/at/all"})
     assert not outside([str(root)], of(), {"target": "/nowhere/at/all"})
+
+
+def test_many_errors_are_told_without_the_value_and_the_schema_in_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    def whole(error: ValidationError) -> str:
+        raise AssertionError(error.message)
+
+    monkeypatch.setattr(ValidationError, "__str__", whole)
+    schema = {"patternProperties": {"^x-": {}}, "additionalProperties": False}
+    assert "('n0' was unexpected)" in (said := fit_of(schema, {f"n{i}": i for i in range(3_000)}).misfit)
+    assert "; and 2997 more" in said
