@@ -93,6 +93,13 @@ def test_a_policy_is_kept_to_or_refused(stage: Stage, tmp_path: Path) -> None:
     fuzzed(50)(kept_to)(stage, tmp_path / "policy.json")
 
 
+def forgotten(pins: str) -> bool:
+    """Whether a file of pins has none of the server."""
+    with suppress(ValueError, TypeError, LookupError):
+        return "puppet" not in json.loads(pins)["servers"]
+    return False
+
+
 @given(data=st.data(), more=st.integers(1, 3))
 def relied_on(stage: Stage, data: st.DataObject, more: int) -> None:
     async def example() -> None:
@@ -109,6 +116,8 @@ def relied_on(stage: Stage, data: st.DataObject, more: int) -> None:
         for name in NAMES:
             with suppress(CallsheetError):
                 await stage.call(f"puppet/{name}", {})
+        if forgotten(changed):
+            return  # a server without pins is met for the first time
         assert {call["name"] for call in stage.puppet.calls} <= set(NAMES[more:])
 
     stage.run(example())

@@ -73,6 +73,7 @@ class Stage:
             self._turn = statistics.median(self.gaps[3:])
         before, spent = peak(), self._loop_time
         self.gaps.clear()
+        self.puppet.sent.clear()  # an example that failed has left what it sent
         with quiet():
             self._runner.run(self._with_others(example))
         if is_long() and currently_in_test_context():  # else the machine would say which examples are tried
@@ -80,7 +81,6 @@ class Stage:
         assert peak() - before < RISE
         assert max(self.gaps) < STALL * self._turn
         assert all(message.get("method", "initialize") in _METHODS for message in self.puppet.sent)
-        self.puppet.sent.clear()
 
     def open(self, *tools: Any) -> None:
         """Offers and accepts these, for examples that are about calls."""
