@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import json
 import os
 import threading
 import time
@@ -240,8 +241,11 @@ class SessionPool:
         began, agent_id = time.monotonic(), order.agent_id
         try:
             order = replace(order, args=clean(dict(order.args)))
+            json.dumps(order.args, allow_nan=False, default=str)
         except CallsheetError as error:
             return failed(agent_id, order.tool, "refused", f"the arguments are {error}")
+        except ValueError:  # they would be sent as null
+            return failed(agent_id, order.tool, "refused", "the arguments hold a number that JSON does not know")
         async with self._server_turn(order), self._turns:
             if why := self.circuits.barred(agent_id):
                 return failed(agent_id, order.tool, "refused", why)

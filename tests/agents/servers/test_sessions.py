@@ -40,6 +40,13 @@ async def work(
     return await pool.call(run, "a", server(mode, size, log), "work", {"x": x})
 
 
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+async def test_a_number_that_json_does_not_know_is_not_sent_as_null(pool: SessionPool, number: float) -> None:
+    outcome = await pool.call("run", "a", server("ok"), "work", {"x": [number]})
+    assert (outcome.kind, outcome.effect) == ("refused", "none")
+    assert "a number that JSON does not know" in outcome.error
+
+
 def children() -> list[str]:
     """Servers of these tests, and processes that they started, that are still there."""
     return alive(TAG)

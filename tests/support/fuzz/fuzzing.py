@@ -8,6 +8,8 @@ from typing import Any
 
 from hypothesis import settings, strategies as st
 
+LONGEST = 200_000
+"""Characters of a text."""
 HOUR = 120
 """Times as many examples in the profile ``hour`` as in CI; together they take about an hour."""
 _WORDS = """
@@ -47,7 +49,7 @@ def nested(value: Any, depth: int, key: str = "") -> Any:
 
 large = st.one_of(
     st.builds(lambda value, times: [value] * times, scalars, st.sampled_from([300, 3_000])),
-    st.builds(lambda text, times: text * times, texts, st.sampled_from([300, 5_000])),
+    st.builds(lambda text, times: (text * times)[:LONGEST], texts, st.sampled_from([300, 5_000])),
     st.builds(lambda text, times: {f"{text}{n}": n for n in range(times)}, texts, st.sampled_from([300, 3_000])),
     st.builds(nested, scalars, st.sampled_from([50, 98, 99, 100, 101, 200, 400]), st.sampled_from(["", "a", "items"])),
 )
