@@ -45,14 +45,14 @@ class ChildProcess(asyncio.SubprocessProtocol):
         responsive: Whether it is given time to say goodbye when it is stopped.
         fault: What it did wrong, if that is why the conversation ended.
         writable: Whether it reads what it is sent.
+        received: Bytes of whole lines that it sent.
     """
 
     def __init__(self, limits: Limits, on_end: Callable[[], None]) -> None:
         self.limits, self._on_end = limits, on_end
         self._partial: list[bytes] = []
-        self._size = 0
-        self._said = b""
-        self._greeted = False
+        self._size = self.received = 0
+        self._said, self._greeted = b"", False
         self._noise, self._noise_since, self._quoted = 0, (0, 0), list[bytes]()
         self._waiting, self._held, self._over, self._paused = deque[bytes](), 0, False, False
         self._arrived, self.writable = asyncio.Event(), asyncio.Event()
@@ -167,11 +167,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
             self._end(Fault("too_large", f"it sent a message of more than {self.limits.message:,} bytes"))
 
     async def _deliver(self, line: bytes) -> None:
-        if len(line) > _LARGE:
-            message = await asyncio.to_thread(_parsed, line)
-        else:
-            with self._share.used():
-                message = _parsed(line)
+        self.received += len(line)
+        message = await asyncio.to_thread(self._read, line) if len(line) > _LARGE else self._read(line)
         if message is None:
             self._ignored(line)
         else:
@@ -180,6 +177,10 @@ class ChildProcess(asyncio.SubprocessProtocol):
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await self._send.send(SessionMessage(message))
         await self._share.turn()
+
+    def _read(self, line: bytes) -> Any | None:
+        with self._share.used():
+            return _parsed(line)
 
     def _ignored(self, line: bytes) -> None:
         """Counts a line that is not the protocol; the first are kept to be quoted."""

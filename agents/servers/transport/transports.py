@@ -178,12 +178,12 @@ class _Exchange:
 
     Attributes:
         methods: Id of a request of ours -> its method, of those whose answers are mended.
-        unsolicited: Messages since the last answer to one of them.
     """
 
     def __init__(self, child: ChildProcess) -> None:
         self.methods: dict[str, str] = {}
-        self.unsolicited, self._unanswered = 0, 0
+        # Messages since the last answer to one of them, and what was received by then.
+        self._unsolicited, self._solicited, self._unanswered = 0, child.received, 0
         self._child, self._answered = child, asyncio.Event()
 
     def asked(self) -> None:
@@ -201,15 +201,24 @@ class _Exchange:
             self._answered.clear()
             await self._answered.wait()
 
+    def solicited(self) -> None:
+        """Counts anew: the server has answered what it was asked."""
+        self._unsolicited, self._solicited = 0, self._child.received
+
     def count(self) -> None:
         """Ends a session in which the server talks and talks.
 
         Raises:
             Fault: That is so.
         """
-        self.unsolicited += 1
-        if self.unsolicited > _MOST_UNSOLICITED:
+        self._unsolicited += 1
+        # An answer that was asked for may be one message, and what came before it as much again.
+        most = 2 * self._child.limits.message
+        if self._unsolicited > _MOST_UNSOLICITED:
             self._child.fault = Fault("too_large", f"it sent more than {_MOST_UNSOLICITED:,} messages unasked")
+            raise self._child.fault
+        if self._child.received - self._solicited > most:
+            self._child.fault = Fault("too_large", f"it sent more than {most:,} bytes, most of them unasked")
             raise self._child.fault
 
 
@@ -258,7 +267,7 @@ class _Incoming(_Stream):
 
     def _mend(self, response: JSONRPCResponse) -> None:
         if method := self._exchange.methods.pop(str(response.id), ""):
-            self._exchange.unsolicited = 0
+            self._exchange.solicited()
         raw = response.result
         if method in _MENDED and raw.get("resultType") != "input_required":
             cursor = raw.get("nextCursor")

@@ -14,6 +14,7 @@ import pytest
 from callsheet.agents import Limits, ToolRegistry
 from callsheet.agents.safety import arguments
 from callsheet.agents.servers.session_pool import SessionPool
+from callsheet.agents.servers.transport.loop_share import Share
 from callsheet.agents.servers.transport.stdio_process import ChildProcess
 from callsheet.agents.tools.tool_result import outcome_of
 from callsheet.graphs import Agent, Catalog, ServerConfig, Tool, load
@@ -37,6 +38,7 @@ def flooding(mode: str) -> ServerConfig:
         ("long", "protocol", "lines in a row"),
         ("notes", "too_large", "more than 5,000 messages unasked"),
         ("answers", "too_large", "more than 5,000 messages unasked"),
+        ("large", "too_large", "more than 10,000,000 bytes, most of them unasked"),
     ],
 )
 async def test_a_session_ends_in_which_a_server_talks_and_talks(mode: str, kind: str, says: str) -> None:
@@ -95,6 +97,24 @@ async def test_what_a_server_printed_is_read_in_slices() -> None:
         task.cancel()
     assert taken == 41
     assert turns - before > 40
+
+
+async def test_what_is_read_in_a_thread_counts_for_the_servers_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+    used = Share.used
+
+    def counting(share: Share) -> Any:
+        counted.append(threading.current_thread().name)
+        return used(share)
+
+    monkeypatch.setattr(Share, "used", counting)
+    child = ChildProcess(PATIENT, lambda: None)
+    for padding in (b"", b" " * 100_000):
+        child.pipe_data_received(1, b"{" + padding + b"}\n")
+    child.pipe_connection_lost(1, None)
+    await child.read()
+    here = threading.current_thread().name
+    assert [name == here for name in counted] == [True, False]
 
 
 async def test_what_a_server_lists_is_looked_at_beside_the_loop() -> None:
