@@ -1,4 +1,4 @@
-"""What a finished step found out: one readable line, a number, a unit, a named field."""
+"""What a finished step found out: one readable line, a number, a unit."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ class Reading:
         text: The salient part in words.
         number: The number it comes to, if one is plain.
         unit: The unit named beside it, if any.
-        fields: The fields of a JSON result.
     """
 
     text: str
     number: float | int | None = None
     unit: str = ""
-    fields: Mapping[str, Any] | None = None
 
 
 def read(result: str) -> Reading:
@@ -58,9 +56,9 @@ def read(result: str) -> Reading:
     said = _in_words(value)
     unit = next((v for k, v in data.items() if "unit" in k.lower() and isinstance(v, str) and not _is_origin(k)), "")
     if _is_number(value):
-        return Reading(f"{said} {unit}".strip(), value, unit, data)
+        return Reading(f"{said} {unit}".strip(), value, unit)
     inner = read(json.dumps(value)).number if value is not data and isinstance(value, Mapping) else None
-    return Reading(said, _only_number(said) if isinstance(value, str) else inner, unit, data)
+    return Reading(said, _only_number(said) if isinstance(value, str) else inner, unit)
 
 
 def line(done: StepResult) -> str:
@@ -77,21 +75,6 @@ def composed(inputs: tuple[StepResult, ...]) -> str:
         if "\n" in said or len(said) > _LONG:
             return said
     return "\n".join(line(done) for done in inputs)
-
-
-def find_field(data: Any, name: str, depth: int = 0) -> Any:
-    """The value of a field of this name, however its name is written; None where there is none."""
-    if depth > 4:
-        return None
-    if isinstance(data, Mapping):
-        plain = re.sub(r"[^a-z0-9]", "", name.lower())
-        for key, value in data.items():
-            if re.sub(r"[^a-z0-9]", "", str(key).lower()) == plain:
-                return value
-    for value in data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ():
-        if (found := find_field(value, name, depth + 1)) is not None:
-            return found
-    return None
 
 
 def _text_of_blocks(value: Any) -> str:

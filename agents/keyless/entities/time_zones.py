@@ -19,6 +19,7 @@ _ABBREVIATIONS = {
 }  # fmt: skip
 _REGIONS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
 _NAME = re.compile(r"[^\W\d_]+(?:[/_][^\W\d_]+)*")
+_BEFORE = re.compile(r"\b(?:in|from|to|into|of|for|at|and)\s+$|[\d:]\s*(?:am|pm)?\s+$")
 _SOURCE = frozenset({"source", "from", "src", "origin", "base", "input", "start"})
 _TARGET = frozenset({"target", "to", "dest", "destination", "output", "end"})
 _MOST = 0.8
@@ -75,26 +76,15 @@ def zones_in(text: str) -> list[Zone]:
     """The time zones that a text names, in order; a lower-case name counts only after a preposition."""
     tokens = list(_NAME.finditer(text))
     found: list[Zone] = []
-    index = 0
-    while index < len(tokens):
-        for size in (3, 2, 1):
-            if index + size > len(tokens):
-                continue
-            start, end = tokens[index].start(), tokens[index + size - 1].end()
-            said = text[start:end]
-            zone = _known().get(re.sub(r"\s+", " ", said.lower()))
-            if zone and _is_name(said, text[:start]):
-                found.append(Zone(zone, start, end))
-                index += size - 1
+    for index, token in enumerate(tokens):
+        for last in reversed(tokens[index : index + 3]):
+            said = text[token.start() : last.end()]
+            zone = _known().get(" ".join(said.lower().split()))
+            named = said[0].isupper() or (len(said) > 2 and _BEFORE.search(text[: token.start()]))
+            if zone and named and (not found or found[-1].end <= token.start()):
+                found.append(Zone(zone, token.start(), last.end()))
                 break
-        index += 1
     return found
-
-
-def _is_name(said: str, before: str) -> bool:
-    if said[0].isupper():
-        return True
-    return len(said) > 2 and bool(re.search(r"\b(?:in|from|to|into|of|for|at|and)\s+$|[\d:]\s*(?:am|pm)?\s+$", before))
 
 
 def fill_zones(slots: Sequence[Slot], pool: Pool) -> dict[str, str]:

@@ -52,7 +52,9 @@ _AHEAD = 300
 """How many characters after a connective are looked at."""
 _TAIL = " \t\n\r,;:.…。；，、-–—"
 _GREETING = re.compile(
-    r"(?:hi|hello|hey|dear|(?:many )?thanks|thank you|cheers|please|okay|ok)\b(?: \w+){0,3}\W*", re.IGNORECASE
+    r"(?:(?:hi|hello|hey|dear)\b(?: (?:there|all|everyone|(?-i:[A-Z]\w*)))?|good (?:morning|evening)|cheers|ok(?:ay)?"
+    r"|(?:many )?thank(?:s| you)(?: (?:so|very) much| a lot| in advance)?)\W*",
+    re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_](?:[\w'’-]*\w)?")
 _QUESTION = re.compile(

@@ -9,7 +9,7 @@ from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.quantities import is_unit
-from callsheet.agents.keyless.entities.result_values import composed, find_field, read
+from callsheet.agents.keyless.entities.result_values import composed, read
 from callsheet.agents.keyless.entities.time_zones import is_zone
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import FORMATS, find_path, is_formatted, is_mail, is_path
@@ -134,15 +134,6 @@ def _identified(slot: Slot, context: Context) -> Any:
     return context.pool.first(Kind.IDENTIFIER) if wanted else None
 
 
-def _field(slot: Slot, context: Context) -> Any:
-    """A field of an earlier result that bears the parameter's name."""
-    for done in reversed(context.inputs if slot.required and not slot.vocabulary else ()):
-        value = find_field(read(done.result).fields, slot.name)
-        if isinstance(value, bool | int | float | str):
-            return value
-    return None
-
-
 def _array(slot: Slot, context: Context) -> Any:
     items, pool = slot.spec.get("items"), context.pool
     kind = items.get("type") if "array" in slot.types and isinstance(items, dict) else None
@@ -212,7 +203,7 @@ def _raw(slot: Slot, context: Context) -> Any:
 
 
 RULES: tuple[Rule, ...] = (
-    _whole, _frequency, _formatted, _closed, _flag, _labelled, _identified, _field, _array, _composed, _number, _quoted,
+    _whole, _frequency, _formatted, _closed, _flag, _labelled, _identified, _array, _composed, _number, _quoted,
     _raw,
 )  # fmt: skip
 """In order: what is unmistakable first, what only remains last."""

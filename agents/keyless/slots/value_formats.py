@@ -96,13 +96,6 @@ def _searched(_slot: Slot, pool: Pool) -> str | None:
     return match[1].strip(" ,")
 
 
-def _address(slot: Slot, pool: Pool) -> Any:
-    if (found := pool.first(Kind.URL)) or "file:" not in f"{slot.description} {slot.about}":
-        return found
-    whole = [i for i in pool.free(Kind.PATH) if str(i.value).startswith("/")]
-    return f"file://{pool.take(whole[0])}" if whole else None
-
-
 def _date(slot: Slot, pool: Pool) -> Any:
     """A date as ISO 8601 writes it, with a time where the slot takes one."""
     form = r"\d{4}-\d\d-\d\d" + (r"[T ].*" if slot.spec.get("format") == "date-time" else "")
@@ -151,7 +144,10 @@ def _is_clock(slot: Slot) -> bool:
 FORMATS: tuple[tuple[Callable[[Slot], bool], Callable[[Slot, Pool], Any]], ...] = (
     (is_sql, _sql),
     (lambda slot: slot.says("expression", "expr", "formula", "equation"), _expression),
-    (lambda slot: slot.says("url", "uri", "link", "website") or slot.spec.get("format") in {"uri", "url"}, _address),
+    (
+        lambda slot: slot.says("url", "uri", "link", "website") or slot.spec.get("format") in {"uri", "url"},
+        _first(Kind.URL),
+    ),
     (is_mail, _first(Kind.EMAIL)),
     (lambda slot: str(slot.spec.get("format")).startswith("date") or slot.says("date"), _date),
     (_is_clock, _first(Kind.CLOCK)),

@@ -42,6 +42,7 @@ REQUESTS: list[tuple[str, list[tuple[str, tuple[int, ...]]]]] = [
         "Read config.yaml; if the port is 8080 change it to 9090",
         [("Read config.yaml", ()), ("if the port is 8080 change it to 9090", (1,))],
     ),
+    ("Read a.txt. Ok delete everything", [("Read a.txt", ()), ("Ok delete everything", (1,))]),
     ("Hi there! Could you please convert 5 kg to pounds? Thanks!", [("convert 5 kg to pounds?", ())]),
     (
         "Get the current temperature in Madrid, convert it to Fahrenheit, then round it",
