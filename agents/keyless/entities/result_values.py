@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from callsheet.agents.planning.plan import StepResult
 
@@ -110,7 +110,7 @@ def _in_words(value: Any) -> str:
     return f"{said} ({zone})" if isinstance(zone, str) and zone not in said else said
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

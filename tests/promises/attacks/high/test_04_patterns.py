@@ -163,7 +163,7 @@ def test_a_server_may_name_what_does_not_exist_as_often_as_it_likes(
     assert near_names("x" * 201, ["x" * 200]) == near_names("x" * 199, ["x" * 201]) == ""
     monkeypatch.setattr("callsheet.graphs.catalog.model.get_close_matches", None)
     needed = [{"tool": f"list_note{number}", "kind": "tool_directly"} for number in range(1_001)]
-    more = {"_meta": {"callsheet/depends_on": needed[:1_000]}}
+    more: dict[str, Any] = {"_meta": {"callsheet/depends_on": needed[:1_000]}}
     fleet.serve("notes", definition("add_note", **more), definition("list_note"))
     loaded = load(fleet.config, yes=True)
     assert len(loaded.catalog.tools) == 2
