@@ -83,8 +83,7 @@ def test_orders_are_looked_for_in_linear_time(pump: str) -> None:
 
 @pytest.mark.parametrize("pile", ["\u0327", "\u0301\u0327", "\u0344"])
 def test_marks_that_pile_up_on_a_character_are_not_sorted(pile: str) -> None:
-    text = "e\u0301" * 4_000 + pile * 4_000
-    assert times(lambda text: normalized("NFKC", text), text, text * 4) < 16
+    assert times(lambda text: normalized("NFKC", text), f"e{pile * 4_000}", f"e{pile * 32_000}") < 24
     assert normalized("NFC", "e\u0301") == "é"
 
 

@@ -7,6 +7,8 @@ import statistics
 import sys
 import threading
 import time
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from callsheet.agents import Limits, ToolRegistry
 from callsheet.agents.safety import arguments
 from callsheet.agents.servers.session_pool import SessionPool
+from callsheet.agents.servers.transport import loop_share
 from callsheet.agents.servers.transport.loop_share import Share
 from callsheet.agents.servers.transport.stdio_process import ChildProcess
 from callsheet.agents.tools.tool_result import outcome_of
@@ -99,6 +102,22 @@ async def test_what_a_server_printed_is_read_in_slices() -> None:
     assert turns - before > 40
 
 
+async def test_a_server_has_a_quarter_of_the_loops_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock on which each of its lines takes ten milliseconds."""
+    ticks, slept = count(), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(loop_share, "time", SimpleNamespace(thread_time=lambda: next(ticks) / 100))
+    monkeypatch.setattr(loop_share, "asyncio", SimpleNamespace(sleep=sleep))
+    child = ChildProcess(PATIENT, lambda: None)
+    child.pipe_data_received(1, b"{}\n" * 40)
+    child.pipe_connection_lost(1, None)
+    await child.read()
+    assert slept == pytest.approx([3 * 0.01] * 40)
+
+
 async def test_what_is_read_in_a_thread_counts_for_the_servers_share(monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[str] = []
     used = Share.used
@@ -174,8 +193,8 @@ async def test_a_large_answer_is_looked_at_beside_the_loop(fleet: Fleet, monkeyp
 
 
 def test_a_listing_of_many_pages_is_no_longer_than_a_message_may_be(fleet: Fleet) -> None:
-    pages = [[definition(f"work{number}", "x" * 2_000_000)] for number in range(3)]
-    for count, said in ((2, None), (3, "of several pages, has more than 5,000,000 bytes: raise its limit 'message'")):
-        fleet.serve("notes", pages=pages[:count])
+    pages = [[definition(f"work{page}", "x" * 2_000_000)] for page in range(3)]
+    for number, said in ((2, None), (3, "of several pages, has more than 5,000,000 bytes: raise its limit 'message'")):
+        fleet.serve("notes", pages=pages[:number])
         problems = load(fleet.config, yes=True).problems
         assert any(said in str(problem) for problem in problems) if said else not problems

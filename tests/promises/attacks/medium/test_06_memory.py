@@ -92,7 +92,12 @@ def test_an_answer_over_http_fills_no_memory(tmp_path: Path, transport: str) -> 
     with ExitStack() as stack:
         servers = {
             mode: {"url": stack.enter_context(flooding(mode)), "transport": transport}
-            for mode in ("endless", "lines", "events_bomb")
+            for mode in (
+                "endless",
+                "lines",
+                "events_bomb",
+                *(("json_endless", "json_bomb") if transport == "http" else ()),
+            )
         }
         for mode, kind, error, rise in outcomes(tmp_path, servers, start=START if transport == "sse" else 60):
             # The client library has a bound of its own for an event.
