@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,6 +17,7 @@ from callsheet.graphs.catalog.formats.server_options import Terms
 from callsheet.graphs.catalog.model import Agent, Dependency, Tool
 from callsheet.graphs.text.regex import linear
 
+_Item = TypeVar("_Item")
 DEEPEST = 100
 _MOST_SAID = 1_000
 A2A = "a2a"
@@ -250,11 +251,9 @@ def _nameless(position: int) -> str:
 def _dependencies(name: str, edges: object) -> tuple[Dependency, ...]:
     if edges is None:
         return ()
-    if not isinstance(edges, list) or len(edges) > _MOST_SAID or not all(isinstance(edge, dict) for edge in edges):
-        what = f"a list of {_MOST_SAID:,} objects at most"
-        raise CatalogError(f"tool {name!r}: callsheet/depends_on must be {what}: it is left out")
+    fields = _list_of(dict, edges, f"tool {name!r}: callsheet/depends_on")
     try:
-        return tuple(Dependency(**edge) for edge in edges)
+        return tuple(Dependency(**edge) for edge in fields)
     except (CatalogError, TypeError) as error:
         raise CatalogError(f"tool {name!r}: callsheet/depends_on: {error}: it is left out") from error
 
@@ -262,13 +261,17 @@ def _dependencies(name: str, edges: object) -> tuple[Dependency, ...]:
 def _capabilities(name: str, ids: object) -> tuple[str, ...]:
     if ids is None:
         return ()
-    named = (
-        isinstance(ids, list) and len(ids) <= _MOST_SAID and all(isinstance(id_, str) and id_.strip() for id_ in ids)
-    )
-    if not isinstance(ids, list) or not named:
-        what = f"a list of {_MOST_SAID:,} ids at most"
-        raise CatalogError(f"tool {name!r}: callsheet/capabilities must be {what}: it is left out")
-    return tuple(dict.fromkeys(ids))
+    named = _list_of(str, ids, f"tool {name!r}: callsheet/capabilities")
+    if not all(map(str.strip, named)):
+        raise CatalogError(f"tool {name!r}: callsheet/capabilities must not hold an empty id: it is left out")
+    return tuple(dict.fromkeys(named))
+
+
+def _list_of(kind: type[_Item], value: object, where: str) -> list[_Item]:
+    if isinstance(value, list) and len(value) <= _MOST_SAID and all(isinstance(item, kind) for item in value):
+        return value
+    what = "objects" if kind is dict else "texts"
+    raise CatalogError(f"{where} must be a list of at most {_MOST_SAID:,} {what}: it is left out")
 
 
 def _text(value: object) -> str:
