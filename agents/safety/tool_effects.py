@@ -19,7 +19,7 @@ _DESTROYS = frozenset(
     "clean clear delete destroy discard drop erase kill overwrite purge remove reset revoke terminate "
     "truncate uninstall wipe".split()
 )
-_ALIKE = (
+_CHANGES = (
     "write save store put record create make export dump",
     "add append",
     "copy duplicate",
@@ -28,11 +28,18 @@ _ALIKE = (
     "send email mail message notify",
     "update edit modify change",
     "book reserve schedule",
+)
+"""Verbs that change something; those of a group name the same act."""
+_ACTS = (
+    *_CHANGES,
     "read show open display print view get give see say contain content",
     "search find look lookup query",
     "list show content",
     "convert change turn express",
     "calculate compute evaluate work solve",
+)
+_ALIKE = (
+    *_ACTS,
     "mean average avg",
     "folder directory dir",
     "file document",
@@ -45,7 +52,7 @@ _VERBS = (
     _COMPUTES
     | _READS
     | _DESTROYS
-    | frozenset(word for group in _ALIKE[:13] for word in group.split())
+    | frozenset(word for group in _ACTS for word in group.split())
     | frozenset("add check divide figure look multiply plot round subtract sum summarise summarize take tell".split())
 )
 
@@ -66,7 +73,7 @@ def alike(word: str) -> frozenset[str]:
 
 def changes(verb: str) -> bool:
     """Whether a verb orders a change, as far as it is known; lower case, base form."""
-    return verb in _DESTROYS or any(verb in group.split() for group in _ALIKE[:8])
+    return verb in _DESTROYS or any(verb in group.split() for group in _CHANGES)
 
 
 def is_act(word: str) -> bool:

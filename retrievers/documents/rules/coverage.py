@@ -28,12 +28,11 @@ _COUNT = (
     "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand million "
     "half dozen quarter once twice"
 )
-_MOMENT = (
+_DAY = (
     "january february march april may june july august september october november december monday tuesday wednesday "
-    "thursday friday saturday sunday today tomorrow yesterday noon midnight morning afternoon evening night daily "
-    "before after during until since"
+    "thursday friday saturday sunday today tomorrow yesterday noon midnight"
 )
-_DATED = "|".join(_MOMENT.split()[:24])
+_MOMENT = f"{_DAY} morning afternoon evening night daily before after during until since"
 
 
 def _any_of(words: str) -> re.Pattern[str]:
@@ -44,7 +43,9 @@ _NUMBERS, _MOMENTS = _any_of(_COUNT), _any_of(f"{_COUNT} {_MOMENT}")
 _CLOCKS = re.compile(
     r"\d[:.]\d\d|\d\s*[ap]\.?m\b|\bo'?clock\b|\b(?:noon|midnight)\b|\bhalf past\b|\bquarter", re.IGNORECASE
 )
-_WHEN = re.compile(rf"{_CLOCKS.pattern}|\b(?:\d{{4}}|\d{{1,2}}(?:st|nd|rd|th))\b|\b(?:{_DATED})\b", re.IGNORECASE)
+_WHEN = re.compile(
+    rf"{_CLOCKS.pattern}|\b(?:\d{{4}}|\d{{1,2}}(?:st|nd|rd|th))\b|\b(?:{_DAY.replace(' ', '|')})\b", re.IGNORECASE
+)
 _EXTENTS = re.compile(
     rf"(?:\d|\b(?:{_COUNT.replace(' ', '|')})\b)\W*(?:an? )?"
     r"(?:s|sec|min|h|d|m|km|cm|mm|mi|ft|yd|second|minute|hour|day|week|month|year|decade|centur|mile|metre|meter|feet|foot|"
