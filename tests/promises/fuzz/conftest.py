@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,11 @@ from stage import Stage
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     """A pool with a server that is fuzzed and a healthy one, which must not be slowed by it."""
-    stage = Stage(tmp_path)
-    yield stage
-    stage.finish()
+    gc.collect()
+    gc.freeze()  # what other tests have left is not collected meanwhile: after 3,000 tests that takes seconds
+    try:
+        stage = Stage(tmp_path)
+        yield stage
+        stage.finish()
+    finally:
+        gc.unfreeze()
