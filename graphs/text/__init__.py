@@ -1,4 +1,4 @@
 """Text from outside: cleaned, bounded, compared and searched for secrets.
 
-Every regular expression over outside text runs in the linear-time engine of `regex`.
+A pattern that is slow on hostile text belongs into the linear-time engine of `regex`.
 """

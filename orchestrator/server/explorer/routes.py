@@ -94,7 +94,7 @@ def _closes(site: Site) -> Lifespan[Starlette]:
 
 
 class _Public:
-    """Answers some routes before a server asks who it is: a browser cannot sign in without the page_files."""
+    """Answers some routes before a server asks who it is: a browser cannot sign in without the page."""
 
     def __init__(self, app: ASGIApp, routes: Sequence[Route]) -> None:
         self._app, self._routes, self._router = app, routes, Router(routes, redirect_slashes=False)
