@@ -16,9 +16,9 @@ from .catalog.errors import (
 from .catalog.finding import Finding as Finding, Severity as Severity
 from .catalog.formats.mcp_format import (
     Problem as Problem,
-    ServerConfig as ServerConfig,
     agent_from_listing as agent_from_listing,
 )
+from .catalog.formats.server_config import ServerConfig as ServerConfig
 from .catalog.loaded import Loaded as Loaded, Part as Part
 from .catalog.loading import load as load
 from .catalog.model import (
@@ -47,13 +47,13 @@ from .dependencies.traversal import (
     walk as walk,
 )
 from .export.property_graph import KnowledgeGraph as KnowledgeGraph, knowledge_graph as knowledge_graph
+from .text.json_schema import shown_schema as shown_schema
 from .text.sanitizing import (
     Hidden as Hidden,
     counted as counted,
     escaped as escaped,
     hidden_in as hidden_in,
     shown as shown,
-    shown_schema as shown_schema,
     split_name as split_name,
     strings_in as strings_in,
 )

@@ -16,8 +16,7 @@ from callsheet.agents.servers.limits import Limits
 from callsheet.agents.tools.app_tool import TOOL_NAME, tool_of_partner
 from callsheet.agents.tools.in_process import CALL_LIMITS, InProcess
 from callsheet.agents.tools.tool_result import Fault
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
-from callsheet.graphs.catalog.formats.server_options import Terms
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from callsheet.graphs.text.sanitizing import shown
 from callsheet.graphs.trust.pins import digests
 
@@ -60,7 +59,7 @@ class A2AAgent:
 
     def server(self) -> ServerConfig:
         """How it is reached."""
-        terms = Terms(limits=dict(self.limits), approval=self.approval)
+        terms = ServerOptions(limits=dict(self.limits), approval=self.approval)
         return ServerConfig(url=self.url, headers=dict(self.headers), transport="a2a", callsheet=terms)
 
 

@@ -16,7 +16,7 @@ from callsheet.agents.safety.log_secrets import hide_in_logs
 from callsheet.agents.safety.secrets import of_server
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.tools.tool_result import Effect, Fault
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 try:
     import httpx

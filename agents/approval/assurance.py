@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from callsheet.agents.safety.tool_effects import Harm, harm_of
 from callsheet.agents.tools.in_process import InProcess
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.trust.policy_rules import hints
 

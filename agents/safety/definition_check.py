@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from callsheet.agents.servers.catalogs.listings import Listing
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.trust.pins import Change, digest, digests

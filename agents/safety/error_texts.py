@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from callsheet.graphs.catalog.formats.mcp_format import clean
+from callsheet.graphs.text.sanitizing import clean
 
 _COMMUNITY = "langchain_community.tools."
 _EXCEPTION = r"[A-Z]\w*(?:Error|Exception)"

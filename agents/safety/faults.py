@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.tools.tool_result import Effect, Fault
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 if TYPE_CHECKING:
     from callsheet.agents.servers.transport.stdio_process import ChildProcess

@@ -17,7 +17,7 @@ from urllib.parse import quote, quote_plus
 from callsheet.agents.safety.log_secrets import hide_in_logs
 from callsheet.agents.tools.tool_result import Outcome, failed
 from callsheet.graphs.catalog.errors import CallsheetError
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.secret_patterns import MASK, is_secret_name, secrets_in
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session import Session
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 Key = tuple[str, str]
 """Run and agent."""

@@ -18,7 +18,8 @@ from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.tools.tool_result import Fault
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig, clean
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from mcp import Client

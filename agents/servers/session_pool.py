@@ -30,7 +30,8 @@ from callsheet.agents.servers.transport.reaper import REAPER
 from callsheet.agents.tools.result_files import KeptResults
 from callsheet.agents.tools.tool_result import Fault, Outcome, failed, outcome_of
 from callsheet.graphs.catalog.errors import CallsheetError
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig, clean
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.text.sanitizing import clean
 
 __all__ = ["Limits", "Listing", "Outcome", "Permit", "SessionPool"]
 

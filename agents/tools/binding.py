@@ -14,7 +14,8 @@ from langchain_core.tools import StructuredTool, ToolException
 
 from callsheet.agents.tools.tool_result import Outcome
 from callsheet.graphs.catalog.model import Tool
-from callsheet.graphs.text.sanitizing import shown, shown_schema
+from callsheet.graphs.text.json_schema import shown_schema
+from callsheet.graphs.text.sanitizing import shown
 
 _MOST_NODES = 10_000
 _UNSETTLED: ContextVar[list[str] | None] = ContextVar("callsheet_unsettled", default=None)

@@ -21,7 +21,7 @@ from callsheet.agents.servers.background_loop import BackgroundLoop
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.tools.app_tool import APP
 from callsheet.agents.tools.tool_result import Fault, Keep, Outcome, capped, failed, text_of
-from callsheet.graphs.catalog.formats.mcp_format import clean
+from callsheet.graphs.text.sanitizing import clean
 
 _LOOP = BackgroundLoop("callsheet-tools")
 _CALL_ID = "callsheet"

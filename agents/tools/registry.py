@@ -23,7 +23,7 @@ from callsheet.agents.tools.in_process import InProcess
 from callsheet.agents.tools.tool_names import model_names
 from callsheet.agents.tools.tool_result import Outcome, failed
 from callsheet.graphs.catalog.errors import CallsheetError
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.trust.policy import Policy
@@ -75,7 +75,7 @@ class ToolRegistry:
         self._limits = limits or (pool.limits if pool else Limits())
         self.pool = pool or SessionPool(limits=self._limits)
         self.down: Mapping[str, str] = {}
-        self._loaded = Loaded(catalog, connections, policy=policy, digests=digests or {})
+        self._loaded = Loaded(catalog, connections=connections, policy=policy, digests=digests or {})
         self._following = threading.RLock()
         self._followers: list[Callable[[Loaded], object]] = []
         self._unchanged = Unchanged(digests)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from callsheet.agents.safety.error_texts import is_error
 from callsheet.agents.servers.limits import Limits
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import clean
+from callsheet.graphs.text.sanitizing import clean
 
 __all__ = ["Effect", "Fault", "Keep", "Kept", "Kind", "Limits", "Outcome", "capped", "failed", "outcome_of", "text_of"]
 

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from benchmarks.methods.ours import DEFAULT, ours_at
 from benchmarks.methods.search import Rank, World
 from benchmarks.sets.cases import Case, Level
-from callsheet.graphs.catalog.formats.mcp_format import clean
+from callsheet.graphs.text.sanitizing import clean
 
 ORACLE = "Callsheet, reranked by an oracle"
 HEADROOM = "headroom: it knows the answers"

@@ -1,4 +1,4 @@
-"""What tools can do, in the words of a taxonomy: capabilities from broad to narrow, as data that a user may extend."""
+"""Taxonomies of capabilities, from broad to narrow; users can extend the default one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from callsheet.graphs.catalog.errors import CatalogError, UnknownNameError
-from callsheet.graphs.catalog.model import Name, Record, near_names
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.model import Name, Record, lookup, near_names
 
 Phrase = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"\S")]
 
@@ -24,12 +24,12 @@ class Capability(Record):
     taxonomy; the definitions and examples here are ours.
 
     Attributes:
-        id: Its id, unique in its taxonomy.
-        name: A name for people.
-        definition: What it is, in one sentence.
-        examples: Things that are asked for or said where it is meant; at least two.
-        broader: Id of the wider capability that it is a part of (``skos:broader``); None for the widest.
-        words: Words and phrases that tell it in a tool's name or text.
+        id: Id, unique in its taxonomy.
+        name: Display name.
+        definition: Definition in one sentence.
+        examples: Example requests; at least two.
+        broader: Id of the broader capability (``skos:broader``); None for the broadest.
+        words: Words and phrases that indicate it in a tool's name or text.
     """
 
     id: Name
@@ -41,10 +41,10 @@ class Capability(Record):
 
 
 class Taxonomy(Record):
-    """Capabilities that hang together as trees, checked as a whole.
+    """Capabilities that form trees.
 
     Raises:
-        CatalogError: Two have one id, a wider one is unknown, or they go round in a circle.
+        CatalogError: Two share an id, a broader one is unknown, or they form a cycle.
     """
 
     capabilities: tuple[Capability, ...] = ()
@@ -62,23 +62,21 @@ class Taxonomy(Record):
                     f"capability {capability.id!r} is under {capability.broader!r}, which the taxonomy does not hold"
                     f"{near_names(capability.broader, seen)}: correct broader or add it"
                 )
-        self._check_ends()
+        self._check_cycles()
         return self
 
-    def _check_ends(self) -> None:
-        ending: set[str] = set()
+    def _check_cycles(self) -> None:
+        acyclic: set[str] = set()
         for start in self.by_id:
             path: dict[str, None] = {}
             here: str | None = start
-            while here is not None and here not in ending:
+            while here is not None and here not in acyclic:
                 if here in path:
-                    circle = list(path)[list(path).index(here) :]
-                    raise CatalogError(
-                        f"capabilities go round in a circle: {' > '.join([*circle, here])}: take one broader away"
-                    )
+                    cycle = list(path)[list(path).index(here) :]
+                    raise CatalogError(f"capabilities form a cycle: {' > '.join([*cycle, here])}: remove one broader")
                 path[here] = None
                 here = self.by_id[here].broader
-            ending.update(path)
+            acyclic.update(path)
 
     @cached_property
     def by_id(self) -> Mapping[str, Capability]:
@@ -87,39 +85,36 @@ class Taxonomy(Record):
 
     @cached_property
     def leaves(self) -> tuple[str, ...]:
-        """Ids of those that nothing is narrower than: what tools are assigned to."""
-        wider = {capability.broader for capability in self.capabilities}
-        return tuple(capability.id for capability in self.capabilities if capability.id not in wider)
+        """Ids of the narrowest capabilities, which tools are assigned to."""
+        broader = {capability.broader for capability in self.capabilities}
+        return tuple(capability.id for capability in self.capabilities if capability.id not in broader)
 
     def capability(self, capability_id: str) -> Capability:
         """The capability of this id.
 
         Raises:
-            UnknownNameError: There is none; the message names the nearest ids.
+            UnknownNameError: There is none; the message suggests similar ids.
         """
-        if capability_id not in self.by_id:
-            hint = near_names(capability_id, self.by_id)
-            raise UnknownNameError(f"no capability {capability_id!r} in the taxonomy{hint}")
-        return self.by_id[capability_id]
+        return lookup(self.by_id, capability_id, "capability", "taxonomy")
 
     def ancestors(self, capability_id: str) -> tuple[str, ...]:
-        """Ids of the wider ones, the nearest first."""
-        return tuple(self._wider(capability_id))
+        """Ids of the broader capabilities, nearest first."""
+        return tuple(self._broader(capability_id))
 
     def at(self, depth: int, capability_id: str) -> str:
-        """The id at this depth on the way from the widest (0) to this one; itself where it is not that deep."""
+        """The id at this depth on the path from the broadest (0) to this one; its own id if it is less deep."""
         path = [*reversed(self.ancestors(capability_id)), capability_id]
         return path[min(depth, len(path) - 1)]
 
-    def _wider(self, capability_id: str) -> Iterator[str]:
-        wider = self.capability(capability_id).broader
-        while wider is not None:
-            yield wider
-            wider = self.by_id[wider].broader
+    def _broader(self, capability_id: str) -> Iterator[str]:
+        broader = self.capability(capability_id).broader
+        while broader is not None:
+            yield broader
+            broader = self.by_id[broader].broader
 
 
 class _File(Record):
-    """A taxonomy as a file says it."""
+    """The content of a taxonomy file."""
 
     capabilities: tuple[Capability, ...]
     extends: bool = True
@@ -127,7 +122,7 @@ class _File(Record):
 
 @cache
 def default_taxonomy() -> Taxonomy:
-    """The one that ships with Callsheet: four clusters, ten leaves under them, and what is narrower."""
+    """The taxonomy that ships with Callsheet: four clusters, ten types of action, and narrower capabilities."""
     text = files("callsheet.graphs.capabilities").joinpath("capabilities.json").read_text(encoding="utf-8")
     return Taxonomy(**json.loads(text))
 
@@ -135,10 +130,10 @@ def default_taxonomy() -> Taxonomy:
 def read_taxonomy(path: str | Path) -> Taxonomy:
     """A taxonomy from a JSON file: ``{"capabilities": [...], "extends": true}``.
 
-    Unless it says ``"extends": false``, its capabilities are added to the default ones and may be under those.
+    Its capabilities extend the default taxonomy, unless the file says ``"extends": false``.
 
     Raises:
-        CatalogError: The file cannot be read, is not of that form, or is not valid as a whole.
+        CatalogError: The file cannot be read, has another format, or describes an invalid taxonomy.
     """
     try:
         content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -147,9 +142,9 @@ def read_taxonomy(path: str | Path) -> Taxonomy:
     if not isinstance(content, dict):
         raise CatalogError(f'the taxonomy {path} must be an object {{"capabilities": [...]}}, not {_kind(content)}')
     try:
-        given = _File(**content)
-        known = default_taxonomy().capabilities if given.extends else ()
-        return Taxonomy(capabilities=(*known, *given.capabilities))
+        file = _File(**content)
+        base = default_taxonomy().capabilities if file.extends else ()
+        return Taxonomy(capabilities=(*base, *file.capabilities))
     except CatalogError as error:
         raise CatalogError(f"the taxonomy {path}: {error}") from error
 

@@ -1,33 +1,33 @@
-"""The errors that a caller of Callsheet can meet; each says what, which and how to cure it."""
+"""The errors that Callsheet raises; each message says what is wrong, where, and how to correct it."""
 
 
 class CallsheetError(Exception):
-    """Base of every error that Callsheet raises on purpose."""
+    """Base class of the errors that Callsheet raises."""
 
 
 class CatalogError(CallsheetError, ValueError):
-    """A catalog, or a file it is read from, is not valid."""
+    """A catalog, or a file that it is read from, is invalid."""
 
 
 class UnknownNameError(CallsheetError, KeyError):
-    """An agent or a tool was named that the catalog does not hold."""
+    """The catalog has no agent or tool of this name."""
 
     def __str__(self) -> str:
-        """The message itself: KeyError alone would show it in quotes."""
+        """The message without the quotation marks that KeyError adds."""
         return str(self.args[0])
 
 
 class SettingsError(CallsheetError, ValueError):
-    """A setting has a value that cannot work."""
+    """A setting has an invalid value."""
 
 
 class TrustError(CallsheetError):
-    """A command of the catalog has no consent, or stored pins cannot be used."""
+    """A command of the catalog has no consent, or the stored pins cannot be used."""
 
 
 class RequestError(CallsheetError, ValueError):
-    """A request or a query is longer than it may be."""
+    """A request or a query is too long."""
 
 
 class PlanError(CallsheetError, ValueError):
-    """A plan is not a directed acyclic graph of known steps."""
+    """A plan is not a directed acyclic graph of existing steps."""

@@ -1,4 +1,4 @@
-"""What a look at a catalog found: something for its author, or whoever runs it, to know."""
+"""Findings: the results of checks on a catalog."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a finding matters."""
+    """Severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -16,14 +16,14 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found.
+    """One problem of a catalog.
 
     Attributes:
-        severity: How much it matters.
-        rule: The rule that found it, in a few words joined by hyphens.
-        message: What, which, and how to cure it.
-        agent: Id of the agent it is about; empty where it is about the whole.
-        tool: Id of the tool it is about; empty where it is about an agent or the whole.
+        severity: How serious it is.
+        rule: Name of the rule, in words joined by hyphens.
+        message: What is wrong, where, and how to correct it.
+        agent: Id of the agent; empty if the finding is about the whole catalog.
+        tool: Id of the tool; empty if the finding is about an agent or the whole catalog.
     """
 
     severity: Severity
@@ -33,5 +33,5 @@ class Finding:
     tool: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """Plain values."""
+        """The finding as JSON values."""
         return {name: str(value) for name, value in asdict(self).items()}

@@ -1,4 +1,4 @@
-"""One door for every kind of catalog: what it is, is read off the file itself."""
+"""Loads catalogs of any kind; the kind is detected from the content of the source."""
 
 from __future__ import annotations
 
@@ -13,22 +13,16 @@ from typing import Any
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.document_folders import read_folders
 from callsheet.graphs.catalog.formats.malformed import no_catalog, no_json
-from callsheet.graphs.catalog.formats.mcp_format import (
-    DEEPEST,
-    Problem,
-    ServerConfig,
-    agent_from_listing,
-    clean,
-    read_servers,
-)
+from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.published import agent_of_toollinkos, agents_of_livemcpbench
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, read_servers
 from callsheet.graphs.catalog.loaded import Loaded, Part, joined
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.resolving import resolve
 from callsheet.graphs.catalog.source import CatalogSource, label_of, sources_of
 from callsheet.graphs.catalog.writing import FORMAT
 from callsheet.graphs.dependencies import attach, parse_dependencies
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.sanitizing import DEEPEST, clean, counted
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of
 from callsheet.graphs.trust.pin_book import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of
@@ -36,14 +30,14 @@ from callsheet.graphs.trust.policy import Policy, policy_of
 __all__ = ["Loaded", "Part", "Problem", "load", "servers_in", "starts_in"]
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-_OWN_LEVELS = 6  # from the document to a tool's fields; a manifest's entry is counted from the tool
+_OWN_LEVELS = 6  # levels from the document to a tool's fields; in a manifest, the count starts at the tool
 _RDF = (".ttl", ".jsonld", ".nt")
 _TOOLLINKOS = ("core_tools.json", "regular_tools.json")
 
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """How live servers are opened."""
+    """Options for opening live servers."""
 
     yes: bool = False
     pins: str | Path | None = None
@@ -58,15 +52,15 @@ def load(
     policy: Policy | str | Path | None = None,
     anew: bool = False,
 ) -> Loaded:
-    """Reads catalogs of any kind and joins them into one.
+    """Loads catalogs of any kind and joins them.
 
     Args:
         sources: Any of: an ``mcp.json`` (its servers are started and listed), a folder of manifests or
             one manifest, a ``callsheet.json``, an RDF export (``.ttl``, ``.jsonld``, ``.nt``), ``module:object``,
-            the published files of LiveMCPBench and ToolLinkOS, objects that are loaded already, a file of
-            dependencies (``callsheet_dependencies``) that belongs beside the others, or Python objects: LangChain
+            the published files of LiveMCPBench and ToolLinkOS, catalogs that are already loaded, a file of
+            dependencies (``callsheet_dependencies``) for the other sources, or Python objects: LangChain
             tools, functions with docstrings, toolkits, LangGraph apps, ``RemoteGraph`` and other runnables, an
-            ``A2AAgent``, one, a list, or a dict by agent id. A list of several sources is the same as the sources.
+            ``A2AAgent``; one object, a list, or a dict by agent id. A list of sources is the same as several arguments.
         yes: Starts the commands of an ``mcp.json`` without consent. ``CALLSHEET_YES`` does the same. A command with
             consent from the command line needs neither.
         pins: File of accepted tool definitions; ``CALLSHEET_PINS`` by default, otherwise one file per ``mcp.json``
@@ -75,8 +69,8 @@ def load(
         anew: Lists every server, also one that answered recently (``CALLSHEET_LIMIT_FRESH``).
 
     Returns:
-        The joined catalog. Servers that do not answer, entries that are malformed and tools that are not as they were
-        accepted are left out and named in ``problems``.
+        The joined catalog. Servers that do not answer, malformed entries and tools that differ from the accepted
+        definitions are left out and reported in ``problems``.
 
     Raises:
         CatalogError: A source does not exist or has an unknown kind, or the catalog is inconsistent.
@@ -86,43 +80,34 @@ def load(
     sources = sources_of(*sources)
     if not sources:
         raise CatalogError("no catalog was named: give an mcp.json, a folder of manifests or module:object")
-    held = next((source.policy for source in sources if isinstance(source, Loaded) and source.policy), None)
-    rules = policy_of(policy or held)
+    inherited = next((source.policy for source in sources if isinstance(source, Loaded) and source.policy), None)
+    rules = policy_of(policy or inherited)
     parts = [_part(source, _Opening(yes, pins, rules, anew)) for source in sources]
     _check_unique(
         [(label_of(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
     )
     whole = joined(parts)
     agents, dangling = resolve(whole.agents, lenient=set(whole.connections))
-    agents, without = attach(agents, whole.dependencies, lenient=set(whole.connections))
-    named = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
-    return Loaded(
-        catalog=Catalog(agents=agents),
-        connections=whole.connections,
-        problems=(*whole.problems, *dangling, *without),
-        label="\n".join(filter(None, named)),
-        digests=whole.digests,
-        changes=whole.changes,
-        policy=rules,
-        live=whole.live,
-        down=whole.down,
-        remembered=whole.remembered,
-    )
+    agents, unattached = attach(agents, whole.dependencies, lenient=set(whole.connections))
+    labels = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
+    problems = (*whole.problems, *dangling, *unattached)
+    label = "\n".join(filter(None, labels))
+    return Loaded(Catalog(agents=agents), label, rules, **{**whole.details, "problems": problems})
 
 
 def servers_in(source: str) -> Mapping[str, ServerConfig]:
-    """The MCP servers that loading this source would start; empty for every other kind of source."""
+    """The MCP servers that loading this source would start; empty for other kinds of sources."""
     return read_servers(document, source) if (document := _configuration(source)) else {}
 
 
 def starts_in(source: str) -> tuple[Start, ...]:
-    """What has to be agreed to before this source is loaded: processes, addresses, folders of documents."""
+    """What needs consent before this source is loaded: processes, addresses, folders of documents."""
     document = _configuration(source)
     return starts_of(read_servers(document, source), read_folders(document, _path(source))) if document else ()
 
 
 def _configuration(source: str) -> Mapping[str, Any] | None:
-    """The document of an ``mcp.json``; None for every other kind of source."""
+    """The document of an ``mcp.json``; None for other kinds of sources."""
     path = _path(source)
     document = _parse(path) if path.is_file() and path.suffix.lower() not in _RDF else None
     return document if isinstance(document, dict) and ("mcpServers" in document or "servers" in document) else None
@@ -154,7 +139,7 @@ def _read(name: str, opening: _Opening) -> Part:
         return _document(_parse(path), path, opening)
     if _REFERENCE.fullmatch(name):
         return _plugin("python")(name)
-    raise CatalogError(f"no catalog at {name}: there is no such file or folder, and it is not module:object")
+    raise CatalogError(f"no catalog at {name}: it is not a file, a folder or module:object")
 
 
 def _path(name: str) -> Path:
@@ -174,32 +159,31 @@ def _folder(folder: Path) -> Part:
         return _document(document, published, _Opening())
     files = sorted(folder.glob("*.json"))
     if not files:
-        raise CatalogError(f"{folder}: no manifest in this folder: it should hold one .json file an agent")
+        raise CatalogError(f"{folder}: no manifest in this folder: it should hold one .json file per agent")
     parts: list[tuple[str, Part]] = []
-    problems_found: list[Problem] = []
+    problems: list[Problem] = []
     for file in files:
         try:
             part = _manifest(_parse(file), file)
         except CatalogError as error:
-            problems_found.append(Problem(file.name, "malformed", str(error)))
+            problems.append(Problem(file.name, "malformed", str(error)))
             continue
         parts.append((str(file), part))
-        problems_found.extend(part.problems)
+        problems.extend(part.problems)
     if not parts:
-        many = counted(len(files), "file")
-        raise CatalogError(f"{folder}: none of its {many} is a manifest: {problems_found[0].message}")
+        raise CatalogError(f"{folder}: none of its {counted(len(files), 'file')} is a manifest: {problems[0].message}")
     _check_unique(parts)
-    return Part(tuple(agent for _, part in parts for agent in part.agents), problems=tuple(problems_found))
+    return Part(tuple(agent for _, part in parts for agent in part.agents), problems=tuple(problems))
 
 
 def _check_unique(parts: Sequence[tuple[str, Part]]) -> None:
-    holder: dict[str, str] = {}
+    first: dict[str, str] = {}
     for where, agent in ((where, agent) for where, part in parts for agent in part.agents):
-        if agent.id in holder:
+        if agent.id in first:
             raise CatalogError(
-                f"agent {agent.id!r} is in {holder[agent.id]} and again in {where}: rename one or leave one out"
+                f"agent {agent.id!r} is in {first[agent.id]} and again in {where}: rename one or leave one out"
             )
-        holder[agent.id] = where
+        first[agent.id] = where
 
 
 def _toollinkos(folder: Path) -> Part:
@@ -228,7 +212,7 @@ def _document(document: Any, path: Path, opening: _Opening) -> Part:
             return Part(dependencies=((str(path), parse_dependencies(document, str(path))),))
         case {"callsheet": version, "agents": list()}:
             if version != FORMAT:
-                raise CatalogError(f"{path}: format {version!r} is not known here; this program reads {FORMAT}")
+                raise CatalogError(f"{path}: unknown format {version!r}; this program reads {FORMAT}")
             return Part(_own_form(document["agents"], path).agents)
         case list() if path.name in _TOOLLINKOS:
             return _toollinkos(path.parent)
@@ -243,29 +227,29 @@ def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> P
     """The servers of an ``mcp.json``, and its folders of documents."""
     servers, folders = read_servers(document, str(path)), read_folders(document, path)
     commands = opening.policy.commands if opening.policy else None
-    agreed = check_agreed(servers, str(path), yes=opening.yes, commands=commands, folders=folders)
+    consented = check_agreed(servers, str(path), yes=opening.yes, commands=commands, folders=folders)
     parts = [_plugin("documents")(folders)] if folders else []
     if servers or not folders:
         pins = PinBook.of(path, opening.pins)
-        parts.insert(0, _plugin("mcp")(servers, pins=pins, agreed=agreed, anew=opening.anew))
+        parts.insert(0, _plugin("mcp")(servers, pins=pins, agreed=consented, anew=opening.anew))
     return joined(parts)
 
 
 def _manifest(document: Any, path: Path) -> Part:
     match document:
         case {"name": str() as name, "tools": list() as tools}:
-            about, instructions = document.get("description"), document.get("instructions")
+            description, instructions = document.get("description"), document.get("instructions")
         case {"server": str() as name, "tools": list() as tools}:
-            greeting = document.get("initialize")
-            greeting = greeting if isinstance(greeting, dict) else {}
-            info = greeting.get("serverInfo")
-            about = info.get("description") if isinstance(info, dict) else ""
-            instructions = greeting.get("instructions")
+            initialize = document.get("initialize")
+            initialize = initialize if isinstance(initialize, dict) else {}
+            info = initialize.get("serverInfo")
+            description = info.get("description") if isinstance(info, dict) else ""
+            instructions = initialize.get("instructions")
         case _:
             raise CatalogError(no_catalog(path, document))
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
-    agent, problems = agent_from_listing(name, tools, description=_text(about), instructions=_text(instructions))
+    agent, problems = agent_from_listing(name, tools, description=_text(description), instructions=_text(instructions))
     return Part((agent,), problems=problems)
 
 
@@ -290,9 +274,9 @@ def _parse(path: Path) -> Any:
 
 
 def _plugin(kind: str) -> Callable[..., Part]:
-    """What reads this kind of catalog; looked up by name, for this package must not import agents."""
-    found: Sequence[Any] = tuple(entry_points(group="callsheet.catalog_kinds", name=kind))
-    if not found:
+    """The loader of this kind of catalog, found by entry point because this package must not import ``agents``."""
+    plugins: Sequence[Any] = tuple(entry_points(group="callsheet.catalog_kinds", name=kind))
+    if not plugins:
         raise CatalogError(f"nothing is installed that reads catalogs of kind {kind!r}: install callsheet itself")
-    loader: Callable[..., Part] = found[0].load()
+    loader: Callable[..., Part] = plugins[0].load()
     return loader

@@ -1,4 +1,4 @@
-"""Agents, tools, parameters and dependencies: what exists, validated once."""
+"""Agents, tools, parameters and dependencies as validated values."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from callsheet.graphs.catalog.errors import CatalogError, UnknownNameError
 
 _ANY, _LONGEST_HINT = "any", 200
+_Entry = TypeVar("_Entry")
 Name = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 
 
@@ -26,25 +27,25 @@ class DependencyKind(StrEnum):
 
     @property
     def direct(self) -> bool:
-        """Whether the tool cannot do without the other one."""
+        """Whether the tool requires the other one."""
         return self in (DependencyKind.TOOL_DIRECTLY, DependencyKind.PARAMETER_DIRECTLY)
 
 
 class Provenance(StrEnum):
-    """Where a dependency comes from, and so how far it may be trusted."""
+    """The origin of a dependency, which determines how far it is trusted."""
 
     DECLARED = "declared"
     """The author of the catalog or of the server wrote it."""
     REVIEWED = "reviewed"
     """A program proposed it and a person accepted it."""
     PROPOSED = "proposed"
-    """A program proposed it; nobody has looked at it yet."""
+    """A program proposed it; no person has reviewed it."""
     OBSERVED = "observed"
-    """A call took an argument from the other tool's result while running."""
+    """In a run, a call took an argument from the other tool's result."""
 
 
 class Record(BaseModel):
-    """A frozen value that comes from outside and is checked when it is made.
+    """Base class of frozen models for data from outside, validated on construction.
 
     Raises:
         CatalogError: A field is missing, unknown or of the wrong type; the message names each.
@@ -56,20 +57,20 @@ class Record(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise CatalogError(f"{type(self).__name__}: {_in_words(error)}") from error
+            raise CatalogError(f"{type(self).__name__}: {_message_of(error)}") from error
 
 
 class Dependency(Record):
-    """An edge from the tool that holds it to the tool that it needs.
+    """An edge from a tool to a tool that it needs.
 
     Attributes:
         tool: Id of the needed tool, ``agent/tool``.
         kind: One of the four kinds.
-        parameter: The parameter that the needed tool gives a value for, if the edge is about one.
-        reason: Why, in the author's words, or the evidence of who proposed it.
-        provenance: Who says so.
-        confidence: How sure that is, 0 to 1.
-        count: How often it was seen while running.
+        parameter: The parameter whose value the needed tool returns, if the edge concerns one.
+        reason: Reason given by the author, or evidence for a proposal.
+        provenance: Origin of the edge.
+        confidence: Confidence, 0 to 1.
+        count: How often it was observed in runs.
     """
 
     tool: Name
@@ -82,21 +83,21 @@ class Dependency(Record):
 
     @property
     def holds(self) -> bool:
-        """Whether a person stands for it; what is only proposed or observed never makes a tool required."""
+        """Whether a person wrote or accepted it; only such edges can make a tool required."""
         return self.provenance in (Provenance.DECLARED, Provenance.REVIEWED)
 
 
 class Parameter(Record):
-    """One argument of a tool, or one field of its result, as its JSON Schema says.
+    """One argument of a tool, or one field of its result, from its JSON Schema.
 
     Attributes:
-        name: The property's name.
-        type: JSON Schema's type; several are joined by ``|``; ``any`` where none is given.
-        description: The author's words.
-        required: Whether a call must give it.
-        enum: The closed set of values, if there is one.
-        format: JSON Schema's format, such as ``date-time``.
-        default: The value that is taken when none is given.
+        name: Name of the property.
+        type: JSON Schema type; several are joined by ``|``; ``any`` if the schema has none.
+        description: Description of the property.
+        required: Whether a call must include it.
+        enum: Allowed values; empty if any value is allowed.
+        format: JSON Schema format, such as ``date-time``.
+        default: Default value.
     """
 
     name: str
@@ -109,19 +110,19 @@ class Parameter(Record):
 
 
 class Tool(Record):
-    """One callable of one agent. Its identity is (agent, name), never the bare name.
+    """One callable of one agent, identified by (agent, name), never by the bare name.
 
     Attributes:
         agent: Id of the owner.
-        name: The name that its owner knows it by.
-        title: A name for people.
-        description: What it does, in its author's words.
-        input_schema: JSON Schema of its arguments.
-        output_schema: JSON Schema of its structured result, if it declares one.
-        annotations: MCP's hints (``readOnlyHint`` ...); claims of the author, not facts.
-        core: Whether many tools lean on it (Graph RAG-Tool Fusion, section 3.1).
+        name: Name within the owner.
+        title: Display name.
+        description: What it does, from its author.
+        input_schema: JSON Schema of the arguments.
+        output_schema: JSON Schema of the structured result, if declared.
+        annotations: MCP's hints (``readOnlyHint`` ...): claims of the author, not facts.
+        core: Whether many tools depend on it (Graph RAG-Tool Fusion, section 3.1).
         depends_on: The tools that it needs.
-        capabilities: Ids of what it can do in the words of a taxonomy, as its author or a reviewer says.
+        capabilities: Ids of its capabilities in a taxonomy, declared by its author or a reviewer.
     """
 
     agent: Name
@@ -142,25 +143,25 @@ class Tool(Record):
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The arguments that the input schema declares, in its order."""
+        """The arguments that the input schema declares, in order."""
         return parameters_of(self.input_schema)
 
     @cached_property
     def outputs(self) -> tuple[Parameter, ...]:
-        """The fields that the output schema declares, in its order; empty without a schema."""
+        """The fields that the output schema declares, in order; empty without a schema."""
         return parameters_of(self.output_schema or {})
 
 
 class Agent(Record):
-    """Something that can be sent a step: an MCP server, a set of LangChain tools, a LangGraph app.
+    """An executor of steps: an MCP server, a set of LangChain tools, a LangGraph app.
 
     Attributes:
-        id: Its key, unique in the catalog.
-        name: A name for people; the id where none is given.
+        id: Key, unique in the catalog.
+        name: Display name; may be empty.
         description: What it is for.
-        instructions: What it tells a model that uses it.
-        category: A word for its field, where the source gives one.
-        tools: What it can do.
+        instructions: Instructions for a model that uses it.
+        category: Category, if the source has one.
+        tools: Its tools.
     """
 
     id: Name
@@ -185,10 +186,10 @@ class Agent(Record):
 
 
 class Catalog(Record):
-    """All agents with their tools and dependencies, checked as a whole.
+    """All agents with their tools and dependencies, validated together.
 
     Raises:
-        CatalogError: Two agents or nodes share an id, or a dependency points nowhere.
+        CatalogError: Two nodes share an id, or a dependency points to an unknown tool.
     """
 
     agents: tuple[Agent, ...] = ()
@@ -223,35 +224,31 @@ class Catalog(Record):
         """The agent of this id.
 
         Raises:
-            UnknownNameError: There is none; the message names the nearest ids.
+            UnknownNameError: There is none; the message suggests similar ids.
         """
-        if agent_id not in self.by_id:
-            raise UnknownNameError(f"no agent {agent_id!r} in the catalog{near_names(agent_id, self.by_id)}")
-        return self.by_id[agent_id]
+        return lookup(self.by_id, agent_id, "agent", "catalog")
 
     def tool(self, tool_id: str) -> Tool:
         """The tool of this id.
 
         Raises:
-            UnknownNameError: There is none; the message names the nearest ids.
+            UnknownNameError: There is none; the message suggests similar ids.
         """
-        if tool_id not in self.tools:
-            raise UnknownNameError(f"no tool {tool_id!r} in the catalog{near_names(tool_id, self.tools)}")
-        return self.tools[tool_id]
+        return lookup(self.tools, tool_id, "tool", "catalog")
 
 
 def parameters_of(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
-    """The properties of an object schema, in its order; what is not a property schema is passed over."""
+    """The properties of an object schema, in order; properties without a valid schema are skipped."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
         return ()
-    needed = set(map(str, required)) if isinstance(required, list) else set()
+    required_names = set(map(str, required)) if isinstance(required, list) else set()
     return tuple(
         Parameter(
             name=name,
             type=_type_of(spec),
             description=str(spec.get("description") or ""),
-            required=name in needed,
+            required=name in required_names,
             enum=tuple(spec["enum"]) if isinstance(spec.get("enum"), list) else (),
             format=str(spec.get("format") or ""),
             default=spec.get("default"),
@@ -268,26 +265,36 @@ def _type_of(spec: Mapping[str, Any]) -> str:
     if isinstance(declared, list):
         return "|".join(map(str, declared))
     options = spec.get("anyOf") or spec.get("oneOf") or []
-    found = [_type_of(option) for option in options if isinstance(option, dict)] if isinstance(options, list) else []
-    return "|".join(dict.fromkeys(found)) or _ANY
+    types = (_type_of(option) for option in options if isinstance(option, dict)) if isinstance(options, list) else ()
+    return "|".join(dict.fromkeys(types)) or _ANY
+
+
+def lookup(entries: Mapping[str, _Entry], name: str, kind: str, where: str) -> _Entry:
+    """The entry of this name.
+
+    Raises:
+        UnknownNameError: There is none; the message suggests similar names.
+    """
+    if name not in entries:
+        raise UnknownNameError(f"no {kind} {name!r} in the {where}{near_names(name, entries)}")
+    return entries[name]
 
 
 def near_names(name: str, known: Iterable[str]) -> str:
-    """A hint in brackets that names the known names nearest to a wrong one; empty if none is near, or it is long."""
+    """A hint " (did you mean ...?)" with similar names; empty if there is none, or the name is long."""
     # Two names are compared in quadratic time.
     short = [other for other in known if len(other) <= _LONGEST_HINT >= len(name)]
     near = get_close_matches(name, short, n=3) if short else []
     return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
 
 
-def _in_words(error: ValidationError, most: int = 3) -> str:
-    details = error.errors()
-    said = []
+def _message_of(error: ValidationError, most: int = 3) -> str:
+    details, messages = error.errors(), []
     for detail in details[:most]:
         cause = detail.get("ctx", {}).get("error")
         where = ".".join(map(str, detail["loc"]))
         message = str(cause) if isinstance(cause, CatalogError) else detail["msg"]
-        said.append(f"{where}: {message}" if where else message)
+        messages.append(": ".join(filter(None, (where, message))))
     if len(details) > most:
-        said.append(f"and {len(details) - most} more")
-    return "; ".join(said)
+        messages.append(f"and {len(details) - most} more")
+    return "; ".join(messages)

@@ -1,4 +1,4 @@
-"""Who owns what: the bipartite graph of agents and tools that Agent-as-a-Graph retrieves over."""
+"""The bipartite graph of agents and their tools (Agent-as-a-Graph)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OwnershipGraph: TypeAlias = "nx.DiGraph[str]"
 
 
 def ownership_graph(catalog: Catalog) -> OwnershipGraph:
-    """Agents and tools as co-equal nodes, an edge from each tool to its owner.
+    """Agents and tools as nodes, with an edge from each tool to its owner.
 
     Source: Agent-as-a-Graph, section 3.1.
 
@@ -33,7 +33,7 @@ def ownership_graph(catalog: Catalog) -> OwnershipGraph:
 
 
 def owner(graph: OwnershipGraph, node: str) -> str:
-    """The agent of a tool; an agent is its own owner."""
+    """Id of the agent that owns a node; an agent owns itself."""
     return node if kind_of(graph, node) == "agent" else next(iter(graph.successors(node)))
 
 

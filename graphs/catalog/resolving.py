@@ -1,4 +1,4 @@
-"""Dependencies by name, resolved to ids over the whole catalog."""
+"""Resolves the tool names in dependencies to ids."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from callsheet.graphs.catalog.model import Agent, Dependency, Tool, near_names
 def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
     """Replaces the names in ``depends_on`` by tool ids.
 
-    A name is taken as an id first, then as a tool of the same agent, then as a tool whose bare name
-    is unique in the catalog.
+    A name can be an id, the name of a tool of the same agent, or a bare name that is unique in the catalog.
 
     Args:
         agents: All agents of the catalog.
-        lenient: Ids of agents whose dangling dependencies are dropped and reported, since the server
-            that they point to may be down.
+        lenient: Ids of agents whose dangling dependencies are dropped and reported, because the server of
+            the other tool may be down.
 
     Returns:
         The agents in their order, and a problem for each dependency that was dropped.
 
     Raises:
-        CatalogError: A name of any other agent fits no tool, or more than one.
+        CatalogError: A name used by any other agent matches no tool, or several.
     """
     ids = {tool.id for agent in agents for tool in agent.tools}
     by_name: dict[str, list[str]] = defaultdict(list)
@@ -37,7 +36,7 @@ def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[
     def resolved(tool: Tool) -> Tool:
         edges: list[Dependency] = []
         for edge in tool.depends_on:
-            # A server may name very many, and to look for what each could mean takes long.
+            # A server may list many unknown names, and a search for similar names is slow.
             hints = () if tool.agent in lenient else ids
             try:
                 edges.append(edge.model_copy(update={"tool": _id(edge.tool, tool, ids, by_name, hints)}))

@@ -1,4 +1,4 @@
-"""What a caller may give as a catalog, and whether it is one source or several."""
+"""The types that are accepted as a catalog source."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded, Part
 from callsheet.graphs.catalog.model import Catalog
 
 
 class ToolSource(Protocol):
-    """A toolkit: what gives LangChain tools."""
+    """A LangChain toolkit."""
 
     def get_tools(self) -> Any:
         """The tools."""
@@ -26,40 +26,40 @@ class Invocable(Protocol):
 
 
 class Reachable(Protocol):
-    """An agent elsewhere that knows how it is reached: an ``A2AAgent``."""
+    """A remote agent with its address: an ``A2AAgent``."""
 
     def server(self) -> ServerConfig:
-        """How."""
+        """The configuration of the connection."""
         ...
 
 
 Named = str | Path | Catalog | Loaded | Part
-"""A source that is read from a file, or was read already."""
+"""A file, or a catalog that is already loaded."""
 Live = Mapping[str, Any] | Sequence[Any] | ToolSource | Invocable | Reachable | Callable[..., Any]
 """Agents of this process: objects by agent id, a list of them, or one."""
 CatalogSource = Named | Live
-"""A catalog of any kind; a list that holds several is several sources."""
+"""A catalog of any kind, or a list of several."""
 
 
-def sources_of(*given: CatalogSource) -> tuple[CatalogSource, ...]:
-    """The sources that somebody gave, one by one.
+def sources_of(*arguments: CatalogSource) -> tuple[CatalogSource, ...]:
+    """The arguments as single sources.
 
-    A list or tuple that holds a path or a catalog is several sources, and its other items are together one of them.
-    Any other list is one: tools, or agents that know their names.
+    A list or tuple that holds a path or a catalog is several sources; its other items together are one more source.
+    Any other list is one source: tools, or agents with names.
     """
-    return tuple(source for one in given for source in _apart(one))
+    return tuple(source for argument in arguments for source in _flattened(argument))
 
 
-def _apart(given: CatalogSource) -> Sequence[CatalogSource]:
-    if not isinstance(given, list | tuple):
-        return (given,)
-    named = [item for item in given if isinstance(item, Named)]
-    live = [item for item in given if not isinstance(item, Named)]
-    return [*named, live] if live else named
+def _flattened(argument: CatalogSource) -> Sequence[CatalogSource]:
+    if not isinstance(argument, list | tuple):
+        return (argument,)
+    catalogs = [item for item in argument if isinstance(item, Named)]
+    objects = [item for item in argument if not isinstance(item, Named)]
+    return [*catalogs, objects] if objects else catalogs
 
 
 def label_of(source: CatalogSource) -> str:
-    """What a source is read from; empty for one that is in memory."""
+    """Path or name of a source; empty for an object in memory."""
     match source:
         case Loaded():
             return source.label

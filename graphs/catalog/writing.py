@@ -1,4 +1,4 @@
-"""A catalog in its own full form: what ``export --format json`` writes."""
+"""The native format of a catalog, which ``export --format json`` writes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.text.sanitizing import written_out
 
 FORMAT = 1
-"""The version of the form."""
+"""Version of the format."""
 
 
 def dump(catalog: Catalog) -> str:
-    """The catalog in its own full form, which ``load`` reads back unchanged."""
+    """The catalog in the native format, which ``load`` reads back unchanged."""
     body = {
         "callsheet": FORMAT,
         "agents": catalog.model_dump(mode="json", exclude_defaults=True).get("agents", []),

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import clean
 from callsheet.graphs.catalog.model import Dependency, DependencyKind, Name, Provenance, Record
 from callsheet.graphs.dependencies.dependency_rules import Rule
 from callsheet.graphs.storage import replace_text
+from callsheet.graphs.text.sanitizing import clean
 
 KEY, FORMAT = "callsheet_dependencies", 1
 

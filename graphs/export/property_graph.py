@@ -11,6 +11,7 @@ from pydantic_core import to_jsonable_python
 from callsheet.graphs.capabilities.taxonomy import Capability, default_taxonomy
 from callsheet.graphs.catalog.model import Catalog, Parameter, Tool
 from callsheet.graphs.export.node_keys import FieldRole, agent_key, capability_key, field_key, tool_key
+from callsheet.graphs.text.sanitizing import encodable
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -108,22 +109,17 @@ def _key(tool: Tool) -> str:
 
 
 def _node(graph: KnowledgeGraph, key: str, kind: EntityKind, **properties: Property) -> None:
-    graph.add_node(key, kind=kind, **_writable(properties))
+    graph.add_node(key, kind=kind, **_encodable(properties))
 
 
 def _edge(graph: KnowledgeGraph, source: str, target: str, kind: str, **properties: Property) -> None:
-    graph.add_edge(source, target, kind=kind, **_writable(properties))
+    graph.add_edge(source, target, kind=kind, **_encodable(properties))
 
 
-def _writable(properties: dict[str, Property]) -> dict[str, Property]:
-    return {name: writable(value) if isinstance(value, str) else value for name, value in properties.items()}
+def _encodable(properties: dict[str, Property]) -> dict[str, Property]:
+    return {name: encodable(value) if isinstance(value, str) else value for name, value in properties.items()}
 
 
 def json_text(value: Any) -> str:
     """JSON in its author's order, without escapes for other alphabets; empty for None."""
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=to_jsonable_python)
-
-
-def writable(text: str) -> str:
-    """With question marks for lone surrogates, which no file can hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")

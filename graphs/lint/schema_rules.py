@@ -11,10 +11,7 @@ from urllib.parse import urlsplit
 from callsheet.graphs.catalog.finding import Severity
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
-from callsheet.graphs.text.sanitizing import LARGEST_SCHEMA
-
-_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_VALUES = frozenset({"enum", "const", "default", "example", "examples"})
+from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, keywords
 
 
 @rule("invalid-schema", Severity.ERROR, "A schema is not valid JSON Schema, by the draft that it names (else 2020-12).")
@@ -67,7 +64,7 @@ def undeclared_required(subject: Subject) -> Iterator[Remark]:
 def foreign_pattern(subject: Subject) -> Iterator[Remark]:
     """Such a schema is not used to check arguments, since a part of it cannot be."""
     for tool, which, schema in _schemas(subject):
-        for key, pattern in _keywords(schema):
+        for key, pattern in keywords(schema):
             if key == "pattern" and isinstance(pattern, str) and not _compiles(pattern):
                 yield on(tool, f"{which} has the pattern {quoted(pattern)}, which Python cannot read: write it plainer")
 
@@ -109,7 +106,7 @@ def _wrong(schema: Mapping[str, Any]) -> str:
 
 def _broken_references(subject: Subject) -> Iterator[tuple[Tool, str, str]]:
     for tool, which, schema in _schemas(subject):
-        references = [value for key, value in _keywords(schema) if key in {"$ref", "$dynamicRef"}]
+        references = [value for key, value in keywords(schema) if key in {"$ref", "$dynamicRef"}]
         for reference in dict.fromkeys(value for value in references if isinstance(value, str)):
             if not _resolves(schema, reference):
                 yield tool, which, reference
@@ -134,21 +131,6 @@ def _remote(reference: str) -> bool:
     except ValueError:
         return False
     return bool(parts.scheme or parts.netloc or parts.path)
-
-
-def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:
-    """Every keyword of a schema and of those inside it; names of properties and plain values are not keywords."""
-    if isinstance(schema, list):
-        for item in schema:
-            yield from _keywords(item)
-    if not isinstance(schema, Mapping):
-        return
-    for key, value in schema.items():
-        yield key, value
-        if key in _NAMED and isinstance(value, Mapping):
-            yield from _keywords(list(value.values()))
-        elif key not in _VALUES:
-            yield from _keywords(value)
 
 
 def _compiles(pattern: str) -> bool:

@@ -12,10 +12,9 @@ from rdflib import DCTERMS, RDF, SKOS, Graph, Literal, URIRef
 from rdflib.term import Node
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import clean
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.rdf.vocabulary_terms import CS, EDGES, HINTS
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.sanitizing import clean, counted
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
 _KINDS = {term: kind for kind, term in EDGES.items()}

@@ -12,8 +12,9 @@ from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Parameter, Tool
 from callsheet.graphs.export.node_keys import FieldRole, agent_key, capability_key, dependency_key, field_key, tool_key
-from callsheet.graphs.export.property_graph import capabilities_of, json_text, writable
+from callsheet.graphs.export.property_graph import capabilities_of, json_text
 from callsheet.graphs.rdf.vocabulary_terms import BASE, CS, EDGES, HINTS, prefixes
+from callsheet.graphs.text.sanitizing import encodable
 
 
 def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, base: str = BASE) -> Graph:
@@ -186,11 +187,11 @@ class _Writing:
 
 
 def _text(text: str) -> Literal:
-    return Literal(writable(text))
+    return Literal(encodable(text))
 
 
 def _json(value: Any) -> Literal:
-    return Literal(writable(json_text(value)), datatype=CS.json)
+    return Literal(encodable(json_text(value)), datatype=CS.json)
 
 
 def _value(value: Any) -> Literal:

@@ -1,4 +1,4 @@
-"""Text from outside: cleaned, bounded, compared and searched for secrets.
+"""Text and schemas from outside: sanitizing, length limits, differences, detection of secrets.
 
-A pattern that is slow on hostile text belongs into the linear-time engine of `regex`.
+Use the linear-time engine of `regex` for patterns that can be slow on hostile text.
 """

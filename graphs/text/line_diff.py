@@ -1,4 +1,4 @@
-"""The difference of two long texts by lines, in about linear time: whoever must agree to it is shown all of it."""
+"""A complete diff of two long texts by lines, in about linear time."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 _CONTEXT = 3
-# Pairs of lines that may be compared with each other between two lines that surely belong together.
+# Maximum number of pairs of lines to compare between two anchors.
 _MOST_PAIRS = 400_000
 
 
 class _Lines(SequenceMatcher[str]):
-    """Matches what is alike at both ends, then lines that occur once on each side, then what lies between them.
+    """Matches equal lines at both ends, then lines that occur once on each side, then the lines between them.
 
-    What lies between and is too long to be compared counts as replaced: nothing of it goes unshown.
+    Sections that are too long to compare count as replaced, so that the diff always shows them.
     """
 
     def __init__(self, before: Sequence[str], after: Sequence[str]) -> None:
@@ -31,16 +31,16 @@ class _Lines(SequenceMatcher[str]):
         self._matches.append((len(before), len(after), 0))
 
     def get_matching_blocks(self) -> list[tuple[int, int, int]]:  # type: ignore[override]
-        """The parts that both have: where in each, and how many lines."""
+        """The common sections: position in each text, and number of lines."""
         return self._matches
 
 
 def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """A unified diff, every hunk of it.
+    """A complete unified diff.
 
     Args:
-        before: Lines without their ends.
-        after: Those in their place.
+        before: Lines without line ends.
+        after: The lines that replace them.
     """
     if list(before) != list(after):
         yield from ("--- accepted", "+++ now")
@@ -65,22 +65,22 @@ def _matches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int
 
 
 def _anchors(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
-    """Lines that occur once on each side, as many of them as stand in one order: the longest rising sequence."""
+    """Lines that occur once on each side, by the longest increasing subsequence of their positions."""
     once_a, once_b = Counter(a), Counter(b)
     where = {line: j for j, line in enumerate(b) if once_b[line] == 1}
     pairs = [(i, where[line]) for i, line in enumerate(a) if once_a[line] == 1 and line in where]
     ends: list[int] = []
-    chosen: list[int] = []
-    before: list[int] = []
+    last: list[int] = []
+    previous: list[int] = []
     for n, (_, j) in enumerate(pairs):
         at = bisect_left(ends, j)
-        before.append(chosen[at - 1] if at else -1)
-        ends[at : at + 1], chosen[at : at + 1] = [j], [n]
-    found, n = [], chosen[-1] if chosen else -1
+        previous.append(last[at - 1] if at else -1)
+        ends[at : at + 1], last[at : at + 1] = [j], [n]
+    sequence, n = [], last[-1] if last else -1
     while n >= 0:
-        found.append(pairs[n])
-        n = before[n]
-    return found[::-1]
+        sequence.append(pairs[n])
+        n = previous[n]
+    return sequence[::-1]
 
 
 def _between(
@@ -99,6 +99,6 @@ def _between(
     if 0 < len(left) * len(right) <= _MOST_PAIRS:
         blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
         yield from ((x + i, y + j, size) for i, j, size in blocks if size)
-    else:  # lines that repeat: what stands at the same place
+    else:  # repeated lines: match equal lines at equal positions
         yield from ((x + n, y + n, 1) for n, (one, other) in enumerate(zip(left, right, strict=False)) if one == other)
     yield i2 - end, j2 - end, end

@@ -1,6 +1,6 @@
-"""Regular expressions over text from outside, by an engine whose time is linear in the text: RE2.
+"""Regular expressions for text from outside, by RE2, whose time is linear in the length of the text.
 
-It knows neither lookaround nor backreferences, and takes ``\\w``, ``\\d``, ``\\s`` and ``\\b`` for ASCII.
+RE2 has no lookaround and no backreferences, and its ``\\w``, ``\\d``, ``\\s`` and ``\\b`` match ASCII only.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import re2
 
 
 def linear(pattern: str) -> re.Pattern[str]:
-    """A pattern with the methods of one of ``re``; texts must be free of lone surrogates.
+    """A pattern with the methods of ``re.Pattern``; texts must not contain lone surrogates.
 
     Raises:
-        re2.error: The engine does not know a construction of the pattern.
+        re2.error: The pattern uses syntax that RE2 does not support.
     """
     options = re2.Options()
     options.log_errors = False

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.formats.document_folders import FolderConfig
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.storage import locked, replace_text, said_yes, state_folder
 from callsheet.graphs.text.sanitizing import one_line
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from callsheet.graphs.catalog.formats.mcp_format import clean
 from callsheet.graphs.text.regex import linear
+from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers.documents.reading.folder_scan import documents_in
 from callsheet.retrievers.documents.reading.loaders import LOADERS
 from callsheet.retrievers.documents.rules.phrases import content_words

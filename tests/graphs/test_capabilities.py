@@ -64,8 +64,8 @@ def test_a_file_may_stand_alone(tmp_path: Path) -> None:
     [
         ({"capabilities": [capability("search")]}, "two capabilities have the id 'search'"),
         ({"capabilities": [capability("x", "serch")]}, "under 'serch', which the taxonomy does not hold.*'search'"),
-        ({"capabilities": [capability("x", "y"), capability("y", "x")]}, "circle: x > y > x"),
-        ({"capabilities": [capability("x", "x")]}, "circle: x > x"),
+        ({"capabilities": [capability("x", "y"), capability("y", "x")]}, "cycle: x > y > x"),
+        ({"capabilities": [capability("x", "x")]}, "cycle: x > x"),
         ({"capabilities": [{**capability("x"), "examples": ["one"]}]}, "examples"),
         ({"capabilities": [{**capability("x"), "definition": "  "}]}, "definition"),
         ({"capabilities": [{**capability("x"), "definition": "d" * 5_000_000}]}, "definition"),

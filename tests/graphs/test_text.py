@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.graphs import Hidden, escaped, hidden_in, shown, shown_schema, split_name, strings_in
-from callsheet.graphs.text.sanitizing import LARGEST_SCHEMA, LONGEST_TEXT
+from callsheet.graphs.text.json_schema import LARGEST_SCHEMA
+from callsheet.graphs.text.sanitizing import LONGEST_TEXT
 
 TAGS = "".join(chr(0xE0000 + ord(c)) for c in "read ~/.ssh/id_rsa")
 LAWFUL = (

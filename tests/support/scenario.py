@@ -18,7 +18,7 @@ from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import Limits, ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.graphs import Loaded, ServerConfig, load
-from callsheet.graphs.catalog.formats.server_options import Terms
+from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.trust.pin_book import PinBook
 from callsheet.orchestrator.run.resumption import resume
 from scripted_model import ScriptedModel, calls, planned
@@ -72,7 +72,7 @@ class Scenario:
         self.config: Any = {"configurable": {"thread_id": "1"}}
         self.settings = Settings(replans=0, agents=10, tools=20, approval=approval)
         self.limits = limits or PATIENT
-        self._minilm, self._terms = minilm, Terms(trusted=trusted, limits=dict(own or {}))
+        self._minilm, self._terms = minilm, ServerOptions(trusted=trusted, limits=dict(own or {}))
         self._trusted = trusted
         self.args: dict[str, Any] = {"x": 1}  # of the faulty server's call
         for agent in (FIRST, FAULTY, BESIDE):
@@ -95,7 +95,9 @@ class Scenario:
 
     def read(self) -> None:
         """Reads the catalog, as a new program would; nobody hurries it."""
-        servers = {agent: server.model_copy(update={"callsheet": Terms()}) for agent, server in self.servers().items()}
+        servers = {
+            agent: server.model_copy(update={"callsheet": ServerOptions()}) for agent, server in self.servers().items()
+        }
         part = load_servers(servers, limits=PATIENT, pins=self._pins, anew=True)
         self.loaded = load(replace(part, connections={agent: self._server(agent) for agent in part.connections}))
 
@@ -188,7 +190,7 @@ class Scenario:
         # Resuming does not repeat what is done, and does what is left.
         before = (self.count(FIRST), self.count(BESIDE))
         self.be(FAULTY, "ok")
-        self.limits, self._terms = PATIENT, Terms(trusted=self._trusted)
+        self.limits, self._terms = PATIENT, ServerOptions(trusted=self._trusted)
         self.args = {"x": 1}
         await asyncio.to_thread(self.read)
         again = ["2"] if status == "outcome_unknown" else []
@@ -203,7 +205,7 @@ class Scenario:
     def _server(self, agent: str) -> ServerConfig:
         args = (str(FIXTURES / "fault_server.py"), f"@{self.folder / agent}.mode", "30000000", self.tag)
         env = {"FAULT_LOG": str(self.folder / f"{agent}.log"), "FAULT_TAG": self.tag}
-        terms = self._terms if agent == FAULTY else Terms()
+        terms = self._terms if agent == FAULTY else ServerOptions()
         if self.http and agent == FAULTY:
             return self.http.config.model_copy(update={"callsheet": terms})
         return ServerConfig(command=sys.executable, args=args, env=env, callsheet=terms)

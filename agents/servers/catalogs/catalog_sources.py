@@ -15,7 +15,7 @@ from callsheet.agents.servers.catalogs.server_catalog import read_listings, reme
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Part
 from callsheet.graphs.trust.pin_book import PinBook
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.agents.tools.tool_result import Kind
-from callsheet.graphs.catalog.formats.listing_entries import Entries
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig, clean
+from callsheet.graphs.catalog.formats.mcp_format import Entries
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.storage import cache_folder, private_folder, replace_text
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.sanitizing import clean, shown
 
 LATE = 10.0
 """Seconds of silence after which it is said which servers are waited for."""

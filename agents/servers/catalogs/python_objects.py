@@ -201,7 +201,8 @@ def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str 
     if repeated := sorted(n for n, count in Counter(tool.name for tool in made).items() if count > 1):
         raise CatalogError(f"{where}: {name!r} has several tools named {', '.join(repeated)}: rename them")
     agent, problems = agent_from_listing(name, [_entry(tool) for tool in made], description=description)
-    return Part((agent,), {name: InProcess({tool.name: tool for tool in made})}, problems)
+    connections = {name: InProcess({tool.name: tool for tool in made})}
+    return Part((agent,), connections=connections, problems=problems)
 
 
 def _tool(name: str, found: Any, where: str) -> BaseTool:

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from callsheet.agents.servers.catalogs.listings import LastKnown, LastListings, Listing
-from callsheet.graphs.catalog.formats.mcp_format import Problem, ServerConfig, agent_from_listing
+from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded, Part, joined
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Provenance

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from mcp.client.stdio import get_default_environment
 
 from callsheet.agents.tools.tool_result import Fault
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 # Paths, not secrets. Where a company's proxy signs all traffic, uvx and npx can fetch nothing without them.
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")

@@ -21,8 +21,7 @@ from callsheet.agents.servers.transport.loop_share import Share
 from callsheet.agents.servers.transport.reaper import REAPER
 from callsheet.agents.servers.transport.reaper_process import end_family, end_groups, end_marked, grown
 from callsheet.agents.tools.tool_result import Fault
-from callsheet.graphs.catalog.formats.mcp_format import clean
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.sanitizing import clean, shown
 
 _TAIL_BYTES, _MOST_HELD, _LONGEST_ID = 8_192, 262_144, 256
 _LARGE = 65_536  # bytes; what takes long to be parsed does not hold up the loop

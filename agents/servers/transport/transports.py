@@ -30,7 +30,7 @@ from callsheet.agents.servers.transport.reaper import MARK, REAPER
 from callsheet.agents.servers.transport.reaper_process import end_marked
 from callsheet.agents.servers.transport.stdio_process import ChildProcess
 from callsheet.agents.tools.tool_result import Fault
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 # Faults of a server become outcomes; without a handler their tracebacks would also reach the terminal.
 logging.getLogger("mcp").addHandler(logging.NullHandler())

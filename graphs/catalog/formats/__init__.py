@@ -1,5 +1,5 @@
-"""The forms that a catalog can be read from.
+"""The formats that a catalog can be read from.
 
-One module per form: MCP listings and configurations, the published files of benchmarks, document folders.
-A new form comes in here, and ``graphs.catalog.loading`` chooses it by what a source is.
+One module per format: MCP listings, server configurations, the published files of benchmarks, document folders.
+Add a new format here; ``graphs.catalog.loading`` selects the format of a source.
 """

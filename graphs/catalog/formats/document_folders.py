@@ -1,4 +1,4 @@
-"""Folders of documents as agents: one line among the servers of an ``mcp.json``."""
+"""Folders of documents as agents: entries among the servers of an ``mcp.json``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ KEY = "documents"
 
 
 class FolderConfig(Record):
-    """A folder of documents that is an agent.
+    """A folder of documents that acts as an agent.
 
     Attributes:
-        documents: The folder; its full path, without links, once it was read.
-        description: What is in it; the headings of its documents where nothing is said.
+        documents: The folder; ``read_folders`` resolves it to an absolute path.
+        description: What the folder contains; by default, the headings of its documents.
     """
 
     documents: Path
@@ -25,17 +25,17 @@ class FolderConfig(Record):
 
 
 def read_folders(document: Mapping[str, Any], path: Path) -> dict[str, FolderConfig]:
-    """The entries ``"name": {"documents": "folder/"}`` of an ``mcp.json``; disabled ones are left out.
+    """The entries ``"name": {"documents": "folder/"}`` of an ``mcp.json``, without disabled ones.
 
     Args:
         document: The parsed file.
-        path: The file; folders are relative to where it lies.
+        path: Path of the file; relative folders start at its folder.
 
     Raises:
         CatalogError: An entry has another field than ``documents`` and ``description``, or one of the wrong type.
     """
     servers = document.get("mcpServers", document.get("servers"))
-    found: dict[str, FolderConfig] = {}
+    folders: dict[str, FolderConfig] = {}
     for name, entry in servers.items() if isinstance(servers, dict) else ():
         if is_folder(entry) and entry.get("disabled") is not True:
             fields = {key: value for key, value in entry.items() if key != "disabled"}
@@ -44,8 +44,8 @@ def read_folders(document: Mapping[str, Any], path: Path) -> dict[str, FolderCon
                 folder = (path.parent / config.documents.expanduser()).resolve()
             except (CatalogError, OSError, RuntimeError, ValueError) as error:
                 raise CatalogError(f"{path}: {name!r} is a folder of documents, but: {error}") from error
-            found[name] = config.model_copy(update={KEY: folder})
-    return found
+            folders[name] = config.model_copy(update={KEY: folder})
+    return folders
 
 
 def is_folder(entry: object) -> bool:

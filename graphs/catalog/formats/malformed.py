@@ -1,4 +1,4 @@
-"""What is wrong with a file that should be a catalog, and how to cure it."""
+"""Error messages for files that are not valid catalogs, with a suggested correction."""
 
 from __future__ import annotations
 
@@ -9,50 +9,50 @@ from typing import Any
 
 _SERVERS = "mcpServers"
 _FORMS = "'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a manifest with 'name' (or 'server') and 'tools'"
-_REACHED_BY = ("command", "url", "serverUrl", "httpUrl", "documents", "a2a")
-_IN_JSON_WORDS = {"tuple": "a list", "dictionary": "an object", "string": "a string", "boolean": "true or false"}
+_SERVER_KEYS = ("command", "url", "serverUrl", "httpUrl", "documents", "a2a")
+_JSON_TYPES = {"tuple": "a list", "dictionary": "an object", "string": "a string", "boolean": "true or false"}
 
 
 def no_json(path: Path, text: str, error: json.JSONDecodeError) -> str:
-    """Why a file is not JSON; names the usual slips."""
+    """Why a file is not valid JSON; names common mistakes."""
     if not text.strip():
         return f"{path}: the file is empty"
     if path.suffix.lower() in (".yaml", ".yml", ".toml"):
         return f"{path}: catalogs are JSON, not {path.suffix[1:].upper()}: write it as JSON"
-    cure = _slip(text, error.pos)
-    return f"{path}: not valid JSON: {error.msg}, line {error.lineno} column {error.colno}{cure and f': {cure}'}"
+    hint = _syntax_hint(text, error.pos)
+    return f"{path}: not valid JSON: {error.msg}, line {error.lineno} column {error.colno}{hint and f': {hint}'}"
 
 
 def no_catalog(path: Path, document: object) -> str:
-    """Why a JSON file is no catalog; names the key that was probably meant."""
-    return f"{path}: not a catalog: expected {_FORMS}{_meant(document)}"
+    """Why a JSON file is not a catalog; suggests the correct key."""
+    return f"{path}: not a catalog: expected {_FORMS}{_key_hint(document)}"
 
 
 def wrong_field(error: Mapping[str, Any]) -> str:
-    """One of Pydantic's errors in the words of JSON."""
-    said = str(error["msg"]).replace("Input should be", "must be")
-    for python, word in _IN_JSON_WORDS.items():
-        said = said.replace(f"a valid {python}", word)
-    return f"{'.'.join(map(str, error['loc']))}: {said}"
+    """A Pydantic error with JSON's names of types."""
+    message = str(error["msg"]).replace("Input should be", "must be")
+    for python, word in _JSON_TYPES.items():
+        message = message.replace(f"a valid {python}", word)
+    return f"{'.'.join(map(str, error['loc']))}: {message}"
 
 
-def _slip(text: str, position: int) -> str:
+def _syntax_hint(text: str, position: int) -> str:
     rest, before = text[position:].lstrip(), text[:position].rstrip()
     if rest.startswith(("//", "/*", "#")):
-        return "JSON has no comments, take it away"
-    closes = rest.startswith(("}", "]")) and before.endswith(",")
-    if closes or (rest.startswith(",") and rest[1:].lstrip().startswith(("}", "]"))):  # from Python 3.13 on
-        return "take away the comma after the last entry"
+        return "JSON has no comments: remove it"
+    trailing = rest.startswith(("}", "]")) and before.endswith(",")
+    if trailing or (rest.startswith(",") and rest[1:].lstrip().startswith(("}", "]"))):  # from Python 3.13 on
+        return "remove the comma after the last entry"
     return ""
 
 
-def _meant(document: object) -> str:
+def _key_hint(document: object) -> str:
     if not isinstance(document, dict):
         return ""
     for key in document:
         if key.lower().replace("_", "").replace("-", "") in ("mcpservers", "mcpserver", "servers"):
             return f"; for {key!r} write {_SERVERS!r}"
     entries = [entry for entry in document.values() if isinstance(entry, dict)]
-    if entries and all(any(key in entry for key in _REACHED_BY) for entry in entries):
+    if entries and all(any(key in entry for key in _SERVER_KEYS) for entry in entries):
         return f'; put the servers into {{"{_SERVERS}": {{...}}}}'
     return ""

@@ -1,45 +1,28 @@
-"""MCP's own forms: server configurations and tool listings, read into the catalog's types."""
+"""MCP's ``tools/list``: entries read as an agent with its tools."""
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Any, Self, TypeVar
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.document_folders import is_folder
-from callsheet.graphs.catalog.formats.listing_entries import LONGEST_NAME, Entries, name_of
-from callsheet.graphs.catalog.formats.malformed import wrong_field
-from callsheet.graphs.catalog.formats.server_options import Terms
 from callsheet.graphs.catalog.model import Agent, Dependency, Tool
-from callsheet.graphs.text.regex import linear
+from callsheet.graphs.text.sanitizing import clean, encodable
 
 _Item = TypeVar("_Item")
-DEEPEST = 100
-_MOST_SAID = 1_000
-A2A = "a2a"
-_VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_TRANSPORTS: Mapping[str, Literal["stdio", "http", "sse"]] = {
-    "stdio": "stdio",
-    "http": "http",
-    "streamable-http": "http",
-    "streamable_http": "http",
-    "streamableHttp": "http",
-    "sse": "sse",
-}
+_LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something of a source that was left out while the rest went on.
+    """A part of a source that was left out when the rest was loaded.
 
     Attributes:
-        agent: The agent, or the file, that it is about.
-        kind: A word for the sort of trouble: ``start``, ``timeout``, ``crash``, ``malformed`` ...
-        message: What happened and how to cure it.
+        agent: The agent or the file that has the problem.
+        kind: Kind of problem: ``start``, ``timeout``, ``crash``, ``malformed`` ...
+        message: What is wrong and how to correct it.
     """
 
     agent: str
@@ -51,122 +34,38 @@ class Problem:
         return f"{self.agent}: {self.message}"
 
 
-class ServerConfig(BaseModel):
-    """How to reach one MCP server, or A2A agent; ``${VAR}`` and ``${VAR:-default}`` are still unexpanded.
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The entries of a listing, valid and invalid.
 
     Attributes:
-        command: Program of a stdio server.
-        args: Its arguments.
-        env: Variables that are set for it.
-        cwd: Folder that it is started in.
-        url: Address of an HTTP server, or of an A2A agent.
-        headers: HTTP headers that are sent to it.
-        transport: How it is spoken to.
-        description: What it is for, in the user's words; its own where nothing is said.
-        callsheet: What the user says of it: trust, limits, roots.
+        tools: Name -> entry. A name that occurs more than once is ambiguous and has no entry.
+        repeated: Name -> count, for names that occur more than once.
+        nameless: Positions, from 1, of entries without a name, or with a name that is too long.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    tools: Mapping[str, dict[str, Any]]
+    repeated: Mapping[str, int]
+    nameless: tuple[int, ...]
 
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = Field(default_factory=dict)
-    cwd: str | None = None
-    url: str | None = None
-    headers: dict[str, str] = Field(default_factory=dict)
-    transport: Literal["stdio", "http", "sse", "a2a"] = "stdio"
-    description: str = ""
-    callsheet: Terms = Field(default_factory=Terms)
-
-    def expanded(self, environ: Mapping[str, str]) -> ServerConfig:
-        """The same with every variable replaced.
-
-        Raises:
-            CatalogError: A variable without default is not set; the message names it.
-        """
-
-        def fill(text: str) -> str:
-            def value(match: re.Match[str]) -> str:
-                name, default = match.groups()
-                if name in environ:
-                    return environ[name]
-                if default is None:
-                    raise CatalogError(f"the variable {name} is not set: set it in the environment")
-                return str(default)
-
-            return _VARIABLE.sub(value, text)
-
-        return self.model_copy(
-            update={
-                "command": None if self.command is None else fill(self.command),
-                "args": tuple(map(fill, self.args)),
-                "env": {key: fill(text) for key, text in self.env.items()},
-                "cwd": None if self.cwd is None else fill(self.cwd),
-                "url": None if self.url is None else fill(self.url),
-                "headers": {key: fill(text) for key, text in self.headers.items()},
-            }
+    @classmethod
+    def of(cls, listing: Sequence[Any]) -> Self:
+        """The entries of a listing as a server sent it."""
+        names = [name_of(entry) for entry in listing]
+        counts = Counter(name for name in names if name)
+        return cls(
+            {name: entry for name, entry in zip(names, listing, strict=True) if name and counts[name] == 1},
+            {name: count for name, count in counts.items() if count > 1},
+            tuple(position for position, name in enumerate(names, 1) if not name),
         )
 
 
-def read_servers(document: Mapping[str, Any], where: str) -> dict[str, ServerConfig]:
-    """The servers of an ``mcp.json`` (``mcpServers``, or VS Code's ``servers``); disabled ones are left out.
-
-    Folders of documents are no servers; ``read_folders`` reads those.
-
-    Args:
-        document: The parsed file.
-        where: Its name, for messages.
-
-    Raises:
-        CatalogError: A server has neither command nor url, both, or a field of the wrong type.
-    """
-    servers = document.get("mcpServers", document.get("servers"))
-    if not isinstance(servers, dict):
-        raise CatalogError(f"{where}: 'mcpServers' must be an object of servers by name")
-    return {
-        name: _server(name, entry, where)
-        for name, entry in servers.items()
-        if not (isinstance(entry, dict) and entry.get("disabled") is True) and not is_folder(entry)
-    }
-
-
-def _server(name: str, entry: object, where: str) -> ServerConfig:
-    if not isinstance(entry, dict):
-        raise CatalogError(f"{where}: server {name!r} must be an object")
-    if A2A in entry:
-        return _config(name, _of_agent(name, entry, where), where)
-    declared = entry.get("transport", entry.get("type"))
-    fields = {key: value for key, value in entry.items() if key not in ("transport", "type")}
-    url = fields.get("url") or fields.get("serverUrl") or fields.get("httpUrl")
-    if bool(url) == bool(fields.get("command")):
-        raise CatalogError(f"{where}: server {name!r} needs either a 'command' or a 'url'")
-    if declared is not None and (not isinstance(declared, str) or declared not in _TRANSPORTS):
-        raise CatalogError(f"{where}: server {name!r} has the unknown transport {declared!r}: use stdio, http or sse")
-    transport = _TRANSPORTS[declared] if declared else ("http" if url else "stdio")
-    if (transport == "stdio") == bool(url):
-        raise CatalogError(f"{where}: server {name!r} says {declared!r} but gives {'a url' if url else 'a command'}")
-    return _config(name, {**fields, "url": url, "transport": transport}, where)
-
-
-def _of_agent(name: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of ``"name": {"a2a": "https://..."}``."""
-    if other := sorted({"command", "url", "serverUrl", "httpUrl", "transport", "type"} & entry.keys()):
-        raise CatalogError(f"{where}: {name!r} is an A2A agent, reached by its address alone: leave out {other[0]!r}")
-    terms = entry.get("callsheet")
-    if isinstance(terms, dict) and (other := sorted({"trusted", "tools", "roots"} & terms.keys())):
-        raise CatalogError(f"{where}: {name!r} is an A2A agent, to which {other[0]!r} of 'callsheet' does not apply")
-    return {**entry, "url": entry[A2A], "transport": A2A}
-
-
-def _config(name: str, fields: Mapping[str, Any], where: str) -> ServerConfig:
-    if not isinstance(terms := fields.get("callsheet", {}), dict):
-        raise CatalogError(f"{where}: server {name!r}: 'callsheet' must be an object, such as {{'trusted': true}}")
-    try:
-        return ServerConfig(**{**fields, "callsheet": Terms(**terms)})
-    except CatalogError as error:
-        raise CatalogError(f"{where}: server {name!r}, callsheet: {error}") from error
-    except ValidationError as error:
-        raise CatalogError(f"{where}: server {name!r}, {wrong_field(error.errors()[0])}") from error
+def name_of(entry: Any) -> str:
+    """The name of an entry, encodable as UTF-8; empty if it has no valid name."""
+    name = entry.get("name") if isinstance(entry, dict) else None
+    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME:
+        return ""
+    return encodable(name)
 
 
 def agent_from_listing(
@@ -178,45 +77,45 @@ def agent_from_listing(
     instructions: str = "",
     category: str = "",
 ) -> tuple[Agent, tuple[Problem, ...]]:
-    """An agent of the entries that a server answers to ``tools/list``.
+    """An agent from the entries that a server returns for ``tools/list``.
 
     Args:
         agent_id: Id of the agent.
-        tools: Entries in MCP's wire form; what is malformed is left out and named.
-        name: A name for people.
+        tools: Entries as MCP sends them; malformed ones are left out and reported.
+        name: Display name.
         description: What the agent is for.
-        instructions: What it tells a model that uses it.
-        category: A word for its field.
+        instructions: Instructions for a model that uses the agent.
+        category: Category of the agent.
 
     Returns:
-        The agent, and a problem for each entry that was left out. Dependencies may still name
-        tools by their bare names: ``assemble`` resolves them.
+        The agent, and a problem for each entry that was left out. Dependencies may still use bare tool names;
+        ``graphs.catalog.resolving`` resolves them.
     """
     agent_id = clean(agent_id)
-    entries, kept, wrong = Entries.of(tools), list[Tool](), list[str]()
+    entries, valid, messages = Entries.of(tools), list[Tool](), list[str]()
     for entry in entries.tools.values():
         try:
-            kept.append(tool_from_entry(agent_id, entry))
+            valid.append(tool_from_entry(agent_id, entry))
         except CatalogError as error:
-            wrong.append(str(error))
-    wrong += [f"{count} tools are named {name!r}: none of them is used" for name, count in entries.repeated.items()]
-    wrong += [_nameless(position) for position in entries.nameless]
+            messages.append(str(error))
+    messages += [f"{count} tools are named {name!r}: none of them is used" for name, count in entries.repeated.items()]
+    messages += [_nameless(position) for position in entries.nameless]
     agent = Agent(
         id=agent_id,
         name=clean(name),
         description=clean(description),
         instructions=clean(instructions),
         category=clean(category),
-        tools=tuple(kept),
+        tools=tuple(valid),
     )
-    return agent, tuple(Problem(agent_id, "malformed", message) for message in wrong)
+    return agent, tuple(Problem(agent_id, "malformed", message) for message in messages)
 
 
 def tool_from_entry(agent_id: str, entry: Any, position: int = 1) -> Tool:
-    """One entry of ``tools/list`` as a tool.
+    """A tool from one entry of ``tools/list``.
 
     Raises:
-        CatalogError: It has no name, or a field of the wrong type; the message says which.
+        CatalogError: The entry has no name, or a field of the wrong type; the message says which.
     """
     if not name_of(entry):
         raise CatalogError(_nameless(position))
@@ -244,8 +143,8 @@ def tool_from_entry(agent_id: str, entry: Any, position: int = 1) -> Tool:
 
 
 def _nameless(position: int) -> str:
-    what = f"an object with a name of {LONGEST_NAME:,} characters at most"
-    return f"entry {position} of the tools is not {what}: it is left out"
+    expected = f"an object with a name of {_LONGEST_NAME:,} characters at most"
+    return f"entry {position} of the tools is not {expected}: it is left out"
 
 
 def _dependencies(name: str, edges: object) -> tuple[Dependency, ...]:
@@ -261,37 +160,18 @@ def _dependencies(name: str, edges: object) -> tuple[Dependency, ...]:
 def _capabilities(name: str, ids: object) -> tuple[str, ...]:
     if ids is None:
         return ()
-    named = _list_of(str, ids, f"tool {name!r}: callsheet/capabilities")
-    if not all(map(str.strip, named)):
+    capabilities = _list_of(str, ids, f"tool {name!r}: callsheet/capabilities")
+    if not all(map(str.strip, capabilities)):
         raise CatalogError(f"tool {name!r}: callsheet/capabilities must not hold an empty id: it is left out")
-    return tuple(dict.fromkeys(named))
+    return tuple(dict.fromkeys(capabilities))
 
 
 def _list_of(kind: type[_Item], value: object, where: str) -> list[_Item]:
-    if isinstance(value, list) and len(value) <= _MOST_SAID and all(isinstance(item, kind) for item in value):
+    if isinstance(value, list) and len(value) <= _LONGEST_LIST and all(isinstance(item, kind) for item in value):
         return value
-    what = "objects" if kind is dict else "texts"
-    raise CatalogError(f"{where} must be a list of at most {_MOST_SAID:,} {what}: it is left out")
+    items = "objects" if kind is dict else "texts"
+    raise CatalogError(f"{where} must be a list of at most {_LONGEST_LIST:,} {items}: it is left out")
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def clean(value: Any, *, deepest: int = DEEPEST) -> Any:
-    """The same value with lone surrogates replaced, which no UTF-8 sink would take.
-
-    Raises:
-        CatalogError: Objects and lists are nested deeper than this, which would not survive being written again.
-    """
-    if deepest < 0:
-        raise CatalogError(f"nested more than {DEEPEST} levels deep")
-    match value:
-        case str():
-            return value.encode("utf-8", "replace").decode("utf-8")
-        case dict():
-            return {clean(key): clean(item, deepest=deepest - 1) for key, item in value.items()}
-        case list():
-            return [clean(item, deepest=deepest - 1) for item in value]
-        case _:
-            return value

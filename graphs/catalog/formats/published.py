@@ -13,10 +13,10 @@ TOOLLINKOS_AGENT = "toollinkos"
 
 
 def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
-    """The agents of LiveMCPBench's ``tools.json``: each key under an entry's ``tools`` is one.
+    """The agents of LiveMCPBench's ``tools.json``: one for each key under an entry's ``tools``.
 
     Raises:
-        CatalogError: An entry is not of the published form.
+        CatalogError: An entry does not have the published format.
     """
     agents: list[Agent] = []
     problems: list[Problem] = []
@@ -26,7 +26,7 @@ def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple
         for key, listing in entry["tools"].items():
             if not isinstance(listing, dict) or not isinstance(listing.get("tools"), list):
                 raise CatalogError(f"{where}: server {key!r} has no list of tools")
-            agent, found = agent_from_listing(
+            agent, malformed = agent_from_listing(
                 key,
                 listing["tools"],
                 name=str(entry.get("name") or key),
@@ -34,17 +34,17 @@ def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple
                 category=str(entry.get("category") or ""),
             )
             agents.append(agent)
-            problems.extend(found)
+            problems.extend(malformed)
     return tuple(agents), tuple(problems)
 
 
 def agent_of_toollinkos(
     core: Sequence[Mapping[str, Any]], regular: Sequence[Mapping[str, Any]], where: str
 ) -> tuple[Agent, tuple[Problem, ...]]:
-    """The one agent of ToolLinkOS's ``core_tools.json`` and ``regular_tools.json``.
+    """The agent of ToolLinkOS's ``core_tools.json`` and ``regular_tools.json``.
 
     Raises:
-        CatalogError: A tool is not of the published form.
+        CatalogError: A tool does not have the published format.
     """
     tools = [(tool, True) for tool in core] + [(tool, False) for tool in regular]
     entries: list[dict[str, Any]] = []
@@ -53,7 +53,7 @@ def agent_of_toollinkos(
             entries.append(_entry(tool, core=is_core))
         except (AttributeError, KeyError, TypeError) as error:
             raise CatalogError(
-                f"{where}: entry {position} of ToolLinkOS's tools is not of the published form: "
+                f"{where}: entry {position} of ToolLinkOS's tools does not have the published format: "
                 f"{type(error).__name__}: {error}"
             ) from error
     return agent_from_listing(TOOLLINKOS_AGENT, entries, name="ToolLinkOS")
@@ -89,7 +89,7 @@ def _property(parameter: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _kind(published: str) -> DependencyKind:
-    """``PARAMETER_DIRECTLY_DEPENDS_ON`` and its like; the two edges without an adverb count as direct."""
+    """The kind of ``PARAMETER_DIRECTLY_DEPENDS_ON`` and so on; edges without an adverb count as direct."""
     subject = "parameter" if published.startswith("PARAMETER") else "tool"
     adverb = "indirectly" if "INDIRECTLY" in published else "directly"
     return DependencyKind(f"{subject}_{adverb}")

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callsheet.graphs import CatalogError, Problem
-from callsheet.graphs.catalog.formats.mcp_format import clean
-from callsheet.graphs.text.sanitizing import hidden_in, one_line
+from callsheet.graphs.text.sanitizing import clean, hidden_in, one_line
 
 _READ = 1 << 20
 

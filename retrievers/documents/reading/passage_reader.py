@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from callsheet.graphs import Problem
-from callsheet.graphs.catalog.formats.mcp_format import clean
+from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers.documents.indexing.chunk_store import Change
 from callsheet.retrievers.documents.reading.bounded_reader import Reader
 from callsheet.retrievers.documents.reading.chunking import Block, Passage, passages_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.catalog.formats.mcp_format import clean
+from callsheet.graphs.text.sanitizing import clean
 
 if TYPE_CHECKING:
     import onnxruntime

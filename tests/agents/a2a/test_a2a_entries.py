@@ -14,7 +14,7 @@ from a2a_server import answering
 from callsheet import CatalogError, ToolRegistry, TrustError, load
 from callsheet.agents import SessionPool
 from callsheet.graphs import dump
-from callsheet.graphs.catalog.formats.mcp_format import read_servers
+from callsheet.graphs.catalog.formats.server_config import read_servers
 from callsheet.graphs.catalog.loading import servers_in
 from callsheet.orchestrator.cli.main import main
 

@@ -14,7 +14,7 @@ import pytest
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.reaper import Reaper
 from callsheet.agents.servers.transport.reaper_process import MARK, end_all, marked
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from servers import FIXTURES, HANG, alive, until
 
 FAULTS = FIXTURES / "fault_server.py"
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="process groups and mark
 PROGRAM = """
 import asyncio, sys
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 async def main():
     servers = [ServerConfig(command=sys.executable, args=({faults!r}, mode, "0", {tag!r})) for mode in {modes!r}]

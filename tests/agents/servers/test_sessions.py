@@ -13,7 +13,7 @@ import pytest
 
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import Outcome, SessionPool
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from servers import FIXTURES, HANG, alive, until
 
 FAULTS = FIXTURES / "fault_server.py"
@@ -229,7 +229,7 @@ def test_an_interrupt_ends_servers_and_process(tmp_path: Path) -> None:
     script.write_text(
         "import sys\n"
         "from callsheet.agents.servers.session_pool import SessionPool\n"
-        "from callsheet.graphs.catalog.formats.mcp_format import ServerConfig\n"
+        "from callsheet.graphs.catalog.formats.server_config import ServerConfig\n"
         f"hung = ServerConfig(command=sys.executable, args={server('hang_list').args!r})\n"
         "SessionPool().list_all({'a': hung})\n"
     )

@@ -9,8 +9,7 @@ from callsheet.agents.servers.catalogs.catalog_sources import load_reference, lo
 from callsheet.agents.tools.in_process import InProcess
 from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
-from callsheet.graphs.catalog.formats.server_options import Terms
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from callsheet.graphs.catalog.loading import load
 from scenario import PATIENT
 
@@ -77,7 +76,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def server(mode: str, **limits: float) -> ServerConfig:
-    return ServerConfig(command=sys.executable, args=(str(FAULTS), mode), callsheet=Terms(limits=limits))
+    return ServerConfig(command=sys.executable, args=(str(FAULTS), mode), callsheet=ServerOptions(limits=limits))
 
 
 def test_one_bad_server_does_not_cost_the_others() -> None:

@@ -22,7 +22,7 @@ from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.agents.tools.tool_names import model_names
 from callsheet.agents.tools.tool_result import Limits
 from callsheet.graphs.catalog.errors import UnknownNameError
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Catalog, Tool
 
 FAULTS = Path(__file__).parents[2] / "fixtures" / "fault_server.py"

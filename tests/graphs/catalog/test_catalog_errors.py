@@ -47,7 +47,7 @@ def test_a_livemcpbench_server_without_a_list(tmp_path: Path) -> None:
 
 def test_a_later_format_of_our_own(tmp_path: Path) -> None:
     said = refusal(tmp_path / "c.json", '{"callsheet": 2, "agents": []}')
-    assert "format 2 is not known here; this program reads 1" in said
+    assert "unknown format 2; this program reads 1" in said
 
 
 def test_a_mistake_in_our_own_form_names_the_place(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_number_of_5000_digits(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match=r"no manifest in this folder: it should hold one \.json file an agent"):
+    with pytest.raises(CatalogError, match=r"no manifest in this folder: it should hold one \.json file per agent"):
         load(tmp_path)
 
 
@@ -92,7 +92,7 @@ def test_half_of_toollinkos_names_the_missing_file(tmp_path: Path) -> None:
 def test_toollinkos_of_another_form(tmp_path: Path, tools: Any) -> None:
     (tmp_path / "core_tools.json").write_text("[]")
     (tmp_path / "regular_tools.json").write_text(json.dumps(tools))
-    with pytest.raises(CatalogError, match=r"entry 1 of ToolLinkOS's tools is not of the published form"):
+    with pytest.raises(CatalogError, match=r"entry 1 of ToolLinkOS's tools does not have the published format"):
         load(tmp_path)
 
 

@@ -15,9 +15,9 @@ SERVER = {"command": "x"}
     [
         ("mcp.json", "", "the file is empty"),
         ("mcp.json", " \n", "the file is empty"),
-        ("mcp.json", '{"mcpServers": {"a": {"command": "x"},}}', "take away the comma after the last entry"),
-        ("mcp.json", '{"mcpServers": {"a": {"command": "x", "args": ["y",\n]}}}', "take away the comma"),
-        ("mcp.json", '{"mcpServers": {\n// mine\n"a": {"command": "x"}}}', "JSON has no comments, take it away"),
+        ("mcp.json", '{"mcpServers": {"a": {"command": "x"},}}', "remove the comma after the last entry"),
+        ("mcp.json", '{"mcpServers": {"a": {"command": "x", "args": ["y",\n]}}}', "remove the comma"),
+        ("mcp.json", '{"mcpServers": {\n// mine\n"a": {"command": "x"}}}', "JSON has no comments: remove it"),
         ("mcp.json", '{"mcpServers": {"a": {"command": "x"} "b": {}}}', "not valid JSON: Expecting ',' delimiter"),
         ("mcp.yaml", "mcpServers:\n  a: {}\n", "catalogs are JSON, not YAML"),
         ("mcp.json", json.dumps({"mcpservers": {"a": SERVER}}), "for 'mcpservers' write 'mcpServers'"),

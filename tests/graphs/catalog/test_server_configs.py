@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from callsheet.graphs import CatalogError, ServerConfig, agent_from_listing
-from callsheet.graphs.catalog.formats.mcp_format import read_servers
+from callsheet.graphs.catalog.formats.server_config import read_servers
 from callsheet.graphs.catalog.loading import servers_in
 
 
@@ -67,8 +67,8 @@ def test_keys_of_other_clients_are_passed_over() -> None:
         ("x", "must be an object"),
         ({"command": "x", "type": "pipe"}, "unknown transport 'pipe': use stdio, http or sse"),
         ({"command": "x", "type": ["stdio"]}, "unknown transport ['stdio']"),
-        ({"command": "x", "type": "http"}, "says 'http' but gives a command"),
-        ({"url": "http://h", "type": "stdio"}, "says 'stdio' but gives a url"),
+        ({"command": "x", "type": "http"}, "says 'http' but has a command"),
+        ({"url": "http://h", "type": "stdio"}, "says 'stdio' but has a url"),
         ({"command": ["x"]}, "command: must be a string"),
         ({"command": "x", "args": "y"}, "args: must be a list"),
         ({"command": "x", "env": {"PORT": 80}}, "env.PORT: must be a string"),

@@ -9,7 +9,7 @@ import pytest
 
 from callsheet.graphs.lint import schema_rules
 from callsheet.graphs.lint.lint_rule import Rule
-from callsheet.graphs.text.sanitizing import LARGEST_SCHEMA
+from callsheet.graphs.text.json_schema import LARGEST_SCHEMA
 
 Finds = Callable[..., list[tuple[str, str, str]]]
 

@@ -16,7 +16,7 @@ PROGRAM = """
 import asyncio, json, resource, sys
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 async def main():
     pool = SessionPool(limits=Limits(message={cap}, failures=50))

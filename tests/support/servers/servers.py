@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.graphs import ServerConfig
-from callsheet.graphs.catalog.formats.server_options import Terms
+from callsheet.graphs.catalog.formats.server_config import ServerOptions
 
 HANG = 120.0
 """Seconds: what is not there by then never comes, on a slow machine too."""
@@ -35,13 +35,13 @@ class Servers:
         """``fault_server.py`` in a mode; ``said`` are its terms (trust, limits)."""
         args = (str(FIXTURES / "fault_server.py"), mode, str(size), self.tag)
         env = {"FAULT_LOG": str(self._folder / (log or f"{mode}.log"))}
-        return ServerConfig(command=sys.executable, args=args, env=env, callsheet=Terms(**said))
+        return ServerConfig(command=sys.executable, args=args, env=env, callsheet=ServerOptions(**said))
 
     def chaos(self, mode: str, *, size: int = 10_000_000, log: str = "", **said: Any) -> ServerConfig:
         """The shared ``chaos_server.py`` in a mode."""
         state, file = self._folder / f"{log or mode}.state", self._folder / f"{log or mode}.log"
         args = (str(CHAOS), mode, "--state", str(state), "--size", str(size), "--log", str(file), "--name", self.tag)
-        return ServerConfig(command=sys.executable, args=args, callsheet=Terms(**said))
+        return ServerConfig(command=sys.executable, args=args, callsheet=ServerOptions(**said))
 
     def count(self, log: str, what: str) -> int:
         """How often something is in a log."""

@@ -14,14 +14,14 @@ import pytest
 
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.reaper_process import end_family, grown
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 FAULTS = Path(__file__).parents[3] / "fixtures" / "fault_server.py"
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="parents of processes are read as POSIX has them")
 PROGRAM = """
 import asyncio, os, sys, time
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.graphs.catalog.formats.mcp_format import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 server = ServerConfig(command=sys.executable, args=({faults!r}, {mode!r}, "0", {tag!r}))
 asyncio.run(SessionPool().call("run", "a", server, "work", {{}}))

@@ -14,7 +14,7 @@ import pytest
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.open_sessions import OpenSessions, end_all
 from callsheet.agents.servers.session import Session
-from callsheet.graphs.catalog.formats.mcp_format import read_servers
+from callsheet.graphs.catalog.formats.server_config import read_servers
 from fleet import Fleet, definition
 
 pytestmark = pytest.mark.server

@@ -1,0 +1,162 @@
+"""The servers of an ``mcp.json``: how each is reached, and what the user sets for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.formats.document_folders import is_folder
+from callsheet.graphs.catalog.formats.malformed import wrong_field
+from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.text.regex import linear
+
+A2A = "a2a"
+_VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_TRANSPORTS: Mapping[str, Literal["stdio", "http", "sse"]] = {
+    "stdio": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamableHttp": "http",
+    "sse": "sse",
+}
+
+
+class ServerOptions(Record):
+    """The object ``callsheet`` of a server's entry in an ``mcp.json``; other programs ignore it.
+
+    Attributes:
+        trusted: Whether to trust the server's hints about its tools (``readOnlyHint``, ``idempotentHint``).
+        limits: Limits of this server by name (``call``, ``output`` ...).
+        tools: Limits of single tools, by tool name.
+        roots: Folders that path arguments must stay in; none: no restriction.
+        approval: When to ask a person before a call: ``always``, ``risky`` or ``never``; None: the setting of the run.
+    """
+
+    trusted: bool = False
+    limits: dict[str, float] = Field(default_factory=dict)
+    tools: dict[str, dict[str, float]] = Field(default_factory=dict)
+    roots: tuple[str, ...] = ()
+    approval: Literal["always", "risky", "never"] | None = None
+
+
+class ServerConfig(BaseModel):
+    """How to reach one MCP server or A2A agent, with ``${VAR}`` and ``${VAR:-default}`` not yet expanded.
+
+    Attributes:
+        command: Program of a stdio server.
+        args: Arguments of the program.
+        env: Environment variables of the program.
+        cwd: Working folder of the program.
+        url: Address of an HTTP server, or of an A2A agent.
+        headers: HTTP headers of each request.
+        transport: Transport of the connection.
+        description: What the server is for, from the user; empty: the server's own description.
+        callsheet: Trust, limits, roots and approval.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    cwd: str | None = None
+    url: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    transport: Literal["stdio", "http", "sse", "a2a"] = "stdio"
+    description: str = ""
+    callsheet: ServerOptions = Field(default_factory=ServerOptions)
+
+    def expanded(self, environ: Mapping[str, str]) -> ServerConfig:
+        """The configuration with all variables expanded.
+
+        Raises:
+            CatalogError: A variable without a default is not set; the message names it.
+        """
+
+        def fill(text: str) -> str:
+            def value(match: re.Match[str]) -> str:
+                name, default = match.groups()
+                if name in environ:
+                    return environ[name]
+                if default is None:
+                    raise CatalogError(f"the variable {name} is not set: set it in the environment")
+                return str(default)
+
+            return _VARIABLE.sub(value, text)
+
+        return self.model_copy(
+            update={
+                "command": None if self.command is None else fill(self.command),
+                "args": tuple(map(fill, self.args)),
+                "env": {key: fill(text) for key, text in self.env.items()},
+                "cwd": None if self.cwd is None else fill(self.cwd),
+                "url": None if self.url is None else fill(self.url),
+                "headers": {key: fill(text) for key, text in self.headers.items()},
+            }
+        )
+
+
+def read_servers(document: Mapping[str, Any], where: str) -> dict[str, ServerConfig]:
+    """The servers of an ``mcp.json`` (``mcpServers``, or VS Code's ``servers``), without disabled ones.
+
+    Folders of documents are read by ``read_folders``.
+
+    Args:
+        document: The parsed file.
+        where: Name of the file, for messages.
+
+    Raises:
+        CatalogError: A server has neither command nor url, both, or a field of the wrong type.
+    """
+    servers = document.get("mcpServers", document.get("servers"))
+    if not isinstance(servers, dict):
+        raise CatalogError(f"{where}: 'mcpServers' must be an object of servers by name")
+    return {
+        name: _server(name, entry, where)
+        for name, entry in servers.items()
+        if not (isinstance(entry, dict) and entry.get("disabled") is True) and not is_folder(entry)
+    }
+
+
+def _server(name: str, entry: object, where: str) -> ServerConfig:
+    if not isinstance(entry, dict):
+        raise CatalogError(f"{where}: server {name!r} must be an object")
+    if A2A in entry:
+        return _config(name, _a2a_fields(name, entry, where), where)
+    declared = entry.get("transport", entry.get("type"))
+    fields = {key: value for key, value in entry.items() if key not in ("transport", "type")}
+    url = fields.get("url") or fields.get("serverUrl") or fields.get("httpUrl")
+    if bool(url) == bool(fields.get("command")):
+        raise CatalogError(f"{where}: server {name!r} needs either a 'command' or a 'url'")
+    if declared is not None and (not isinstance(declared, str) or declared not in _TRANSPORTS):
+        raise CatalogError(f"{where}: server {name!r} has the unknown transport {declared!r}: use stdio, http or sse")
+    transport = _TRANSPORTS[declared] if declared else ("http" if url else "stdio")
+    if (transport == "stdio") == bool(url):
+        raise CatalogError(f"{where}: server {name!r} says {declared!r} but has {'a url' if url else 'a command'}")
+    return _config(name, {**fields, "url": url, "transport": transport}, where)
+
+
+def _a2a_fields(name: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of ``"name": {"a2a": "https://..."}``."""
+    if other := sorted({"command", "url", "serverUrl", "httpUrl", "transport", "type"} & entry.keys()):
+        raise CatalogError(f"{where}: {name!r} is an A2A agent, reached by its address alone: leave out {other[0]!r}")
+    options = entry.get("callsheet")
+    if isinstance(options, dict) and (other := sorted({"trusted", "tools", "roots"} & options.keys())):
+        raise CatalogError(f"{where}: {name!r} is an A2A agent, to which {other[0]!r} of 'callsheet' does not apply")
+    return {**entry, "url": entry[A2A], "transport": A2A}
+
+
+def _config(name: str, fields: Mapping[str, Any], where: str) -> ServerConfig:
+    if not isinstance(options := fields.get("callsheet", {}), dict):
+        raise CatalogError(f"{where}: server {name!r}: 'callsheet' must be an object, such as {{'trusted': true}}")
+    try:
+        return ServerConfig(**{**fields, "callsheet": ServerOptions(**options)})
+    except CatalogError as error:
+        raise CatalogError(f"{where}: server {name!r}, callsheet: {error}") from error
+    except ValidationError as error:
+        raise CatalogError(f"{where}: server {name!r}, {wrong_field(error.errors()[0])}") from error
