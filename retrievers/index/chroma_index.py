@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.retrievers.index.chroma_rows import PAGE, ChromaRows
+from callsheet.retrievers.index.chroma_rows import PAGE, rows_of
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_name, encode, encode_spans
 from callsheet.retrievers.index.matrix import Matrix
 from callsheet.retrievers.index.protocols import Changes, Node, Progress, Span
@@ -44,7 +44,7 @@ class ChromaIndex:
         self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
         name = re.sub(r"[^a-zA-Z0-9.-]+", "-", f"nodes-{embedder_name(embeddings)}-{recipe}").strip("-.")
         self.where = where
-        self._rows = ChromaRows(name, where)
+        self._rows = rows_of(name, where)
         folder = self._rows.folder
         self._snapshot = None if folder is None else Snapshot(folder / f"{name}-{self._catalog}.vectors")
         self._matrix = Matrix(np.zeros((0, 1), np.float32))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import cache_folder, private_file
+from callsheet.retrievers.index.memory_rows import MemoryRows
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -33,18 +33,18 @@ class ChromaRows:
     The place is opened when it is first used: Chroma costs more than a second.
 
     Args:
-        name: Name of the collection; in memory it is made unique.
-        where: A folder, an ``http(s)://`` address of ``chroma run``, or none for memory only.
+        name: Name of the collection.
+        where: A folder, or an ``http(s)://`` address of ``chroma run``.
 
     Attributes:
         where: As given.
         folder: The same, where it is a folder.
     """
 
-    def __init__(self, name: str, where: str | Path | None = None) -> None:
+    def __init__(self, name: str, where: str | Path) -> None:
         self._name = name
         self.where = where
-        self.folder = None if where is None or is_url(where) else Path(where)
+        self.folder = None if is_url(where) else Path(where)
         self._spelling = ""
         self._opened: Collection | None = None
 
@@ -160,9 +160,6 @@ class ChromaRows:
         from chromadb.config import Settings
 
         settings = Settings(anonymized_telemetry=False)
-        if self.where is None:
-            self._name = f"{self._name}-{uuid.uuid4().hex[:8]}"
-            return chromadb.EphemeralClient(settings)
         if self.folder is None:
             address = urlsplit(str(self.where))
             secure = address.scheme == "https"
@@ -170,6 +167,16 @@ class ChromaRows:
             return chromadb.HttpClient(address.hostname or "localhost", port, ssl=secure, settings=settings)
         private_file(self.folder / "chroma.sqlite3")
         return chromadb.PersistentClient(f"{self.folder}{self._spelling}", settings)
+
+
+def rows_of(name: str, where: str | Path | None) -> ChromaRows | MemoryRows:
+    """The rows of a collection.
+
+    Args:
+        name: As in ``ChromaRows``.
+        where: As in ``ChromaRows``, or none for memory only.
+    """
+    return MemoryRows() if where is None else ChromaRows(name, where)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.retrievers.documents.indexing.chunk_store import Chunk, TextStore
-from callsheet.retrievers.index.chroma_rows import ChromaRows
+from callsheet.retrievers.index.chroma_rows import rows_of
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_name, encode, encode_spans
 from callsheet.retrievers.index.matrix import Matrix
 from callsheet.retrievers.index.protocols import Progress
@@ -84,7 +84,7 @@ class SentenceVectors:
         embeddings: What makes them.
         store: The texts.
         name: What tells this folder's collection from others.
-        where: As in ``ChromaRows``.
+        where: As in ``rows_of``.
 
     Source: A-RAG (arXiv 2602.03442), section 3.1: each sentence is embedded and mapped to its chunk; ours: when needed.
     """
@@ -93,7 +93,7 @@ class SentenceVectors:
         self._embeddings = embeddings
         self._store = store
         collection = re.sub(r"[^a-zA-Z0-9.-]+", "-", f"{name}-{embedder_name(embeddings)}").strip("-.")
-        self._rows = ChromaRows(collection, where)
+        self._rows = rows_of(collection, where)
         self._table: _Table | None = None
         self._building = threading.Lock()
 

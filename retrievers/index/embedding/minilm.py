@@ -152,6 +152,7 @@ def _shared_session(weights: str | Path | None) -> onnxruntime.InferenceSession:
 
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.enable_mem_pattern = False  # a pattern is kept for each length of a batch, and takes 100 MB in the end
     return onnxruntime.InferenceSession(_checked_weights(weights), options, providers=["CPUExecutionProvider"])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chromadb import PersistentClient
+from chromadb import EphemeralClient, PersistentClient
 from chromadb.config import Settings
 from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, ONNXMiniLM_L6_V2
 from langchain_core.embeddings import Embeddings
@@ -140,6 +140,14 @@ def test_two_indexes_in_memory_do_not_disturb_each_other() -> None:
     one, other = index(None, Counting()), index(None, Counting())
     one.sync(nodes("a", 3))
     assert other.sync(nodes("a", 3)) == Changes(added=3)
+
+
+def test_an_index_in_memory_leaves_nothing_in_chroma() -> None:
+    """Chroma keeps a collection in memory, and 2.7 MB for it, until the process ends."""
+    chroma = EphemeralClient(Settings(anonymized_telemetry=False))
+    before = chroma.count_collections()
+    index(None, Counting()).sync(nodes("a", 3))
+    assert chroma.count_collections() == before
 
 
 def test_progress_is_told_in_texts(tmp_path: Path) -> None:
