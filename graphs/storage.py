@@ -1,4 +1,4 @@
-"""Where Callsheet keeps what a user decided, and how a file is replaced without ever being half written."""
+"""Folders and files for the data of Callsheet: locks, private permissions, atomic writes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from pathlib import Path
 from callsheet.graphs.catalog.errors import TrustError
 
 _LOCK_SECONDS = 30.0
-_FULL = "disk is full"  # in the words of SQLite, and of what is built on it
-_FREE = (
-    "free some space, or set CALLSHEET_HOME to a folder on another disk, and do it again: what was kept is as it was"
-)
-_OWNER, _OWNER_FILE = 0o700, 0o600
+_FULL = "disk is full"  # SQLite's message, which Chroma repeats
+_FREE = "free some space, or set CALLSHEET_HOME to a folder on another disk, and try again; stored data is unchanged"
+_FOLDER_MODE, _FILE_MODE = 0o700, 0o600
 
 
 def state_folder() -> Path:
-    """The folder for agreements and pins: ``CALLSHEET_HOME``, else the user's data folder."""
+    """The folder for consent and pins: ``CALLSHEET_HOME``, otherwise the user's data folder."""
     if home := os.environ.get("CALLSHEET_HOME"):
         return Path(home).expanduser()
     from platformdirs import user_data_path
@@ -30,7 +28,7 @@ def state_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """The folder for what can be had again, such as indexes: ``CALLSHEET_HOME``, else the user's cache."""
+    """The folder for data that can be rebuilt, such as indexes: ``CALLSHEET_HOME``, otherwise the user's cache."""
     if home := os.environ.get("CALLSHEET_HOME"):
         return Path(home).expanduser()
     from platformdirs import user_cache_path
@@ -38,23 +36,23 @@ def cache_folder() -> Path:
     return user_cache_path("callsheet")
 
 
-def said_yes() -> bool:
+def yes_from_environment() -> bool:
     """Whether ``CALLSHEET_YES`` agrees to start the commands that a catalog names."""
     return os.environ.get("CALLSHEET_YES", "").strip().lower() in {"1", "true", "yes", "on"}
 
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Lets one process of a user at a time read a file and write it anew; its folder is made.
+    """Locks a file for one process at a time, to read it and write it again; creates its folder.
 
     Raises:
-        TrustError: Its folder cannot be written to, or another process has held it for half a minute.
+        TrustError: The folder is not writable, or another process has held the lock for 30 seconds.
     """
     from filelock import FileLock, Timeout
 
     try:
         private_folder(file.parent)
-        with FileLock(_lock_of(file), timeout=_LOCK_SECONDS, mode=_OWNER_FILE):
+        with FileLock(_lock_file(file), timeout=_LOCK_SECONDS, mode=_FILE_MODE):
             yield
     except Timeout as error:
         raise TrustError(f"another process has held {file} for {_LOCK_SECONDS:.0f} s: wait for it") from error
@@ -63,71 +61,71 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error, or one that led to it, says that the disk is full, or the user's share of it."""
-    todo, seen = [error], set[int]()
-    while todo:
-        one = todo.pop()
-        if getattr(one, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or _FULL in str(one):
+    """Whether an error, or one of its causes, says that the disk or the user's quota is full."""
+    stack, seen = [error], set[int]()
+    while stack:
+        item = stack.pop()
+        if getattr(item, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or _FULL in str(item):
             return True
-        seen.add(id(one))
-        found = [one.__cause__, one.__context__, *(one.exceptions if isinstance(one, BaseExceptionGroup) else ())]
-        todo += [cause for cause in found if cause is not None and id(cause) not in seen]
+        seen.add(id(item))
+        causes = [item.__cause__, item.__context__, *(item.exceptions if isinstance(item, BaseExceptionGroup) else ())]
+        stack += [cause for cause in causes if cause is not None and id(cause) not in seen]
     return False
 
 
 def cure_of(error: BaseException) -> str:
-    """What to do about a file of ours that cannot be written."""
-    return _FREE if is_full(error) else "set CALLSHEET_HOME to a folder that can be"
+    """How to correct an error on writing one of our files."""
+    return _FREE if is_full(error) else "set CALLSHEET_HOME to a writable folder"
 
 
-def _lock_of(file: Path) -> Path:
-    """Not beside the file, which may be in somebody's repository."""
+def _lock_file(file: Path) -> Path:
+    """Not in the folder of the file, which may be a repository."""
     folder = private_folder(state_folder() / "locks")
     return folder / f"{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}.lock"
 
 
 def private_folder(folder: Path) -> Path:
-    """The folder, made where it is missing, so that only its owner can enter it; one that is there stays as it is.
+    """Creates a folder with access for its owner only; an existing one is not changed.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: The folder cannot be created.
     """
     if not folder.is_dir():
         if not folder.parent.is_dir():
             private_folder(folder.parent)
-        folder.mkdir(mode=_OWNER, exist_ok=True)
+        folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
     return folder
 
 
 def private_file(file: Path) -> Path:
-    """The file, made empty where it is missing, so that only its owner can read it; one that is there stays as it is.
+    """Creates an empty file that only its owner can read, for a library to write; an existing one is not changed.
 
-    For what a library writes: SQLite gives the files beside its own the same mode.
+    SQLite gives its additional files the same mode.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: The file cannot be created.
     """
     private_folder(file.parent)
     with suppress(FileExistsError):
-        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_FILE))
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE))
     return file
 
 
-def replace_text(file: Path, text: str, *, mode: int = _OWNER_FILE) -> None:
-    """``replace_bytes`` of a text, in UTF-8."""
+def replace_text(file: Path, text: str, *, mode: int = _FILE_MODE) -> None:
+    """``replace_bytes`` for text in UTF-8."""
     replace_bytes(file, text.encode(), mode=mode)
 
 
-def replace_bytes(file: Path, content: bytes, *, mode: int = _OWNER_FILE) -> None:
-    """Writes a file anew; whoever reads it meets the old content or the new, never a part.
+def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE) -> None:
+    """Replaces a file atomically: readers see the old content or the new, never a part.
 
     Args:
-        file: In a folder that is there.
-        content: What it shall hold.
-        mode: Who may read it, less what the umask takes away; its owner alone by default.
+        file: A file in an existing folder.
+        content: The new content.
+        mode: Permissions, before the umask; for the owner only by default.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

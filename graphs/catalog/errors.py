@@ -1,5 +1,12 @@
 """The errors that Callsheet raises; each message says what is wrong, where, and how to correct it."""
 
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import TypeVar
+
+_LONGEST_HINT = 200
+_Entry = TypeVar("_Entry")
+
 
 class CallsheetError(Exception):
     """Base class of the errors that Callsheet raises."""
@@ -31,3 +38,22 @@ class RequestError(CallsheetError, ValueError):
 
 class PlanError(CallsheetError, ValueError):
     """A plan is not a directed acyclic graph of existing steps."""
+
+
+def lookup(entries: Mapping[str, _Entry], name: str, kind: str, where: str) -> _Entry:
+    """The entry of this name.
+
+    Raises:
+        UnknownNameError: There is none; the message suggests similar names.
+    """
+    if name not in entries:
+        raise UnknownNameError(f"no {kind} {name!r} in the {where}{near_names(name, entries)}")
+    return entries[name]
+
+
+def near_names(name: str, known: Iterable[str]) -> str:
+    """A hint " (did you mean ...?)" with similar names; empty if there is none, or the name is long."""
+    # Two names are compared in quadratic time.
+    short = [other for other in known if len(other) <= _LONGEST_HINT >= len(name)]
+    near = get_close_matches(name, short, n=3) if short else []
+    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""

@@ -60,7 +60,7 @@ class Part(_Details):
     """
 
     agents: tuple[Agent, ...] = ()
-    dependencies: tuple[tuple[str, DependencyFile], ...] = ()
+    dependencies: tuple[tuple[str, DependencyFile], ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Loaded(_Details):
     """
 
     catalog: Catalog
-    label: str = ""
-    policy: Policy | None = None
+    label: str = field(default="", kw_only=True)
+    policy: Policy | None = field(default=None, kw_only=True)
 
     @property
     def part(self) -> Part:

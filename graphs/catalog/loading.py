@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.document_folders import read_folders
-from callsheet.graphs.catalog.formats.malformed import no_catalog, no_json
+from callsheet.graphs.catalog.formats.malformed import no_catalog, read_json
 from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.published import agent_of_toollinkos, agents_of_livemcpbench
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, read_servers
@@ -92,7 +91,7 @@ def load(
     labels = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
     problems = (*whole.problems, *dangling, *unattached)
     label = "\n".join(filter(None, labels))
-    return Loaded(Catalog(agents=agents), label, rules, **{**whole.details, "problems": problems})
+    return Loaded(Catalog(agents=agents), label=label, policy=rules, **{**whole.details, "problems": problems})
 
 
 def servers_in(source: str) -> Mapping[str, ServerConfig]:
@@ -109,7 +108,7 @@ def starts_in(source: str) -> tuple[Start, ...]:
 def _configuration(source: str) -> Mapping[str, Any] | None:
     """The document of an ``mcp.json``; None for other kinds of sources."""
     path = _path(source)
-    document = _parse(path) if path.is_file() and path.suffix.lower() not in _RDF else None
+    document = read_json(path) if path.is_file() and path.suffix.lower() not in _RDF else None
     return document if isinstance(document, dict) and ("mcpServers" in document or "servers" in document) else None
 
 
@@ -136,7 +135,7 @@ def _read(name: str, opening: _Opening) -> Part:
 
         return Part(read_rdf(path).agents)
     if path.is_file():
-        return _document(_parse(path), path, opening)
+        return _document(read_json(path), path, opening)
     if _REFERENCE.fullmatch(name):
         return _plugin("python")(name)
     raise CatalogError(f"no catalog at {name}: it is not a file, a folder or module:object")
@@ -155,7 +154,7 @@ def _folder(folder: Path) -> Part:
     if all((folder / name).is_file() for name in _TOOLLINKOS):
         return _toollinkos(folder)
     published = folder / "tools.json"
-    if published.is_file() and isinstance(document := _parse(published), list):
+    if published.is_file() and isinstance(document := read_json(published), list):
         return _document(document, published, _Opening())
     files = sorted(folder.glob("*.json"))
     if not files:
@@ -164,7 +163,7 @@ def _folder(folder: Path) -> Part:
     problems: list[Problem] = []
     for file in files:
         try:
-            part = _manifest(_parse(file), file)
+            part = _manifest(read_json(file), file)
         except CatalogError as error:
             problems.append(Problem(file.name, "malformed", str(error)))
             continue
@@ -192,7 +191,7 @@ def _toollinkos(folder: Path) -> Part:
             raise CatalogError(
                 f"{folder / name} is missing: ToolLinkOS is read from {' and '.join(_TOOLLINKOS)} together"
             )
-    core, regular = (_parse(folder / name) for name in _TOOLLINKOS)
+    core, regular = (read_json(folder / name) for name in _TOOLLINKOS)
     agent, problems = agent_of_toollinkos(core, regular, str(folder))
     return Part((agent,), problems=problems)
 
@@ -255,22 +254,6 @@ def _manifest(document: Any, path: Path) -> Part:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _parse(path: Path) -> Any:
-    text = ""
-    try:
-        return json.loads(text := path.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
-    except json.JSONDecodeError as error:
-        raise CatalogError(no_json(path, text, error)) from error
-    except ValueError as error:
-        raise CatalogError(f"{path}: holds a number that is too long to be read") from error
-    except RecursionError as error:
-        raise CatalogError(f"{path}: nested too deeply to be a catalog") from error
-    except OSError as error:
-        raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _plugin(kind: str) -> Callable[..., Part]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from callsheet.graphs.catalog.errors import CatalogError, UnknownNameError
+from callsheet.graphs.catalog.errors import CatalogError, lookup, near_names
 
-_ANY, _LONGEST_HINT = "any", 200
-_Entry = TypeVar("_Entry")
+_ANY = "any"
 Name = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 
 
@@ -83,8 +81,13 @@ class Dependency(Record):
 
     @property
     def holds(self) -> bool:
-        """Whether a person wrote or accepted it; only such edges can make a tool required."""
+        """Whether a person wrote or accepted it."""
         return self.provenance in (Provenance.DECLARED, Provenance.REVIEWED)
+
+    @property
+    def required(self) -> bool:
+        """Whether the tool cannot work without the other one: a direct edge that a person wrote or accepted."""
+        return self.kind.direct and self.holds
 
 
 class Parameter(Record):
@@ -267,25 +270,6 @@ def _type_of(spec: Mapping[str, Any]) -> str:
     options = spec.get("anyOf") or spec.get("oneOf") or []
     types = (_type_of(option) for option in options if isinstance(option, dict)) if isinstance(options, list) else ()
     return "|".join(dict.fromkeys(types)) or _ANY
-
-
-def lookup(entries: Mapping[str, _Entry], name: str, kind: str, where: str) -> _Entry:
-    """The entry of this name.
-
-    Raises:
-        UnknownNameError: There is none; the message suggests similar names.
-    """
-    if name not in entries:
-        raise UnknownNameError(f"no {kind} {name!r} in the {where}{near_names(name, entries)}")
-    return entries[name]
-
-
-def near_names(name: str, known: Iterable[str]) -> str:
-    """A hint " (did you mean ...?)" with similar names; empty if there is none, or the name is long."""
-    # Two names are compared in quadratic time.
-    short = [other for other in known if len(other) <= _LONGEST_HINT >= len(name)]
-    near = get_close_matches(name, short, n=3) if short else []
-    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
 
 
 def _message_of(error: ValidationError, most: int = 3) -> str:

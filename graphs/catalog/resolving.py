@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.errors import CatalogError, near_names
 from callsheet.graphs.catalog.formats.mcp_format import Problem
-from callsheet.graphs.catalog.model import Agent, Dependency, Tool, near_names
+from callsheet.graphs.catalog.model import Agent, Dependency, Tool
 
 
 def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:

@@ -1,6 +1,6 @@
-"""Which tool needs which: edges that people wrote, that a program proposed, and that runs showed.
+"""Dependencies between tools: declared by people, proposed by a program, or observed in runs.
 
-The traversal that Graph RAG-Tool Fusion uses is in `traversal`; files beside a catalog are in `proposals`.
+`traversal` has the walks of Graph RAG-Tool Fusion, `proposals` the files of dependencies.
 """
 
 import lazy_loader

@@ -1,5 +1,5 @@
 from .attaching import attach as attach
-from .cycles import without_circles as without_circles
+from .cycles import without_cycles as without_cycles
 from .dependency_rules import Rule as Rule, Selector as Selector
 from .observation import (
     CallRecord as CallRecord,

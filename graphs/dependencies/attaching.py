@@ -1,4 +1,4 @@
-"""Puts the dependencies of files beside a catalog onto its tools."""
+"""Attaches the dependencies in separate files to the tools of a catalog."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.errors import CatalogError, near_names
 from callsheet.graphs.catalog.formats.mcp_format import Problem
-from callsheet.graphs.catalog.model import Agent, Dependency, Tool, near_names
-from callsheet.graphs.dependencies.cycles import path_between
+from callsheet.graphs.catalog.model import Agent, Dependency, Tool
 from callsheet.graphs.dependencies.dependency_rules import Rule
 from callsheet.graphs.dependencies.proposals import DependencyFile, Proposal
 
@@ -19,33 +18,35 @@ Edges = Mapping[str, Sequence[Dependency]]
 def attach(
     agents: Sequence[Agent], files: Iterable[tuple[str, DependencyFile]], *, lenient: Collection[str] = ()
 ) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
-    """The same agents, their tools with the dependencies of these files behind their own.
+    """The agents with the dependencies of these files after their own, and the problems.
 
-    A rule's edges are declared, an accepted proposal's are reviewed, an undecided one's keep that they are proposed or
-    observed; a refused one is left out, as is what the tool says itself already.
+    Edges of rules are declared, those of accepted proposals reviewed, those of undecided proposals stay proposed or
+    observed. Rejected proposals and edges that a tool already has are left out.
 
     Args:
-        agents: All agents of the catalog; their dependencies are resolved.
+        agents: All agents of the catalog, with resolved dependencies.
         files: The files with their names.
-        lenient: Ids of agents whose tools may be missing: the server may be down, or may have changed.
+        lenient: Ids of agents whose tools may be missing, because the server may be down or may have changed.
 
     Raises:
-        CatalogError: A tool is not in the catalog, or direct dependencies that people wrote go round in a circle.
+        CatalogError: A tool is not in the catalog, or required dependencies form a cycle.
     """
-    found = _Found({tool.id: tool for agent in agents for tool in agent.tools}, lenient)
+    additions = _Additions({tool.id: tool for agent in agents for tool in agent.tools}, lenient)
     for where, content in files:
         for number, rule in enumerate(content.rules):
-            found.add_rule(rule, f"{where}: rules.{number}")
+            additions.add_rule(rule, f"{where}: rules.{number}")
         for number, edge in enumerate(content.edges):
-            found.add_proposal(edge, f"{where}: edges.{number}")
-    if not found.new:
-        return tuple(agents), tuple(found.problems)
-    found.check_circles()
-    return tuple(_with(agent, found.new) for agent in agents), tuple(found.problems)
+            additions.add_proposal(edge, f"{where}: edges.{number}")
+    if not additions.new:
+        return tuple(agents), tuple(additions.problems)
+    additions.check_cycles()
+    return tuple(_extended(agent, additions.new) for agent in agents), tuple(additions.problems)
 
 
 @dataclass
-class _Found:
+class _Additions:
+    """Edges to add, by tool; ``origin`` says where each required edge is written."""
+
     tools: Mapping[str, Tool]
     lenient: Collection[str]
     new: defaultdict[str, list[Dependency]] = field(default_factory=lambda: defaultdict(list))
@@ -53,67 +54,69 @@ class _Found:
     origin: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add_rule(self, rule: Rule, where: str) -> None:
-        meant = [tool for tool in self.tools.values() if rule.selects(tool)]
-        if not meant:
-            self.problems.append(Problem(where, "dependency", "the rule is for no tool of the catalog"))
+        sources = [tool for tool in self.tools.values() if rule.selects(tool)]
+        if not sources:
+            self.problems.append(Problem(where, "dependency", "the rule matches no tool of the catalog"))
         for name in rule.depends_on:
-            if (target := self._named(name, where)) is not None:
-                for tool in meant:
+            if (target := self._resolve(name, where)) is not None:
+                for tool in sources:
                     self._add(tool.id, Dependency(tool=target, kind=rule.kind, reason=rule.reason), where)
 
     def add_proposal(self, edge: Proposal, where: str) -> None:
         if edge.accept is False:
             return
-        known = [self._known(name, where) for name in (edge.source, edge.target)]
+        both = [self._exists(name, where) for name in (edge.source, edge.target)]
         if edge.source == edge.target:
             raise CatalogError(f"{where}: {edge.source!r} depends on itself: remove the edge")
-        if all(known):
+        if all(both):
             self._add(edge.source, edge.dependency, where)
 
-    def check_circles(self) -> None:
-        direct = {
-            tool.id: [
-                edge.tool for edge in (*tool.depends_on, *self.new.get(tool.id, ())) if edge.holds and edge.kind.direct
-            ]
-            for tool in self.tools.values()
-        }
+    def check_cycles(self) -> None:
+        if not self.origin:
+            return
+        import networkx as nx
+
+        tools = self.tools.values()
+        edges = ((tool.id, edge) for tool in tools for edge in (*tool.depends_on, *self.new.get(tool.id, ())))
+        graph: nx.DiGraph[str] = nx.DiGraph((tool, edge.tool) for tool, edge in edges if edge.required)
         for (source, target), where in self.origin.items():
-            if target in direct[source] and (path := path_between(direct, target, source)):
+            if nx.has_path(graph, target, source):
+                path = " -> ".join((source, *nx.shortest_path(graph, target, source)))
                 raise CatalogError(
-                    f"{where}: this makes a circle of tools that cannot do without each other: "
-                    f"{' -> '.join((source, *path))}: leave one of these edges out, or make it an indirect one"
+                    f"{where}: this makes a cycle of tools that require each other: {path}: "
+                    "remove one of these edges, or make it indirect"
                 )
 
     def _add(self, source: str, edge: Dependency, where: str) -> None:
-        there = (*self.tools[source].depends_on, *self.new.get(source, ()))
-        if source == edge.tool or any((old.tool, old.parameter) == (edge.tool, edge.parameter) for old in there):
+        existing = (*self.tools[source].depends_on, *self.new.get(source, ()))
+        if source == edge.tool or any((old.tool, old.parameter) == (edge.tool, edge.parameter) for old in existing):
             return
         self.new[source].append(edge)
-        if edge.holds and edge.kind.direct:
+        if edge.required:
             self.origin.setdefault((source, edge.tool), where)
 
-    def _named(self, name: str, where: str) -> str | None:
+    def _resolve(self, name: str, where: str) -> str | None:
         if name not in self.tools and "/" not in name:
-            named = [tool.id for tool in self.tools.values() if tool.name == name]
-            if len(named) > 1:
-                raise CatalogError(f"{where}: {name!r} could be {' or '.join(named)}: give the id")
-            if named:
-                return named[0]
-        return name if self._known(name, where) else None
+            candidates = [tool.id for tool in self.tools.values() if tool.name == name]
+            if len(candidates) > 1:
+                raise CatalogError(f"{where}: {name!r} could be {' or '.join(candidates)}: give the id")
+            if candidates:
+                return candidates[0]
+        return name if self._exists(name, where) else None
 
-    def _known(self, name: str, where: str) -> bool:
+    def _exists(self, name: str, where: str) -> bool:
         if name in self.tools:
             return True
-        trouble = f"{name!r} is not in the catalog{near_names(name, self.tools)}"
+        message = f"{name!r} is not in the catalog{near_names(name, self.tools)}"
         if any(name.startswith(f"{agent}/") for agent in self.lenient):
-            self.problems.append(Problem(where, "dependency", f"{trouble}; it is dropped"))
+            self.problems.append(Problem(where, "dependency", f"{message}; it is dropped"))
             return False
         if not self.tools:
-            raise CatalogError(f"{where} holds dependencies only: name the catalog that they are for beside it")
-        raise CatalogError(f"{where}: {trouble}: correct the id or remove it")
+            raise CatalogError(f"{where} contains only dependencies: name the catalog that they are for beside it")
+        raise CatalogError(f"{where}: {message}: correct the id or remove it")
 
 
-def _with(agent: Agent, new: Edges) -> Agent:
+def _extended(agent: Agent, new: Edges) -> Agent:
     if not any(tool.id in new for tool in agent.tools):
         return agent
     tools = (

@@ -1,8 +1,8 @@
-"""Circles of tools that cannot do without each other: found where people wrote them, avoided where a program did."""
+"""Removes cycles of required dependencies from proposals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from callsheet.graphs.catalog.model import Catalog, DependencyKind
 from callsheet.graphs.dependencies.proposals import Proposal
@@ -13,57 +13,33 @@ _INDIRECT = {
 }
 
 
-def without_circles(proposals: Sequence[Proposal], catalog: Catalog) -> tuple[Proposal, ...]:
-    """The same proposals, direct ones made indirect until none makes a circle of direct dependencies.
+def without_cycles(proposals: Sequence[Proposal], catalog: Catalog) -> tuple[Proposal, ...]:
+    """The proposals without cycles of direct dependencies.
 
-    In every circle the least sure one gives way; dependencies that the catalog holds already never do.
+    In each cycle, the proposal with the lowest confidence becomes indirect, until no cycle is left. Dependencies of
+    the catalog do not change.
 
     Args:
         proposals: The edges, in any order.
-        catalog: The tools, with the direct dependencies that hold.
+        catalog: The tools with their dependencies.
     """
     import networkx as nx
 
-    held = [
-        (t.id, edge.tool) for t in catalog.tools.values() for edge in t.depends_on if edge.holds and edge.kind.direct
-    ]
-    kept = list(proposals)
+    required = [(tool.id, edge.tool) for tool in catalog.tools.values() for edge in tool.depends_on if edge.required]
+    edges = list(proposals)
     while True:
-        direct = [place for place, edge in enumerate(kept) if edge.kind.direct]
-        graph: nx.DiGraph[str] = nx.DiGraph([*held, *((kept[place].source, kept[place].target) for place in direct)])
-        part = {
-            tool: number
-            for number, tools in enumerate(nx.strongly_connected_components(graph))
-            if len(tools) > 1
-            for tool in tools
-        }
+        direct = [i for i, edge in enumerate(edges) if edge.kind.direct]
+        graph: nx.DiGraph[str] = nx.DiGraph([*required, *((edges[i].source, edges[i].target) for i in direct)])
+        cycles = [tools for tools in nx.strongly_connected_components(graph) if len(tools) > 1]
+        cycle_of = {tool: number for number, tools in enumerate(cycles) for tool in tools}
         weakest: dict[int, int] = {}
-        for place in direct:
-            edge = kept[place]
-            number = part.get(edge.source, -1)
-            if number >= 0 and number == part.get(edge.target):
-                rival = weakest.setdefault(number, place)
-                if edge.confidence <= kept[rival].confidence:
-                    weakest[number] = place
+        for i in direct:
+            cycle = cycle_of.get(edges[i].source)
+            if cycle is not None and cycle == cycle_of.get(edges[i].target):
+                rival = weakest.setdefault(cycle, i)
+                if edges[i].confidence <= edges[rival].confidence:
+                    weakest[cycle] = i
         if not weakest:
-            return tuple(kept)
-        for place in weakest.values():
-            kept[place] = kept[place].model_copy(update={"kind": _INDIRECT[kept[place].kind]})
-
-
-def path_between(graph: Mapping[str, Sequence[str]], start: str, end: str) -> tuple[str, ...]:
-    """The nodes of some way from start to end, both included; empty if there is none."""
-    came: dict[str, str] = {start: start}
-    todo = [start]
-    while todo and end not in came:
-        node = todo.pop()
-        for following in graph.get(node, ()):
-            if following not in came:
-                came[following] = node
-                todo.append(following)
-    if end not in came:
-        return ()
-    path = [end]
-    while path[-1] != start:
-        path.append(came[path[-1]])
-    return tuple(reversed(path))
+            return tuple(edges)
+        for i in weakest.values():
+            edges[i] = edges[i].model_copy(update={"kind": _INDIRECT[edges[i].kind]})

@@ -1,4 +1,4 @@
-"""What holds for many tools at once: a person declares it in one rule instead of an edge a tool."""
+"""Rules that declare a dependency of many tools at once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from callsheet.graphs.text.sanitizing import split_name
 
 
 class Selector(Record):
-    """Which tools are meant. All that is given must hold; of a list, one is enough; what is not given does not matter.
+    """Conditions on tools. A tool must meet all conditions that are set; one item of a list is enough.
 
     Attributes:
-        ids: Patterns of ids with ``*``, ``?`` and ``[...]``; one without a slash is held against the bare name.
-        words: Words or phrases of which the name or the description holds one, in upper or lower case.
-        core: Whether it is a core tool.
-        annotations: MCP's hints with the value that they must have, such as ``{"openWorldHint": true}``.
+        ids: Patterns of ids with ``*``, ``?`` and ``[...]``; a pattern without a slash matches the bare name.
+        words: Words or phrases in the name or the description; case does not matter.
+        core: Whether the tool is a core tool.
+        annotations: MCP's hints with their values, such as ``{"openWorldHint": true}``.
     """
 
     ids: tuple[Name, ...] = ()
@@ -29,24 +29,24 @@ class Selector(Record):
     annotations: Mapping[str, Any] = Field(default_factory=dict)
 
     def selects(self, tool: Tool) -> bool:
-        """Whether this tool is meant."""
+        """Whether a tool meets the conditions."""
         return (
-            (not self.ids or any(_fits(pattern, tool) for pattern in self.ids))
-            and (not self.words or _holds(self.words, tool))
+            (not self.ids or any(_matches(pattern, tool) for pattern in self.ids))
+            and (not self.words or _contains(self.words, tool))
             and (self.core is None or tool.core == self.core)
             and all(tool.annotations.get(name, _MISSING) == value for name, value in self.annotations.items())
         )
 
 
 class Rule(Record):
-    """A dependency of every tool that is meant, such as: what needs the network needs to know whether it is there.
+    """A dependency of all matching tools, for example of all network tools on a connection check.
 
     Attributes:
-        tools: The tools that it is for.
-        without: Tools that it is not for, though they are meant by ``tools``; none where not given.
+        tools: The tools that depend on the others.
+        without: Exceptions from ``tools``.
         depends_on: Names or ids of the tools that they need; a tool never depends on itself.
         kind: One of the four kinds.
-        reason: Why, in the author's words.
+        reason: The author's reason.
     """
 
     tools: Selector = Selector()
@@ -56,7 +56,7 @@ class Rule(Record):
     reason: str = ""
 
     def selects(self, tool: Tool) -> bool:
-        """Whether the rule is for this tool."""
+        """Whether the rule applies to a tool."""
         return self.tools.selects(tool) and not (self.without is not None and self.without.selects(tool))
 
 
@@ -64,14 +64,14 @@ _MISSING = object()
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
-def _fits(pattern: str, tool: Tool) -> bool:
+def _matches(pattern: str, tool: Tool) -> bool:
     return fnmatchcase(tool.id if "/" in pattern else tool.name, pattern)
 
 
-def _holds(words: Sequence[str], tool: Tool) -> bool:
-    text = _plain(f"{split_name(tool.name)} {tool.description}")
-    return any(_plain(word) in text for word in words)
+def _contains(words: Sequence[str], tool: Tool) -> bool:
+    text = _folded(f"{split_name(tool.name)} {tool.description}")
+    return any(_folded(word) in text for word in words)
 
 
-def _plain(text: str) -> str:
+def _folded(text: str) -> str:
     return f" {_NO_LETTER.sub(' ', text.casefold()).strip()} "

@@ -1,4 +1,4 @@
-"""Dependencies seen while running: a call that took an argument from the result of another."""
+"""Dependencies observed in runs: a call takes an argument from the result of another call."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from callsheet.graphs.dependencies.proposals import Proposal
 from callsheet.graphs.storage import locked, replace_text, state_folder
 
 Seen = tuple[str, str, str]
-"""Source, target, and the parameter of the source that took its value from a result of the target."""
+"""Source, target, and the parameter of the source whose value came from a result of the target."""
 FORMAT = 1
 _SHORTEST, _LONGEST = 3, 500
 _KEY = "callsheet_observed"
 
 
 class CallRecord(Protocol):
-    """One tool call as it was made."""
+    """One tool call."""
 
     @property
     def tool(self) -> str:
@@ -31,53 +31,52 @@ class CallRecord(Protocol):
 
     @property
     def args(self) -> Mapping[str, Any]:
-        """What it was called with."""
+        """The arguments."""
         ...
 
     @property
     def output(self) -> str:
-        """What it answered, as text; empty when it failed."""
+        """The result as text; empty if the call failed."""
         ...
 
 
 def observed(calls: Sequence[CallRecord], *, before: Sequence[CallRecord] = (), said: str = "") -> Counter[Seen]:
-    """The arguments that calls took from the results of earlier ones.
+    """Counts the arguments that calls took from the results of earlier calls.
 
-    An argument counts if its value, of at least three characters, stands as a whole in an earlier result, and neither
-    in what the user said nor in the arguments of that earlier call, for then it may have come from there. It counts
-    for the first call that answered it.
+    An argument counts if its value, of at least three characters, occurs as a whole word in an earlier result, but
+    not in the request or in the arguments of that earlier call. It counts for the first call that returned it.
 
     Args:
         calls: The calls of one step, in order.
-        before: The calls of the steps that it builds on, in order.
-        said: The request in the user's words.
+        before: The calls of the steps that it depends on, in order.
+        said: The request of the user.
 
     Returns:
-        How often each was seen.
+        How often each argument was observed.
     """
-    seen: Counter[Seen] = Counter()
-    known = list(before)
+    counts: Counter[Seen] = Counter()
+    earlier = list(before)
     for call in calls:
         for parameter, value in _values(call.args):
-            if not _within(value, said) and (giver := _giver(value, known)) and giver != call.tool:
-                seen[call.tool, giver, parameter] += 1
-        known.append(call)
-    return seen
+            if not _within(value, said) and (origin := _origin(value, earlier)) and origin != call.tool:
+                counts[call.tool, origin, parameter] += 1
+        earlier.append(call)
+    return counts
 
 
 def observed_proposals(seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Proposal, ...]:
-    """What was seen as proposals, those with the most first; tools that the catalog does not hold are passed over.
+    """Observations as proposals, most frequent first; tools that are not in the catalog are skipped.
 
-    Having seen it n times gives the confidence ``n / (n + 1)``.
+    The confidence after n observations is ``n / (n + 1)``.
     """
-    found = []
+    proposals = []
     for (source, target, parameter), count in sorted(seen.items(), key=lambda item: (-item[1], item[0])):
         if source not in catalog.tools or target not in catalog.tools:
             continue
         required = any(p.name == parameter.split(".")[0] and p.required for p in catalog.tools[source].parameters)
         kind = DependencyKind.PARAMETER_DIRECTLY if required else DependencyKind.PARAMETER_INDIRECTLY
         times = "once" if count == 1 else f"{count} times"
-        found.append(
+        proposals.append(
             Proposal(
                 source=source,
                 target=target,
@@ -88,24 +87,24 @@ def observed_proposals(seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Prop
                 count=count,
             )
         )
-    return tuple(found)
+    return tuple(proposals)
 
 
 class ObservationLog:
-    """Counts of what was seen, kept in a file; no value of any call gets into it.
+    """Counts of observations in a file, without values of calls.
 
     Args:
-        path: The file; ``observed.json`` in the state folder by default. It is made when something is first kept.
+        path: The file; ``observed.json`` in the state folder by default. The first observation creates it.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = state_folder() / "observed.json" if path is None else Path(path)
 
     def read(self) -> Counter[Seen]:
-        """What was counted so far; nothing where there is no file yet.
+        """The counts so far; empty if there is no file yet.
 
         Raises:
-            CatalogError: The file is not one of ours.
+            CatalogError: The file has another format.
         """
         try:
             document = json.loads(self.path.read_text(encoding="utf-8"))
@@ -116,11 +115,11 @@ class ObservationLog:
         return _counts(document, self.path)
 
     def add(self, seen: Mapping[Seen, int]) -> None:
-        """Adds to the counts; several processes may do so at once.
+        """Adds to the counts; safe for several processes.
 
         Raises:
-            CatalogError: The file is not one of ours.
-            TrustError: It cannot be written.
+            CatalogError: The file has another format.
+            TrustError: The file cannot be written.
         """
         if not seen:
             return
@@ -149,7 +148,7 @@ def _is_count(edge: Any) -> bool:
 
 
 def _values(args: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """The leaves of a call's arguments that could be recognised again, each with the names that lead to it."""
+    """The values in a call's arguments that are long enough to be recognized, each with its path of names."""
     match args:
         case Mapping():
             for name, value in args.items():
@@ -164,14 +163,15 @@ def _values(args: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
                 yield ".".join(path), text
 
 
-def _giver(value: str, known: Iterable[CallRecord]) -> str | None:
-    for call in known:
+def _origin(value: str, calls: Iterable[CallRecord]) -> str | None:
+    """The first tool that returned a value, unless the value was among its own arguments."""
+    for call in calls:
         if call.output and _within(value, call.output):
-            asked = any(_within(value, text) for _, text in _values(call.args))
-            return None if asked else call.tool
+            in_args = any(_within(value, text) for _, text in _values(call.args))
+            return None if in_args else call.tool
     return None
 
 
 def _within(value: str, text: str) -> bool:
-    """Whether a value stands in a text as a whole, not as a part of a longer word or number."""
+    """Whether a value occurs in a text as a whole word or number."""
     return value in text and re.search(rf"(?<![\w]){re.escape(value)}(?![\w])", text) is not None

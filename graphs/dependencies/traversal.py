@@ -1,8 +1,8 @@
-"""Which tool needs which: the dependency graph that Graph RAG-Tool Fusion walks."""
+"""The dependency graph of the tools, and walks along it (Graph RAG-Tool Fusion)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,22 +11,15 @@ from callsheet.graphs.catalog.model import Catalog, Dependency, DependencyKind
 if TYPE_CHECKING:
     import networkx as nx
 
-_DIRECT_FIRST: Mapping[DependencyKind, int] = {
-    DependencyKind.TOOL_DIRECTLY: 0,
-    DependencyKind.PARAMETER_DIRECTLY: 0,
-    DependencyKind.TOOL_INDIRECTLY: 1,
-    DependencyKind.PARAMETER_INDIRECTLY: 1,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A tool that a walk along dependencies came to.
+    """A tool that a walk along dependencies reached.
 
     Attributes:
         tool: Its id.
-        path: Tool ids from the start of the walk to it, both included.
-        direct: Whether direct dependencies alone lead to it too: the start cannot do without it.
+        path: Tool ids from the start of the walk to this tool, both included.
+        direct: Whether the start requires it, that is, a path of required dependencies leads to it.
     """
 
     tool: str
@@ -35,13 +28,13 @@ class Reached:
 
 
 def dependency_graph(catalog: Catalog) -> nx.MultiDiGraph[str]:
-    """Tools as nodes, an edge from each tool to each that it needs; cycles are legal.
+    """Tools as nodes, with an edge from each tool to each tool that it needs; cycles are allowed.
 
     Source: Graph RAG-Tool Fusion, section 3.1.
 
     Returns:
-        A graph whose nodes are tool ids with the attribute ``core``, and whose edges carry ``kind``,
-        ``parameter`` and ``reason``. Two tools may be joined by several edges.
+        A graph whose nodes are tool ids with the attribute ``core``, and whose edges have ``kind``,
+        ``parameter`` and ``reason``. Two tools can have several edges.
     """
     import networkx as nx
 
@@ -55,19 +48,19 @@ def dependency_graph(catalog: Catalog) -> nx.MultiDiGraph[str]:
 
 
 def walk(catalog: Catalog, start: str, *, direct_first: bool = True, proposed: bool = False) -> tuple[Reached, ...]:
-    """Depth-first walk along the dependencies of one tool; each tool is reached once, so cycles end.
+    """Depth-first walk along the dependencies of one tool; each tool is visited once.
 
     Source: Graph RAG-Tool Fusion, Algorithm 1, the function DFS.
 
     Args:
-        catalog: Where the edges are.
-        start: Id of the tool that the walk starts from; it is not among the reached.
+        catalog: The tools with their dependencies.
+        start: Id of the tool where the walk starts; it is not in the result.
         direct_first: Visit the direct dependencies of a tool before its indirect ones. The paper
-            takes them as listed, and a limit can then drop a required tool behind an optional one.
-        proposed: Whether to go along dependencies too that are only proposed or observed.
+            uses their order in the list, so that a limit can drop a required tool after an optional one.
+        proposed: Whether to follow proposed and observed dependencies too.
 
     Returns:
-        The reached tools in the order of their first visit.
+        The tools in the order of their first visit.
 
     Raises:
         UnknownNameError: The catalog has no tool of this id.
@@ -77,7 +70,7 @@ def walk(catalog: Catalog, start: str, *, direct_first: bool = True, proposed: b
 
     def siblings(tool: str) -> list[Dependency]:
         edges = [edge for edge in catalog.tool(tool).depends_on if proposed or edge.holds]
-        return sorted(edges, key=lambda edge: _DIRECT_FIRST[edge.kind]) if direct_first else edges
+        return sorted(edges, key=lambda edge: not edge.kind.direct) if direct_first else edges
 
     stack = [(start, iter(siblings(start)))]
     while stack:
@@ -86,8 +79,7 @@ def walk(catalog: Catalog, start: str, *, direct_first: bool = True, proposed: b
         if edge is None:
             stack.pop()
         elif edge.tool not in reached:
-            came = reached[tool]
-            reached[edge.tool] = Reached(edge.tool, (*came.path, edge.tool), edge.tool in needed)
+            reached[edge.tool] = Reached(edge.tool, (*reached[tool].path, edge.tool), edge.tool in needed)
             stack.append((edge.tool, iter(siblings(edge.tool))))
     del reached[start]
     return tuple(reached.values())
@@ -101,25 +93,25 @@ def strongest(
     listing: float = 1.0,
     proposed: float = 0.0,
 ) -> tuple[tuple[Reached, float], ...]:
-    """What one tool depends on, each by its strongest path.
+    """The dependencies of one tool with the weights of their strongest paths.
 
     ::
 
         W(start -> t) = max over paths from start to t of the product over their edges of
                         weight(kind of the edge) * listing ** (how many its tool lists before it)
 
-    An edge that is only proposed or observed counts ``proposed`` times its confidence of that.
+    The weight of a proposed or observed edge is multiplied by ``proposed`` and by its confidence.
 
     Args:
-        catalog: Where the edges are.
+        catalog: The tools with their dependencies.
         start: Id of the tool; it is not in the result.
-        weights: Weight of an edge by its kind, at most 1, so that going round a cycle never gains.
-        listing: What a dependency loses for each that is listed before it: authors name what matters first.
-        proposed: What a dependency is worth that no person stands for, at full confidence; 0 leaves them out.
+        weights: Weight of an edge by its kind, at most 1, so that cycles never increase a weight.
+        listing: Factor for each dependency listed earlier: authors list important ones first.
+        proposed: Factor for dependencies that no person wrote or accepted; 0 leaves them out.
 
     Returns:
-        The tools reached, in the order of the walk, each with its weight. Of paths of equal weight the first one
-        listed counts.
+        The tools in the order of the walk, each with its weight. Of paths of equal weight, the first one listed
+        counts.
 
     Raises:
         UnknownNameError: The catalog has no tool of this id.
@@ -145,11 +137,20 @@ def strongest(
 
 
 def required(catalog: Catalog, start: str) -> frozenset[str]:
-    """Ids of the tools that one tool cannot do without: those that direct dependencies alone lead to."""
-    found, todo = {start}, [start]
-    while todo:
-        edges = catalog.tool(todo.pop()).depends_on
-        new = {edge.tool for edge in edges if edge.kind.direct and edge.holds} - found
-        found |= new
-        todo.extend(new)
-    return frozenset(found - {start})
+    """Ids of the tools that one tool requires, directly or through others."""
+
+    def successors(tool: str) -> Iterable[str]:
+        return (edge.tool for edge in catalog.tool(tool).depends_on if edge.required)
+
+    return frozenset(reachable([start], successors) - {start})
+
+
+def reachable(starts: Iterable[str], successors: Callable[[str], Iterable[str]]) -> set[str]:
+    """The nodes that paths from these nodes lead to, and these nodes themselves."""
+    nodes = set(starts)
+    stack = list(nodes)
+    while stack:
+        new = set(successors(stack.pop())) - nodes
+        nodes |= new
+        stack.extend(new)
+    return nodes

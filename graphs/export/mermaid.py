@@ -1,13 +1,18 @@
-"""A Mermaid flowchart of a neighbourhood: tools in the frames of their owners, and which needs which."""
+"""Mermaid flowcharts of tools in the frames of their agents, with their dependencies."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from callsheet.graphs.catalog.errors import SettingsError, UnknownNameError
-from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, near_names
+from callsheet.graphs.catalog.errors import SettingsError, UnknownNameError, near_names
+from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind
+from callsheet.graphs.dependencies.traversal import dependency_graph
 from callsheet.graphs.text.sanitizing import counted, escaped
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 MOST_TOOLS = 60
 _LONGEST = 60
@@ -28,31 +33,31 @@ _STYLES = (
 
 
 def to_mermaid(catalog: Catalog, *, around: str | None = None, depth: int = 2) -> str:
-    """Tools and their dependencies as a Mermaid flowchart; owners are frames, kinds of dependency are styles of line.
+    """Tools and their dependencies as a Mermaid flowchart; agents are frames, kinds of dependencies are line styles.
 
-    Around a tool are drawn: what it needs, what that needs, and so on; what needs it, and so on. Of more than 60 tools
-    the nearest are drawn, and the chart says how many are left out.
+    A chart around a tool shows the tools that it needs and the tools that need it, directly or through others. If
+    there are more than 60, the chart shows the nearest and says how many are left out.
 
     Args:
-        catalog: What is drawn.
+        catalog: The catalog to draw.
         around: Id of the tool or agent in the middle; None draws the whole catalog.
-        depth: How many dependencies away from it a tool may be; from an agent to its own tools counts as one.
+        depth: Maximum distance in dependencies; from an agent to its own tools counts as one.
 
     Raises:
-        UnknownNameError: There is no tool or agent of this id.
-        SettingsError: The depth is not positive, or the whole catalog is more than a chart can show.
+        UnknownNameError: There is no tool or agent with this id.
+        SettingsError: The depth is not positive, or the whole catalog is too large for a chart.
     """
-    found = list(catalog.tools) if around is None else _around(catalog, around, depth)
-    if around is None and len(found) > MOST_TOOLS:
-        raise SettingsError(f"{len(found)} tools are more than a Mermaid chart can show: name one to draw around")
-    near = set(found[:MOST_TOOLS])
+    tools = list(catalog.tools) if around is None else _around(catalog, around, depth)
+    if around is None and len(tools) > MOST_TOOLS:
+        raise SettingsError(f"{len(tools)} tools are more than a Mermaid chart can show: name one to draw around")
+    near = set(tools[:MOST_TOOLS])
     names = {tool: f"t{number}" for number, tool in enumerate(tool for tool in catalog.tools if tool in near)}
     edges = [(tool, edge) for tool in names for edge in catalog.tools[tool].depends_on if edge.tool in names]
     owners = [agent for agent in catalog.agents if agent.id == around or any(tool.id in names for tool in agent.tools)]
     lines = [
         *(line for number, agent in enumerate(owners) for line in _frame(agent, number, names, around)),
         *(_arrow(names[tool], edge, names[edge.tool]) for tool, edge in edges),
-        *([f'more["and {counted(len(found) - len(near), "more tool")}"]:::key'] if len(found) > len(near) else []),
+        *([f'more["and {counted(len(tools) - len(near), "more tool")}"]:::key'] if len(tools) > len(near) else []),
         *_legend({edge.kind for _, edge in edges}),
         *_STYLES,
     ]
@@ -60,7 +65,7 @@ def to_mermaid(catalog: Catalog, *, around: str | None = None, depth: int = 2) -
 
 
 def _around(catalog: Catalog, start: str, depth: int) -> list[str]:
-    """The ids of the tools to draw, the nearest first."""
+    """The ids of the tools to draw, nearest first."""
     if depth < 1:
         raise SettingsError(f"the depth must be 1 or more, not {depth}")
     if start not in catalog.tools and start not in catalog.by_id:
@@ -69,28 +74,20 @@ def _around(catalog: Catalog, start: str, depth: int) -> list[str]:
     from_agent = start in catalog.by_id
     first = [tool.id for tool in catalog.agent(start).tools] if from_agent else [start]
     steps = depth - 1 if from_agent else depth
-    needed, needing = (_reached(links, first, steps) for links in _links(catalog))
-    return sorted({**needing, **needed}, key=lambda tool: min(needed.get(tool, depth), needing.get(tool, depth)))
+    graph = dependency_graph(catalog)
+    dependencies, dependents = (_distances(g, first, steps) for g in (graph, graph.reverse(copy=False)))
+    nodes = {**dependents, **dependencies}
+    return sorted(nodes, key=lambda tool: min(dependencies.get(tool, depth), dependents.get(tool, depth)))
 
 
-def _reached(links: Mapping[str, Sequence[str]], first: Sequence[str], steps: int) -> dict[str, int]:
-    """Tool -> how many links away it is, as far as that is not more than these steps."""
-    distance = dict.fromkeys(first, 0)
-    border = list(first)
+def _distances(graph: nx.MultiDiGraph[str], first: Sequence[str], steps: int) -> dict[str, int]:
+    """Tool -> its distance in edges, up to this number of steps; the order of the layers is deterministic."""
+    distances = dict.fromkeys(first, 0)
+    layer = list(first)
     for step in range(1, steps + 1):
-        border = list(dict.fromkeys(other for tool in border for other in links[tool] if other not in distance))
-        distance |= dict.fromkeys(border, step)
-    return distance
-
-
-def _links(catalog: Catalog) -> tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence[str]]]:
-    """Tool -> what it needs, and tool -> what needs it."""
-    needs = {tool.id: [edge.tool for edge in tool.depends_on] for tool in catalog.tools.values()}
-    needed_by: dict[str, list[str]] = {tool: [] for tool in needs}
-    for tool, others in needs.items():
-        for other in others:
-            needed_by[other].append(tool)
-    return needs, needed_by
+        layer = list(dict.fromkeys(other for tool in layer for other in graph[tool] if other not in distances))
+        distances |= dict.fromkeys(layer, step)
+    return distances
 
 
 def _frame(agent: Agent, number: int, names: Mapping[str, str], around: str | None) -> Iterator[str]:
@@ -110,7 +107,7 @@ def _arrow(source: str, edge: Dependency, target: str) -> str:
 
 
 def _legend(drawn: Collection[DependencyKind]) -> Iterator[str]:
-    """A line for each kind of dependency that is drawn, so that a chart explains itself."""
+    """The legend: one line for each kind of dependency in the chart."""
     if not drawn:
         return
     yield 'subgraph legend["legend"]'
@@ -123,7 +120,7 @@ def _legend(drawn: Collection[DependencyKind]) -> Iterator[str]:
 
 
 def _label(text: str) -> str:
-    """In quotes, on one line, with every character that Mermaid or HTML might read as markup written as an entity."""
+    """A quoted label on one line, with Mermaid and HTML markup characters as entities."""
     line = " ".join(escaped(text).split())
     line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
     return f'"{_MARKUP.sub(lambda match: f"#{ord(match.group())};", line) or " "}"'

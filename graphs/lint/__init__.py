@@ -1,4 +1,4 @@
-"""Rules that look at a catalog and find what its author, or whoever runs it, should know."""
+"""Lint rules for catalogs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRUST_RULES = (
     trust_rules.invisible_characters,
     trust_rules.long_text,
 )
-"""Rules on what a server says to a model."""
+"""Rules on texts of servers that a model reads."""
 
 RULES = (
     structure_rules.load_problem,
@@ -41,24 +41,24 @@ RULES = (
     text_rules.undescribed_agent,
     text_rules.undescribed_parameter,
 )
-"""Every rule, in the order of their findings."""
+"""All rules, in the order of their findings."""
 
 
 def lint(
     *sources: CatalogSource, rules: Iterable[Rule] = RULES, taxonomy: Taxonomy | None = None
 ) -> tuple[Finding, ...]:
-    """What the rules find in a catalog.
+    """Checks a catalog.
 
     Args:
         sources: As for ``load``.
-        rules: The rules that look; all by default.
-        taxonomy: The capabilities that are known; the default ones where none is given.
+        rules: The rules to apply; all by default.
+        taxonomy: The known capabilities; None: the default taxonomy.
 
     Returns:
         The findings, by rule and then in the order of the catalog.
 
     Raises:
-        CatalogError: A source cannot be read, or the whole is not consistent.
+        CatalogError: A source cannot be read, or the catalog is inconsistent.
     """
     loaded = load(*sources)
     subject = Subject(loaded.catalog, taxonomy or default_taxonomy(), loaded.problems)

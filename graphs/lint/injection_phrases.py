@@ -1,4 +1,4 @@
-"""Phrases with which a server's text gives a model orders instead of describing a tool."""
+"""Phrases of prompt injection in the texts of servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import normalized, shown
 
-_PIECE = 4_096  # characters; one may become eighteen in its normal form
+_PIECE = 4_096  # characters; the normal form of one character can have eighteen
 _TELL = r"(?:tell|inform|mention|reveal|disclos|notify|show|alert|report|explain)\w*"
 _USER = r"(?:user|human|customer|person|operator|anyone)"
 _GIVE = (
@@ -29,7 +29,7 @@ _ADDRESS = r"[\w.+-]+@[\w-]+\.[a-z]{2,}"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A sort of order, and what it looks like in lower case with single spaces."""
+    """A kind of order, and its pattern in lower case with single spaces."""
 
     says: str
     pattern: re.Pattern[str]
@@ -94,9 +94,9 @@ ORDERS = (
 
 
 def orders_in(*texts: str) -> Iterator[tuple[str, str]]:
-    """What sorts of order texts give, each with the words that give it.
+    """The kinds of orders in texts, each with the matching words.
 
-    They are looked at to their ends, in time linear in their lengths. The phrases are English, with some Chinese ones.
+    The search is complete, in linear time. The phrases are English, with some Chinese ones.
     """
     plain = "\n".join(map(_plain, texts))
     for order in ORDERS:
@@ -105,7 +105,7 @@ def orders_in(*texts: str) -> Iterator[tuple[str, str]]:
 
 
 def _plain(text: str) -> str:
-    """In lower case with single spaces; made in pieces, between which other threads have their turns."""
+    """The text in lower case with single spaces, converted in pieces so that other threads can run in between."""
     plain, open_word = list[str](), False
     for start in range(0, len(text), _PIECE):
         piece = normalized("NFKC", shown(text[start : start + _PIECE], most=None)).casefold()

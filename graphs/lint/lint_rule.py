@@ -1,4 +1,4 @@
-"""What a rule is: a name, a severity, a line for the documentation, and a function that looks."""
+"""The parts of a lint rule: name, severity, description and check."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from callsheet.graphs.text.sanitizing import escaped
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the rules look at.
+    """The subject of a check.
 
     Attributes:
         catalog: All agents and tools.
-        taxonomy: The capabilities that are known.
-        problems: What was left out when the catalog was loaded.
+        taxonomy: The known capabilities.
+        problems: Problems of loading the catalog.
     """
 
     catalog: Catalog
@@ -29,7 +29,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a rule says about one place: what, which, and how to cure it."""
+    """A violation of a rule: what is wrong, where, and how to correct it."""
 
     message: str
     agent: str = ""
@@ -41,13 +41,13 @@ Look = Callable[[Subject], Iterator[Remark]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing that is looked for.
+    """A lint rule.
 
     Attributes:
-        name: A few words joined by hyphens.
-        severity: How much it matters.
-        about: What it finds, in one line, for the documentation.
-        look: Gives a remark for each place.
+        name: Words joined by hyphens.
+        severity: Severity of its findings.
+        about: Description in one line, for the documentation.
+        look: Returns a remark for each violation.
     """
 
     name: str
@@ -56,13 +56,13 @@ class Rule:
     look: Look
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
-        """What it finds, in the order of the catalog."""
+        """The findings, in the order of the catalog."""
         for remark in self.look(subject):
             yield Finding(self.severity, self.name, remark.message, remark.agent, remark.tool)
 
 
 def rule(name: str, severity: Severity, about: str) -> Callable[[Look], Rule]:
-    """Makes a rule of the function below it."""
+    """Decorator that makes a rule of a check."""
     return lambda look: Rule(name, severity, about, look)
 
 
@@ -72,7 +72,7 @@ def on(tool: Tool, message: str) -> Remark:
 
 
 def quoted(text: str, most: int = 100) -> str:
-    """A part of a text from outside, on one line, with what is hidden in it written out."""
+    """The beginning of a text from outside on one line, quoted, with hidden characters escaped."""
     line = " ".join(escaped(text[: most * 4]).split())
     return repr(line if len(line) <= most else f"{line[: most - 1]}…")
 

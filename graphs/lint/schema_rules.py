@@ -1,4 +1,4 @@
-"""Rules on JSON Schemas: what would be shown wrongly, or could not be checked before a call."""
+"""Rules on JSON Schemas that a model is shown and calls are validated against."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, keywords
 
 @rule("invalid-schema", Severity.ERROR, "A schema is not valid JSON Schema, by the draft that it names (else 2020-12).")
 def invalid_schema(subject: Subject) -> Iterator[Remark]:
-    """Arguments cannot be checked against it before they are sent."""
+    """Arguments cannot be validated before a call."""
     for tool, which, schema in _schemas(subject):
-        if wrong := _wrong(schema):
-            yield on(tool, f"{which} is not valid JSON Schema, so arguments are not checked: {wrong}")
+        if error := _schema_error(schema):
+            yield on(tool, f"{which} is not valid JSON Schema, so arguments are not checked: {error}")
 
 
 @rule("schema-not-object", Severity.ERROR, "An input schema is of another type than object, which MCP demands.")
 def schema_not_object(subject: Subject) -> Iterator[Remark]:
-    """A model is then shown a tool without parameters."""
+    """A model is shown such a tool without parameters."""
     for tool in subject.catalog.tools.values():
         kind = tool.input_schema.get("type", "object")
         if kind != "object":
@@ -35,15 +35,15 @@ def schema_not_object(subject: Subject) -> Iterator[Remark]:
 
 @rule("unresolved-reference", Severity.ERROR, "A $ref points to nothing in its own schema.")
 def unresolved_reference(subject: Subject) -> Iterator[Remark]:
-    """What it stands for is not checked."""
+    """The referenced part is not validated."""
     for tool, which, reference in _broken_references(subject):
         if not _remote(reference):
-            yield on(tool, f"{which} refers to {quoted(reference)}, which it does not hold: define it, or correct it")
+            yield on(tool, f"{which} refers to {quoted(reference)}, which is undefined: define it, or correct it")
 
 
 @rule("remote-reference", Severity.ERROR, "A $ref points out of its schema; it is never fetched.")
 def remote_reference(subject: Subject) -> Iterator[Remark]:
-    """Fetching it would let a server make us call any address."""
+    """Fetching it would let a server make us send requests to any address."""
     for tool, which, reference in _broken_references(subject):
         if _remote(reference):
             yield on(tool, f"{which} refers to {quoted(reference)}, which is never fetched: copy it into $defs")
@@ -51,7 +51,7 @@ def remote_reference(subject: Subject) -> Iterator[Remark]:
 
 @rule("undeclared-required", Severity.WARNING, "A required parameter is not among the properties.")
 def undeclared_required(subject: Subject) -> Iterator[Remark]:
-    """A model cannot know what to give for it."""
+    """A model cannot know its value."""
     for tool in subject.catalog.tools.values():
         properties, required = tool.input_schema.get("properties"), tool.input_schema.get("required")
         if not isinstance(properties, dict) or not isinstance(required, list) or "$ref" in tool.input_schema:
@@ -62,11 +62,11 @@ def undeclared_required(subject: Subject) -> Iterator[Remark]:
 
 @rule("foreign-pattern", Severity.INFO, "A pattern is not a valid Python regular expression.")
 def foreign_pattern(subject: Subject) -> Iterator[Remark]:
-    """Such a schema is not used to check arguments, since a part of it cannot be."""
+    """Arguments are not validated with such a schema."""
     for tool, which, schema in _schemas(subject):
         for key, pattern in keywords(schema):
             if key == "pattern" and isinstance(pattern, str) and not _compiles(pattern):
-                yield on(tool, f"{which} has the pattern {quoted(pattern)}, which Python cannot read: write it plainer")
+                yield on(tool, f"{which} has the pattern {quoted(pattern)}, which Python cannot compile: simplify it")
 
 
 @rule(
@@ -75,7 +75,7 @@ def foreign_pattern(subject: Subject) -> Iterator[Remark]:
     f"A schema has more than {LARGEST_SCHEMA:,} characters; a model is shown only names and types of the parameters.",
 )
 def large_schema(subject: Subject) -> Iterator[Remark]:
-    """A model pays for every character of every tool that it is shown."""
+    """Every character of a schema costs tokens."""
     for tool, which, schema in _schemas(subject):
         size = len(json.dumps(schema, ensure_ascii=False, default=str))
         if size > LARGEST_SCHEMA:
@@ -89,16 +89,16 @@ def _schemas(subject: Subject) -> Iterator[tuple[Tool, str, Mapping[str, Any]]]:
             yield tool, "its output schema", tool.output_schema
 
 
-def _wrong(schema: Mapping[str, Any]) -> str:
+def _schema_error(schema: Mapping[str, Any]) -> str:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
     from jsonschema.validators import validator_for
 
     try:
-        # Not by check_schema, which takes patterns for Python's; they are ECMAScript's, and a rule of their own.
+        # Not check_schema: it reads patterns as Python's, but they are ECMAScript's and have their own rule.
         draft = validator_for(schema, default=Draft202012Validator)
         error = best_match(draft(draft.META_SCHEMA).iter_errors(dict(schema)))
-    # The schema is anybody's, so what it makes the library raise is its own fault.
+    # The library may raise these on an invalid schema.
     except (TypeError, ValueError, AttributeError, RecursionError) as raised:
         return quoted(f"{type(raised).__name__}: {raised}")
     return f"{quoted(error.message)} at {quoted(error.json_path)}" if error else ""

@@ -1,10 +1,10 @@
-"""Rules on names and descriptions: what helps a catalog's author to have the tools found."""
+"""Rules on names and descriptions that help retrieval."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from callsheet.graphs.catalog.finding import Severity
 from callsheet.graphs.catalog.model import Tool
@@ -25,23 +25,23 @@ _EMPTY_WORDS = frozenset(
 
 @rule("empty-description", Severity.WARNING, "A tool has neither a description nor a title.")
 def empty_description(subject: Subject) -> Iterator[Remark]:
-    """Such a tool is found by its name alone."""
+    """Only its name can match a query."""
     for tool in subject.catalog.tools.values():
         if not shown(tool.description).strip() and not shown(tool.title).strip():
-            yield on(tool, "has no description, so only its name can find it: say in a sentence what it does")
+            yield on(tool, "has no description, so only its name can match: describe it in one sentence")
 
 
 @rule("undescribed-agent", Severity.INFO, "An agent has neither a description nor instructions.")
 def undescribed_agent(subject: Subject) -> Iterator[Remark]:
-    """Agents are ranked by what they say of themselves beside their tools."""
+    """The description is part of the ranking of agents."""
     for agent in subject.catalog.agents:
         if not (agent.description.strip() or agent.instructions.strip()):
-            yield Remark('has no description: say in "description" of its entry or manifest what it is for', agent.id)
+            yield Remark('has no description: add a "description" to its entry or manifest', agent.id)
 
 
 @rule("duplicate-description", Severity.WARNING, "Several tools of one agent have the same description, word for word.")
 def duplicate_description(subject: Subject) -> Iterator[Remark]:
-    """What is copied from tool to tool cannot tell them apart."""
+    """Copied descriptions do not distinguish tools."""
     for agent in subject.catalog.agents:
         same: defaultdict[str, list[Tool]] = defaultdict(list)
         for tool in agent.tools:
@@ -50,7 +50,7 @@ def duplicate_description(subject: Subject) -> Iterator[Remark]:
         for first, *others in same.values():
             if others:
                 names = listed([tool.name for tool in others])
-                yield on(first, f"has the same description as {names}: say what is different")
+                yield on(first, f"has the same description as {names}: describe the difference")
 
 
 @rule(
@@ -60,13 +60,13 @@ def duplicate_description(subject: Subject) -> Iterator[Remark]:
     "of their descriptions; the words of an agent's own name do not count in its tools' names.",
 )
 def near_identical_tools(subject: Subject) -> Iterator[Remark]:
-    """Nothing that is written tells which of them a request means."""
+    """Their texts do not show which of them a request means."""
     words = {tool.id: _words_of(tool) for tool in subject.catalog.tools.values()}
     owner = {tool.id: tool.agent for tool in subject.catalog.tools.values()}
     pairs = [(a, b) for a, b in similar_pairs(words, ALIKE) if owner[a] != owner[b]]
     for first, *others in _clusters(pairs, list(words)):
         names = listed([tool for tool in others if owner[tool] != owner[first]])
-        message = f"says nearly the same as {names}: tell them apart in their descriptions, or leave one out"
+        message = f"is nearly identical to {names}: distinguish them in their descriptions, or leave one out"
         yield on(subject.catalog.tool(first), message)
 
 
@@ -76,12 +76,12 @@ def near_identical_tools(subject: Subject) -> Iterator[Remark]:
     "A parameter has no description in the schema, and the tool's description does not mention it.",
 )
 def undescribed_parameter(subject: Subject) -> Iterator[Remark]:
-    """One remark a tool; a docstring's list of arguments counts as a description."""
+    """One remark per tool; a list of arguments in the tool's description counts."""
     for tool in subject.catalog.tools.values():
         about = shown(tool.description)
-        silent = [p.name for p in tool.parameters if not p.description.strip() and p.name not in about]
-        if silent:
-            yield on(tool, f"does not say what these parameters are: {listed([repr(name) for name in silent])}")
+        undescribed = [repr(p.name) for p in tool.parameters if not p.description.strip() and p.name not in about]
+        if undescribed:
+            yield on(tool, f"does not describe these parameters: {listed(undescribed)}")
 
 
 @rule(
@@ -91,16 +91,16 @@ def undescribed_parameter(subject: Subject) -> Iterator[Remark]:
     "description (by word stems; languages that put no spaces between words are not judged).",
 )
 def description_hides_tools(subject: Subject) -> Iterator[Remark]:
-    """Who reads such a description does not learn what the tools do."""
+    """Such a description does not tell what the tools do."""
     for agent in subject.catalog.agents:
         if len(agent.tools) < FEW or not agent.description.strip() or _UNSPACED.search(agent.description):
             continue
         about = _stems(f"{split_name(agent.name or agent.id)} {shown(agent.description)}")
-        silent = [tool.name for tool in agent.tools if not about & _stems_of(tool)]
-        if len(agent.tools) - len(silent) < TELLING * len(agent.tools):
+        unrelated = [tool.name for tool in agent.tools if not about & _stems_of(tool)]
+        if len(agent.tools) - len(unrelated) < TELLING * len(agent.tools):
             yield Remark(
-                f"its description shares no word with {len(silent)} of its {counted(len(agent.tools), 'tool')} "
-                f"({listed(silent, 3)}): say in it what they do",
+                f"its description shares no word with {len(unrelated)} of its {counted(len(agent.tools), 'tool')} "
+                f"({listed(unrelated, 3)}): mention what they do",
                 agent.id,
             )
 
@@ -110,27 +110,14 @@ def _words_of(tool: Tool) -> frozenset[str]:
     return frozenset(name | set(split_name(shown(tool.description)[:_COMPARED].casefold()).split()))
 
 
-def _clusters(pairs: Iterable[tuple[str, str]], order: list[str]) -> Iterator[list[str]]:
-    """What hangs together by pairs, each in the order of the catalog."""
-    near: defaultdict[str, set[str]] = defaultdict(set)
-    for a, b in pairs:
-        near[a].add(b)
-        near[b].add(a)
+def _clusters(pairs: Iterable[tuple[str, str]], order: list[str]) -> list[list[str]]:
+    """The connected components of these pairs; components and their tools in the order of the catalog."""
+    import networkx as nx
+
+    graph: nx.Graph[str] = nx.Graph(pairs)
     place = {tool: i for i, tool in enumerate(order)}
-    seen: set[str] = set()
-    for start in sorted(near, key=place.__getitem__):
-        if start not in seen:
-            yield sorted(_reached(start, near, seen), key=place.__getitem__)
-
-
-def _reached(start: str, near: Mapping[str, set[str]], seen: set[str]) -> Iterator[str]:
-    todo = [start]
-    while todo:
-        one = todo.pop()
-        if one not in seen:
-            seen.add(one)
-            todo.extend(near[one])
-            yield one
+    clusters = [sorted(tools, key=place.__getitem__) for tools in nx.connected_components(graph)]
+    return sorted(clusters, key=lambda cluster: place[cluster[0]])
 
 
 def _stems_of(tool: Tool) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Rules on what a server says to a model: hidden characters, length, orders, names of other agents' tools."""
+"""Rules on texts that a model reads: hidden characters, length, injected orders, names of other agents' tools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEAR = 80
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text from outside, and where it stands."""
+    """A text from outside, and its place."""
 
     where: str
     text: str
@@ -41,7 +41,7 @@ class _Text:
     "A name, a text or a value holds Unicode tags, bidirectional overrides, control characters or ANSI sequences.",
 )
 def hidden_text(subject: Subject) -> Iterator[Remark]:
-    """A person does not see them; they are taken out of what a model is shown."""
+    """People do not see them; they are removed from what a model is shown."""
     return _hidden(subject, (Hidden.TAG, Hidden.BIDI, Hidden.CONTROL))
 
 
@@ -51,7 +51,7 @@ def hidden_text(subject: Subject) -> Iterator[Remark]:
     "A name, a text or a value holds zero-width or other invisible characters that do not belong to its writing.",
 )
 def invisible_characters(subject: Subject) -> Iterator[Remark]:
-    """Often pasted from a page by accident; joiners of Persian, Indic scripts and emoji do not count."""
+    """Often pasted by accident; legitimate joiners of Persian, Indic scripts and emoji do not count."""
     return _hidden(subject, (Hidden.INVISIBLE,))
 
 
@@ -61,10 +61,10 @@ def invisible_characters(subject: Subject) -> Iterator[Remark]:
     f"A text has more than {LONGEST_TEXT:,} characters; a model is shown no more than that.",
 )
 def long_text(subject: Subject) -> Iterator[Remark]:
-    """What is beyond is neither shown nor embedded."""
+    """The rest is neither shown nor embedded."""
     for text in _texts(subject):
         if len(text.text) > LONGEST_TEXT:
-            yield text.remark(f"has {len(text.text):,} characters; what is beyond {LONGEST_TEXT:,} is not shown")
+            yield text.remark(f"has {len(text.text):,} characters; only the first {LONGEST_TEXT:,} are shown")
 
 
 @rule(
@@ -74,7 +74,7 @@ def long_text(subject: Subject) -> Iterator[Remark]:
     "for secrets or the whole conversation, or sends data to an address of its own.",
 )
 def poisoned_text(subject: Subject) -> Iterator[Remark]:
-    """Tool poisoning, by phrases; an attacker who avoids them is not found."""
+    """Detects tool poisoning by phrases; an attacker can avoid these phrases."""
     for text in _texts(subject):
         for says, words in orders_in(text.text):
             yield text.remark(f"{says}: {quoted(words)}")
@@ -86,28 +86,27 @@ def poisoned_text(subject: Subject) -> Iterator[Remark]:
     "A text of one agent names another agent's tool and says when or whether to use it.",
 )
 def shadowing(subject: Subject) -> Iterator[Remark]:
-    """A server could turn a model against the tools of another. Names that are ordinary words count in quotes only."""
+    """A server could turn a model against another server's tools. Ordinary words count as names only in quotes."""
     owners: defaultdict[str, set[str]] = defaultdict(set)
     for tool in subject.catalog.tools.values():
         owners[tool.name].add(tool.agent)
         owners[tool.id].add(tool.agent)
     own = {agent.id: _own_names(agent) for agent in subject.catalog.agents}
     for text in _texts(subject):
-        plain = shown(text.text)
-        for name, around in _names_in(plain, owners):
-            if text.agent not in owners[name] and name not in own[text.agent] and _ORDERING.search(around.casefold()):
-                whose = min(owners[name])
-                yield text.remark(f"says when to use {quoted(name)}, a tool of agent {whose!r}: {quoted(around)}")
+        for name, context in _names_in(shown(text.text), owners):
+            if text.agent not in owners[name] and name not in own[text.agent] and _ORDERING.search(context.casefold()):
+                owner = min(owners[name])
+                yield text.remark(f"says when to use {quoted(name)}, a tool of agent {owner!r}: {quoted(context)}")
                 break
 
 
 def _names_in(text: str, known: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """The known names in a text, each with the words around it."""
+    """The known names in a text, each with its context."""
     for match in _NAME.finditer(text):
         before, name, after = match.groups()
         name = name.rstrip(".-")
-        marked = bool(before and (after or match.group().endswith(before)))
-        if name in known and (marked or _TELLING.search(name)):
+        in_quotes = bool(before and (after or match.group().endswith(before)))
+        if name in known and (in_quotes or _TELLING.search(name)):
             yield name, text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
 
 
@@ -124,15 +123,15 @@ def _hidden(subject: Subject, sorts: tuple[Hidden, ...]) -> Iterator[Remark]:
 
 
 def _hidden_at(texts: list[_Text], sorts: tuple[Hidden, ...]) -> Iterator[Remark]:
-    """One remark for each place of an agent or a tool, however many strings of it hide something."""
-    found: defaultdict[str, Counter[Hidden]] = defaultdict(Counter)
+    """One remark for each place of an agent or a tool that has hidden characters."""
+    places: defaultdict[str, Counter[Hidden]] = defaultdict(Counter)
     for text in texts:
-        found[text.where].update({sort: n for sort, n in hidden_in(text.text).items() if sort in sorts})
-    for where, counts in found.items():
+        places[text.where].update({sort: n for sort, n in hidden_in(text.text).items() if sort in sorts})
+    for where, counts in places.items():
         if counts:
-            said = " and ".join(f"{n} {sort}" for sort, n in counts.items())
-            at = next(text for text in texts if text.where == where)
-            yield at.remark(f"holds {said} characters that nobody sees: remove them at their source")
+            kinds = " and ".join(f"{n} {sort}" for sort, n in counts.items())
+            first = next(text for text in texts if text.where == where)
+            yield first.remark(f"has {kinds} characters that are invisible: remove them at the source")
 
 
 def _texts(subject: Subject) -> Iterator[_Text]:

@@ -1,5 +1,4 @@
-"""What may be used, and by whom: consent, pins, quarantine and policy.
+"""Consent, pins, quarantine and policies: decisions as data, and pure functions over them.
 
-Decisions as data and pure functions over them. Asking a person is the orchestrator's work, refusing a call is
-the work of ``agents.safety``.
+``orchestrator`` asks people for decisions, and ``agents.safety`` refuses calls.
 """

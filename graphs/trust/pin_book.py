@@ -1,4 +1,4 @@
-"""The file that pins are kept in."""
+"""The file that stores pins."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class _File(Record):
 
 
 class PinBook:
-    """The pins of one configuration; fails closed: what cannot be read is not taken for an empty book.
+    """The pins of one configuration. An unreadable file is an error, not an empty book.
 
     Args:
-        file: Made when the first server is pinned.
+        file: The file; the first pin creates it.
     """
 
     def __init__(self, file: Path) -> None:
@@ -38,23 +38,23 @@ class PinBook:
 
         Args:
             config: The ``mcp.json``.
-            file: Where the pins are; ``CALLSHEET_PINS`` by default, else a file in the user's data folder.
+            file: The file of the pins; by default ``CALLSHEET_PINS``, otherwise a file in the user's data folder.
         """
-        if given := file or os.environ.get("CALLSHEET_PINS"):
-            return cls(Path(given).expanduser())
+        if path := file or os.environ.get("CALLSHEET_PINS"):
+            return cls(Path(path).expanduser())
         where = str(config.resolve())
         name = f"{config.stem}-{hashlib.sha256(where.encode()).hexdigest()[:12]}.json"
         return cls(state_folder() / "pins" / name)
 
     def admit(self, listings: Mapping[str, Listed], *, agreed: Collection[str] = ()) -> dict[str, Admitted]:
-        """What may be used of what these servers say; a server that is met for the first time is pinned.
+        """The accepted parts of listings; pins servers that are new.
 
         Args:
-            listings: By the servers' names.
-            agreed: Servers whose present command a person has agreed to.
+            listings: Listings by server name.
+            agreed: Servers whose present command has consent.
 
         Raises:
-            TrustError: The file cannot be read or, where there is something new to keep, not be written.
+            TrustError: The file cannot be read, or a new pin cannot be written.
         """
         pins = self.servers()
         if new := [name for name in listings if name not in pins]:
@@ -64,7 +64,7 @@ class PinBook:
         return {name: self._compared(name, pins[name], listed, agreed) for name, listed in listings.items()}
 
     def accept(self, changes: Sequence[Change]) -> None:
-        """Keeps what a person has seen and accepted as the new pins.
+        """Stores changes that a person has accepted as new pins.
 
         Raises:
             TrustError: The file cannot be read or written.
@@ -77,10 +77,10 @@ class PinBook:
             self._write(pins)
 
     def servers(self) -> dict[str, ServerPin]:
-        """The pins by server; none where there is no file yet.
+        """The pins by server; empty if there is no file yet.
 
         Raises:
-            TrustError: The file is damaged, or of another format.
+            TrustError: The file is damaged, or has another format.
         """
         try:
             content = json.loads(self.file.read_text(encoding="utf-8"))

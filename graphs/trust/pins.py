@@ -1,7 +1,7 @@
-"""Pins: a tool is what it was when it was accepted, or it is not used.
+"""Pins: a tool is used only if its definition is the accepted one.
 
-A pin is the SHA-256 of a tool's definition exactly as its server sent it, kept beside that of the server's command
-or address. On first use everything is pinned; after that only ``callsheet approve`` changes a pin.
+A pin is the SHA-256 of a tool's definition exactly as its server sent it, stored with that of the server's command
+or address. The first use pins everything; later, only ``callsheet approve`` changes a pin.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from callsheet.graphs.text.sanitizing import Hidden, hidden_in, one_line, string
 from callsheet.graphs.text.secret_patterns import masked
 
 ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]
-_LONGEST_KEPT = 65_536
+_LONGEST_STORED = 65_536
 
 
 class Pin(Record):
     """One accepted tool.
 
     Attributes:
-        sha256: Of its definition.
-        definition: The definition, for showing what changed; None if it is longer than 64 kB.
+        sha256: SHA-256 of its definition.
+        definition: The definition, to show changes; None if it is longer than 64 kB.
     """
 
     sha256: str
@@ -35,12 +35,12 @@ class Pin(Record):
 
 
 class ServerPin(Record):
-    """One server with what was accepted of it.
+    """The accepted state of one server.
 
     Attributes:
-        sha256: Of its command or address.
-        command: The same for people, without anything secret.
-        about: What it said of itself: name, description, instructions.
+        sha256: SHA-256 of its command or address.
+        command: The command or address for people, without secrets.
+        about: Its name, description and instructions.
         tools: Its tools by name.
     """
 
@@ -52,11 +52,11 @@ class ServerPin(Record):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What a server answers when it is listed.
+    """The listing of a server.
 
     Attributes:
-        server: How it is reached.
-        about: What it says of itself: name, description, instructions.
+        server: Configuration of the server.
+        about: Its name, description and instructions.
         entries: Its tools as it sent them.
     """
 
@@ -67,17 +67,17 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A difference between what was accepted and what a server says now.
+    """A difference between the accepted and the present state of a server.
 
     Attributes:
         agent: The server.
-        kind: ``new``, ``changed`` or ``removed`` tool; ``suspect``: a new one whose texts give a model orders or hide
-            something; ``command`` of the server; ``about``: what it says of itself.
-        tool: Name of the tool; empty where it is about the server.
-        before: What was accepted; None if nothing was, or it was too long to be kept.
-        after: What there is now; None if there is nothing any more.
-        sha256: Of what there is now; empty if there is nothing.
-        book: The file that its pin is in.
+        kind: ``new``, ``changed`` or ``removed`` tool; ``suspect``: a new tool whose texts give a model orders or hide
+            something; ``command`` of the server; ``about``: the server's name, description or instructions.
+        tool: Name of the tool; empty if the change concerns the server.
+        before: The accepted definition; None if there is none, or it was too long to store.
+        after: The present definition; None if it was removed.
+        sha256: SHA-256 of the present definition; empty if it was removed.
+        book: The file with its pin.
     """
 
     agent: str
@@ -95,19 +95,19 @@ class Change:
 
     @property
     def quarantines(self) -> bool:
-        """Whether something may not be used until it is accepted."""
+        """Whether the change must be accepted before use."""
         return self.kind in ("new", "suspect", "changed", "command")
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What may be used of a server's answer.
+    """The accepted part of a listing.
 
     Attributes:
-        about: What it says of itself, in the words that were accepted.
-        entries: The tools that are as they were accepted, with entries that are no tools at all, or share a name.
-        digests: Name of each such tool -> SHA-256 of its definition.
-        changes: What differs.
+        about: The accepted name, description and instructions.
+        entries: The tools with accepted definitions, and entries that are invalid or share a name.
+        digests: Name of each accepted tool -> SHA-256 of its definition.
+        changes: The differences.
     """
 
     about: Mapping[str, str]
@@ -117,18 +117,18 @@ class Admitted:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a JSON value in one canonical form: keys sorted, no spaces, ASCII."""
+    """SHA-256 of a JSON value in canonical form: sorted keys, no spaces, ASCII."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def digests(entries: Sequence[Any]) -> dict[str, str]:
-    """Tool name -> SHA-256 of its definition, of the names that occur once."""
+    """Tool name -> SHA-256 of its definition, for names that occur once."""
     return {name: digest(definition) for name, definition in Entries.of(entries).tools.items()}
 
 
 def pinned(listed: Listed) -> ServerPin:
-    """What a server says when it is met for the first time, accepted, but for what is suspect."""
+    """The pins of a new server: everything is accepted, except suspect texts and tools."""
     return ServerPin(
         sha256=_identity(listed.server),
         command=_shown_command(listed.server),
@@ -142,7 +142,7 @@ def pinned(listed: Listed) -> ServerPin:
 
 
 def suspect(value: Any) -> bool:
-    """Whether any text of a JSON value gives a model orders, or hides something from a person."""
+    """Whether any text of a JSON value gives a model orders, or contains hidden characters."""
     from callsheet.graphs.lint.injection_phrases import orders_in  # the rules of lint load catalogs themselves
 
     hidden = {Hidden.TAG, Hidden.BIDI, Hidden.CONTROL}
@@ -151,31 +151,31 @@ def suspect(value: Any) -> bool:
 
 
 def _suspect_tool(name: str, definition: Mapping[str, Any]) -> bool:
-    """The same of a tool, whose name, wherever it is shown, must not pass for a line of ours or for another name."""
+    """The same for a tool; its name must also not imitate a line of our output or another name."""
     return not name.isprintable() or one_line(name) != name or suspect(definition)
 
 
 def pin_of(definition: Mapping[str, Any]) -> Pin:
-    """One definition, accepted."""
-    short = len(json.dumps(definition)) <= _LONGEST_KEPT
-    return Pin(sha256=digest(definition), definition=dict(definition) if short else None)
+    """The pin of a definition."""
+    storable = len(json.dumps(definition)) <= _LONGEST_STORED
+    return Pin(sha256=digest(definition), definition=dict(definition) if storable else None)
 
 
 def everything(listed: Listed) -> Admitted:
-    """All of a server's answer, with nothing to compare it with."""
+    """A whole listing as accepted, without a comparison."""
     return Admitted(listed.about, tuple(listed.entries), digests(listed.entries))
 
 
 def compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[str] = ()) -> Admitted:
-    """What may be used of a server's answer, given what was accepted of it.
+    """The accepted part of a listing, by the pins of its server.
 
     Args:
-        agent: The server's name.
-        pin: What was accepted.
-        listed: What it says now.
-        agreed: Servers whose present command a person has agreed to; a changed command of these is no change.
+        agent: Name of the server.
+        pin: The pins of the server.
+        listed: The present listing.
+        agreed: Servers whose present command has consent; for these, a new command is not a change.
     """
-    entries, found = Entries.of(listed.entries), digests(listed.entries)
+    entries, hashes = Entries.of(listed.entries), digests(listed.entries)
     now = entries.tools
     changes: list[Change] = []
     if _identity(listed.server) != pin.sha256 and agent not in agreed:
@@ -185,19 +185,21 @@ def compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[st
     for name, definition in now.items():
         if name not in pin.tools:
             kind: ChangeKind = "suspect" if _suspect_tool(name, definition) else "new"
-            changes.append(Change(agent, kind, name, None, definition, found[name]))
-        elif found[name] != pin.tools[name].sha256:
-            changes.append(Change(agent, "changed", name, pin.tools[name].definition, definition, found[name]))
-    known = {*now, *entries.repeated}
-    changes += [Change(agent, "removed", name, old.definition) for name, old in pin.tools.items() if name not in known]
-    barred = {change.tool for change in changes if change.quarantines}
-    usable = {name: found[name] for name in now if name not in barred and "" not in barred}
-    kept = tuple(entry for entry in listed.entries if name_of(entry) in usable or name_of(entry) not in now)
-    return Admitted(pin.about, kept, usable, tuple(changes))
+            changes.append(Change(agent, kind, name, None, definition, hashes[name]))
+        elif hashes[name] != pin.tools[name].sha256:
+            changes.append(Change(agent, "changed", name, pin.tools[name].definition, definition, hashes[name]))
+    present = {*now, *entries.repeated}
+    changes += [
+        Change(agent, "removed", name, old.definition) for name, old in pin.tools.items() if name not in present
+    ]
+    quarantined = {change.tool for change in changes if change.quarantines}
+    usable = {name: hashes[name] for name in now if name not in quarantined and "" not in quarantined}
+    admitted = tuple(entry for entry in listed.entries if name_of(entry) in usable or name_of(entry) not in now)
+    return Admitted(pin.about, admitted, usable, tuple(changes))
 
 
 def accepted(pin: ServerPin, change: Change) -> ServerPin:
-    """The pins of a server once a person has accepted one change."""
+    """The pins of a server after a person has accepted a change."""
     match change.kind:
         case "command":
             return pin.model_copy(update={"sha256": change.sha256, "command": dict(change.after or {})})
@@ -214,7 +216,7 @@ def _new_command(agent: str, pin: ServerPin, listed: Listed) -> Change:
 
 
 def _identity(server: ServerConfig) -> str:
-    """SHA-256 of how a server is reached: names of variables and headers, never their values."""
+    """SHA-256 of a server's configuration, with names of variables and headers but without their values."""
     return digest(
         {
             "transport": server.transport,
@@ -229,7 +231,7 @@ def _identity(server: ServerConfig) -> str:
 
 
 def _shown_command(server: ServerConfig) -> dict[str, Any]:
-    """The same for people, kept in a file: what looks like a secret among the arguments or in the address is masked."""
+    """The configuration for people, with likely secrets in arguments and address masked."""
     if server.url:
         return {"url": masked([server.url])[0], "headers": sorted(server.headers)}
     return {

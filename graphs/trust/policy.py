@@ -1,4 +1,4 @@
-"""Who may see and call what: a file of rules, applied before ranking and again when a tool is called."""
+"""Policies: who may see and call which tools; applied before ranking and again before a call."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _MOST_VIEWS = 32
 _PATTERN = StringConstraints(min_length=1, pattern=r"\S")
 
 
-def _as_rules(given: Any) -> Any:
-    return [_as_rule(item) for item in given] if isinstance(given, list | tuple) else given
+def _as_rules(value: Any) -> Any:
+    return [_as_rule(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _as_rule(given: Any) -> Any:
-    if isinstance(given, str):
-        return Rule(id=given)
-    return Rule(**given) if isinstance(given, dict) else given
+def _as_rule(value: Any) -> Any:
+    if isinstance(value, str):
+        return Rule(id=value)
+    return Rule(**value) if isinstance(value, dict) else value
 
 
 Patterns = Annotated[tuple[Rule | str | dict[str, Any], ...], BeforeValidator(_as_rules)]
-"""Rules; a text stands for the rule with that ``id``, an object for the rule with those fields."""
+"""Rules; a string is short for a rule with that ``id``."""
 
 
 class Grants(Record):
-    """What is allowed and denied beyond the rest of the policy.
+    """Additional rules.
 
     Attributes:
-        allow: Rules of what may be seen and called.
-        deny: Rules of what may not; they win.
+        allow: Rules of tools that may be seen and called.
+        deny: Rules of tools that may not; they override ``allow``.
     """
 
     allow: Patterns = ()
@@ -54,7 +54,7 @@ class Group(Grants):
     """Grants of several users.
 
     Attributes:
-        members: Ids of users; one whose authentication names the group is a member too.
+        members: Ids of users; users whose authentication names the group are members too.
     """
 
     members: tuple[Name, ...] = ()
@@ -86,7 +86,7 @@ class Policy(Record):
     callsheet_policy: Literal[1] = 1
 
     @cached_property
-    def _kept(self) -> tuple[threading.Lock, dict[User, Rules], OrderedDict[Any, tuple[Catalog, View]]]:
+    def _cache(self) -> tuple[threading.Lock, dict[User, Rules], OrderedDict[Any, tuple[Catalog, View]]]:
         return threading.Lock(), {}, OrderedDict()
 
     def allows(self, tool: Tool, user: User | str | None = None) -> bool:
@@ -94,21 +94,21 @@ class Policy(Record):
 
         Args:
             tool: The tool.
-            user: Who it is; None for nobody in particular, whom only the rules for everybody concern.
+            user: The user; None: only the rules for everyone apply.
         """
         return self._rules(_user(user)).allow(tool)
 
     def trusts(self, agent: str) -> bool:
-        """Whether an agent's own words may loosen something, such as ``readOnlyHint`` that no person is asked."""
+        """Whether an agent's claims may relax checks, as ``readOnlyHint`` relaxes approval."""
         return self._rules(User()).trusts(agent)
 
     def view(self, catalog: Catalog, user: User | str | None = None) -> View:
-        """What a user may see of a catalog; made once for each set of rules and remembered.
+        """The part of a catalog that a user may see, cached for each set of rules.
 
-        A tool that requires one that is not allowed is left out too, for it could not do its work.
+        A tool that requires a forbidden tool is left out too, because it cannot work.
         """
         rules = self._rules(_user(user))
-        lock, _, views = self._kept
+        lock, _, views = self._cache
         key = (id(catalog), rules.key)
         with lock:
             if key in views:
@@ -122,58 +122,58 @@ class Policy(Record):
         return view
 
     def findings(self, catalog: Catalog) -> tuple[Finding, ...]:
-        """Rules that name nothing of a catalog: a slip of the pen in a ``deny`` forbids nothing."""
+        """Findings for rules that match no tool of a catalog: a typo in a ``deny`` forbids nothing."""
         tools = list(catalog.tools.values())
         everyone = self._rules(User())
         return tuple(
             Finding(
                 Severity.WARNING,
                 "policy-rule-without-effect",
-                f"the policy's {place} has the rule {rule}, which no tool of the catalog fits: correct or remove it",
+                f"the policy's {place} has the rule {rule}, which matches no tool of the catalog: correct or remove it",
             )
             for place, rule in self._all_rules()
             if not any(everyone.fits(rule, tool, claims=True) for tool in tools)
         )
 
     def _all_rules(self) -> list[tuple[str, Rule]]:
-        held: list[tuple[str, Grants | Policy]] = [("", self)]
-        held += [(f"group {name!r}, ", group) for name, group in self.groups.items()]
-        held += [(f"user {name!r}, ", grants) for name, grants in self.users.items()]
+        sections: list[tuple[str, Grants | Policy]] = [("", self)]
+        sections += [(f"group {name!r}, ", group) for name, group in self.groups.items()]
+        sections += [(f"user {name!r}, ", grants) for name, grants in self.users.items()]
         return [
             (f"{where}{effect}", rule)
-            for where, grants in held
+            for where, grants in sections
             for effect, rules in (("allow", grants.allow), ("deny", grants.deny))
             for rule in _rules_of(rules)
         ]
 
     def _rules(self, user: User) -> Rules:
-        lock, known, _ = self._kept
+        lock, cache, _ = self._cache
         with lock:
-            found = known.get(user)
-        if found is None:
+            rules = cache.get(user)
+        if rules is None:
             groups = self.groups.items()
-            granted: list[Grants | Policy] = [self]
-            granted += [g for name, g in groups if user.id in g.members or name in user.groups]
+            sections: list[Grants | Policy] = [self]
+            sections += [group for name, group in groups if user.id in group.members or name in user.groups]
             if user.id in self.users:
-                granted.append(self.users[user.id])
-            found = Rules(
+                sections.append(self.users[user.id])
+            rules = Rules(
                 default=self.default == "allow",
-                allows=tuple(rule for grants in granted for rule in _rules_of(grants.allow)),
-                denies=tuple(rule for grants in granted for rule in _rules_of(grants.deny)),
+                allows=tuple(rule for grants in sections for rule in _rules_of(grants.allow)),
+                denies=tuple(rule for grants in sections for rule in _rules_of(grants.deny)),
                 trust=self.trust,
             )
             with lock:
-                if len(known) >= _MOST_VIEWS * 32:
-                    known.clear()
-                known[user] = found
-        return found
+                if len(cache) >= _MOST_VIEWS * 32:
+                    cache.clear()
+                cache[user] = rules
+        return rules
 
 
 def read_policy(path: str | Path) -> Policy:
     """A policy from a JSON file.
 
     Raises:
-        SettingsError: The file cannot be read or is not a policy; the message says what is wrong and where.
+        SettingsError: The file cannot be read, or is not a policy.
     """
     try:
         content: Any = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
@@ -187,16 +187,16 @@ def read_policy(path: str | Path) -> Policy:
         raise SettingsError(f"the policy {path}: {error}") from error
 
 
-def policy_of(given: Policy | str | Path | None) -> Policy | None:
-    """A policy as it is given: itself, a file, or None for that of ``CALLSHEET_POLICY``, if that is set.
+def policy_of(policy: Policy | str | Path | None) -> Policy | None:
+    """A policy, or the policy in a file; None: the file in ``CALLSHEET_POLICY``, if set.
 
     Raises:
-        SettingsError: The file cannot be read or is not a policy.
+        SettingsError: The file cannot be read, or is not a policy.
     """
-    if isinstance(given, Policy):
-        return given
-    named = given or os.environ.get("CALLSHEET_POLICY")
-    return read_policy(named) if named else None
+    if isinstance(policy, Policy):
+        return policy
+    path = policy or os.environ.get("CALLSHEET_POLICY")
+    return read_policy(path) if path else None
 
 
 def _rules_of(patterns: tuple[Any, ...]) -> tuple[Rule, ...]:

@@ -1,4 +1,4 @@
-"""One rule of a policy, and what several rules say of a tool."""
+"""The rules of a policy."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ UNKNOWN: Mapping[Hint, bool] = {
     "idempotentHint": False,
     "openWorldHint": True,
 }
-"""What has to be assumed of a tool that nobody trusted says anything about; MCP's own defaults."""
+"""The hints of an untrusted tool: MCP's defaults."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks.
+    """A user.
 
     Attributes:
-        id: As the authentication says; empty for nobody in particular.
-        groups: Groups that the authentication names.
+        id: Id from the authentication; empty for an anonymous user.
+        groups: Groups from the authentication.
     """
 
     id: str = ""
@@ -40,12 +40,12 @@ class User:
 
 
 class Rule(Record):
-    """Tools that all of these fit; a text alone is an ``id``.
+    """Conditions on tools; a tool must meet all of them.
 
     Attributes:
-        id: Pattern of the tool's id, or of its agent's for all tools of that: ``files/read_*``, ``git``, ``*/delete*``.
-        capability: Id of a capability that it has, or one that is narrower.
-        annotations: MCP's hints that it has, by name.
+        id: Pattern of the tool's id or of its agent's: ``files/read_*``, ``git``, ``*/delete*``.
+        capability: Id of a capability of the tool, or of a broader one.
+        annotations: MCP's hints of the tool, by name.
     """
 
     id: Name | None = None
@@ -53,7 +53,7 @@ class Rule(Record):
     annotations: dict[Hint, bool] | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Rule:
+    def _not_empty(self) -> Rule:
         if self.id is None and self.capability is None and not self.annotations:
             raise CatalogError('a rule must be a pattern, or an object with "id", "capability" or "annotations"')
         return self
@@ -64,19 +64,19 @@ class Rule(Record):
         return self.id if set(plain) == {"id"} else plain
 
     def __str__(self) -> str:
-        """As a file says it."""
+        """The rule as in a policy file."""
         return str(self.model_dump()) if self.capability or self.annotations else repr(self.id)
 
 
 @dataclass(frozen=True)
 class Rules:
-    """All rules that concern one user.
+    """All rules that apply to one user.
 
     Attributes:
-        default: Whether a tool that no rule fits is allowed.
-        allows: Rules of what is allowed.
-        denies: Rules of what is not; they win.
-        trust: Patterns of agents that are taken at their word.
+        default: Whether a tool that matches no rule is allowed.
+        allows: Rules of allowed tools.
+        denies: Rules of forbidden tools; they override the others.
+        trust: Patterns of trusted agents.
     """
 
     default: bool
@@ -86,7 +86,7 @@ class Rules:
 
     @cached_property
     def key(self) -> str:
-        """The same for users with the same rules."""
+        """A key that users with the same rules share."""
         return repr((self.default, self.allows, self.denies, self.trust))
 
     def allow(self, tool: Tool) -> bool:
@@ -96,45 +96,43 @@ class Rules:
         return self.default or any(self.fits(rule, tool, claims=False) for rule in self.allows)
 
     def trusts(self, agent: str) -> bool:
-        """Whether the agent is taken at its word."""
+        """Whether the agent's claims are trusted."""
         return any(_pattern(pattern).match(agent) for pattern in self.trust)
 
     def fits(self, rule: Rule, tool: Tool, *, claims: bool) -> bool:
-        """Whether a rule fits a tool.
+        """Whether a rule matches a tool.
 
         Args:
             rule: The rule.
             tool: The tool.
-            claims: Whether the rule tightens, so that capabilities which an agent claims count without trust in it,
-                and a name counts however it is written: with capitals, invisible characters, or in wide letters.
+            claims: Whether the rule restricts access. Then claimed capabilities count without trust, and names match
+                in any spelling: with capitals, invisible characters, or wide letters.
         """
         trusted = self.trusts(tool.agent)
-        if rule.id is not None and not _named(rule.id, tool, loosely=claims):
+        if rule.id is not None and not _id_matches(rule.id, tool, loosely=claims):
             return False
-        if rule.capability is not None and not ((claims or trusted) and _can(tool, rule.capability)):
+        if rule.capability is not None and not ((claims or trusted) and _has_capability(tool, rule.capability)):
             return False
-        told = hints(tool, trusted=trusted)
-        return all(told[name] is wanted for name, wanted in (rule.annotations or {}).items())
+        actual = hints(tool, trusted=trusted)
+        return all(actual[name] is value for name, value in (rule.annotations or {}).items())
 
 
 def hints(tool: Tool, *, trusted: bool) -> dict[Hint, bool]:
-    """MCP's four hints of a tool as far as they may be relied on.
+    """The effective values of MCP's four hints of a tool.
 
-    Hints are claims of the server's author: without trust the worst has to be assumed, so they can tighten nothing
-    further and loosen nothing. With trust, a tool that only reads destroys nothing and may be repeated.
+    Hints are claims of the server's author: without trust, the defaults apply. With trust, a read-only tool is not
+    destructive and is idempotent.
     """
     if not trusted:
         return dict(UNKNOWN)
-    given: dict[Hint, bool] = {name: tool.annotations[name] for name in UNKNOWN if _is_bool(tool.annotations.get(name))}
+    claims: dict[Hint, bool] = {
+        name: claim for name in UNKNOWN if isinstance(claim := tool.annotations.get(name), bool)
+    }
     harmless: dict[Hint, bool] = {"destructiveHint": False, "idempotentHint": True}
-    return {**UNKNOWN, **given, **(harmless if given.get("readOnlyHint") else {})}
+    return {**UNKNOWN, **claims, **(harmless if claims.get("readOnlyHint") else {})}
 
 
-def _is_bool(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _named(pattern: str, tool: Tool, *, loosely: bool) -> bool:
+def _id_matches(pattern: str, tool: Tool, *, loosely: bool) -> bool:
     exact = _pattern(pattern)
     if exact.match(tool.id) or exact.match(tool.agent):
         return True
@@ -142,7 +140,7 @@ def _named(pattern: str, tool: Tool, *, loosely: bool) -> bool:
     return loosely and bool(folded.match(_folded(tool.id)) or folded.match(_folded(tool.agent)))
 
 
-def _can(tool: Tool, capability: str) -> bool:
+def _has_capability(tool: Tool, capability: str) -> bool:
     known = default_taxonomy().by_id
     return any(
         capability == own or (own in known and capability in default_taxonomy().ancestors(own))

@@ -1,4 +1,4 @@
-"""The part of a catalog that somebody may see, as a catalog of its own."""
+"""The part of a catalog that a user may see, as a catalog."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.dependencies.traversal import reachable
 from callsheet.graphs.text.sanitizing import counted
 
-_MOST_NAMED = 10
+_LONGEST_LIST = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class View:
-    """What one user may see of a catalog.
+    """The part of a catalog that one user may see.
 
     Attributes:
-        catalog: Just that: a tool that may not be seen is not in it, and nothing in it leads to one.
-        tools: Ids of the tools in it.
-        blocked: Ids of tools that are allowed but require one that is not; they are not in it either.
+        catalog: The visible tools; none of their dependencies leads to a hidden tool.
+        tools: Ids of the visible tools.
+        blocked: Ids of tools that are allowed but require a forbidden one; they are hidden too.
     """
 
     catalog: Catalog
@@ -27,54 +28,49 @@ class View:
     blocked: frozenset[str]
 
     def __contains__(self, node: str) -> bool:
-        """Whether an agent or a tool is in it."""
+        """Whether an agent or a tool is visible."""
         return node in self.tools or node in self.catalog.by_id
 
-    def told(self, tools: int) -> str:
-        """In words what is withheld of so many tools; what may not be seen is not named."""
-        said = f"the policy allows {len(self.tools) + len(self.blocked):,} of {counted(tools, 'tool')}"
+    def summary(self, tools: int) -> str:
+        """How many of all tools the policy allows, in words; forbidden tools are not named."""
+        allowed = f"the policy allows {len(self.tools) + len(self.blocked):,} of {counted(tools, 'tool')}"
         if not self.blocked:
-            return said
+            return allowed
         names = sorted(self.blocked)
-        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-        return f"{said}; left out because they require one that is not: {', '.join(names[:_MOST_NAMED])}{more}"
+        more = f" and {len(names) - _LONGEST_LIST:,} more" if len(names) > _LONGEST_LIST else ""
+        return f"{allowed}; left out because they require one that is not: {', '.join(names[:_LONGEST_LIST])}{more}"
 
 
 def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
-    """The part of a catalog that holds just the tools that are allowed and can do their work.
+    """The part of a catalog with the tools that are allowed and can work.
 
-    Dependencies that are not required are dropped where they lead out of it; an agent without any tool left is gone.
+    Optional dependencies on hidden tools are dropped; agents without a remaining tool are left out.
     """
     granted = {tool.id for tool in catalog.tools.values() if allowed(tool)}
-    bare = [agent.id for agent in catalog.agents if not agent.tools]
-    shut = {agent for agent in bare if not allowed(Tool(agent=agent, name="*"))}
-    if len(granted) == len(catalog.tools) and not shut:
+    without_tools = [agent.id for agent in catalog.agents if not agent.tools]
+    forbidden = {agent for agent in without_tools if not allowed(Tool(agent=agent, name="*"))}
+    if len(granted) == len(catalog.tools) and not forbidden:
         return View(catalog, frozenset(granted), frozenset())
     blocked = _blocked(catalog, granted)
-    kept = frozenset(granted - blocked)
+    visible = frozenset(granted - blocked)
     agents = tuple(
-        agent.model_copy(update={"tools": tuple(_within(tool, kept) for tool in agent.tools if tool.id in kept)})
+        agent.model_copy(update={"tools": tuple(_within(tool, visible) for tool in agent.tools if tool.id in visible)})
         for agent in catalog.agents
-        if any(tool.id in kept for tool in agent.tools) or (agent.id in bare and agent.id not in shut)
+        if any(tool.id in visible for tool in agent.tools) or (agent.id in without_tools and agent.id not in forbidden)
     )
-    return View(Catalog(agents=agents), kept, frozenset(blocked))
+    return View(Catalog(agents=agents), visible, frozenset(blocked))
 
 
 def _blocked(catalog: Catalog, granted: set[str]) -> set[str]:
-    """The granted tools from which required dependencies lead to one that is not granted."""
-    needed_by: dict[str, list[str]] = defaultdict(list)
+    """The granted tools that require a tool that is not granted, directly or through others."""
+    dependents: dict[str, list[str]] = defaultdict(list)
     for tool in catalog.tools.values():
         for edge in tool.depends_on:
-            if edge.kind.direct and edge.holds:
-                needed_by[edge.tool].append(tool.id)
-    lost, todo = set[str](), [needed for needed in needed_by if needed not in granted]
-    while todo:
-        new = set(needed_by.get(todo.pop(), ())) - lost
-        lost |= new
-        todo.extend(new)
-    return lost & granted
+            if edge.required:
+                dependents[edge.tool].append(tool.id)
+    return reachable(dependents.keys() - granted, lambda tool: dependents.get(tool, ())) & granted
 
 
-def _within(tool: Tool, kept: frozenset[str]) -> Tool:
-    edges = tuple(edge for edge in tool.depends_on if edge.tool in kept)
+def _within(tool: Tool, visible: frozenset[str]) -> Tool:
+    edges = tuple(edge for edge in tool.depends_on if edge.tool in visible)
     return tool if len(edges) == len(tool.depends_on) else tool.model_copy(update={"depends_on": edges})

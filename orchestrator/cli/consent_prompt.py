@@ -9,7 +9,7 @@ import click
 
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.loading import starts_in
-from callsheet.graphs.storage import said_yes
+from callsheet.graphs.storage import yes_from_environment
 from callsheet.graphs.trust.consent import Agreements, doing
 
 
@@ -21,7 +21,7 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
     Raises:
         TrustError: The person does not agree.
     """
-    if yes or said_yes() or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if yes or yes_from_environment() or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     agreements = Agreements()
     known = agreements.known()

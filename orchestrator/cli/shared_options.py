@@ -200,7 +200,7 @@ def visible(loaded: Loaded) -> Catalog:
         return loaded.catalog
     view = loaded.policy.view(loaded.catalog)
     if len(view.tools) < len(loaded.catalog.tools):
-        click.echo(view.told(len(loaded.catalog.tools)), err=True)
+        click.echo(view.summary(len(loaded.catalog.tools)), err=True)
     return view.catalog
 
 

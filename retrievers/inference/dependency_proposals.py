@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from callsheet.graphs import Catalog, DependencyKind, SettingsError, Tool
-from callsheet.graphs.dependencies import Proposal, Seen, combine, observed_proposals, without_circles
+from callsheet.graphs.dependencies import Proposal, Seen, combine, observed_proposals, without_cycles
 from callsheet.retrievers.index.embedding.providers import Embedder
 from callsheet.retrievers.inference.matching import Embed, Ends, matches
 from callsheet.retrievers.inference.signal import Hint
@@ -54,7 +54,7 @@ def infer_dependencies(
     proposed = [_proposal(hint, tools, first=first) for hint, first in _with_first(best)]
     known = {(tool.id, edge.tool) for tool in tools for edge in tool.depends_on if edge.holds}
     edges = combine(proposed, observed_proposals(seen or {}, catalog))
-    return without_circles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
+    return without_cycles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
 
 
 def embedding(embeddings: Embedder, progress: Progress | None = None) -> Embed:

@@ -86,7 +86,7 @@ class Selector:
                 reranker=self._reranker,
                 capabilities=self._capabilities and self._capabilities.part(rows),
             )
-            part._withheld = view.told(len(self.catalog.tools))
+            part._withheld = view.summary(len(self.catalog.tools))
             self._parts[view] = part
         return part
 

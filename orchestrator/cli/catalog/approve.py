@@ -54,7 +54,7 @@ def _wanted(loaded: Loaded, ids: Sequence[str]) -> Iterator[Change]:
     known |= {name for change in loaded.changes for name in (change.id, change.agent)}
     for name in ids:
         if name not in known:
-            from callsheet.graphs.catalog.model import near_names
+            from callsheet.graphs.catalog.errors import near_names
 
             raise UnknownNameError(f"no agent or tool {name!r} in the catalog{near_names(name, known)}")
     for change in loaded.changes:

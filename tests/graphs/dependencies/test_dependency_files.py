@@ -130,7 +130,7 @@ def test_a_mistake_in_the_file_is_one_clear_line(tmp_path: Path, written: Path, 
 
 def test_a_file_of_dependencies_alone_asks_for_its_catalog(tmp_path: Path) -> None:
     content = {"callsheet_dependencies": 1, "edges": [edge().model_dump(mode="json") | {"accept": True}]}
-    with pytest.raises(CatalogError, match="holds dependencies only: name the catalog"):
+    with pytest.raises(CatalogError, match="contains only dependencies: name the catalog"):
         load(beside(tmp_path, content))
 
 
@@ -156,7 +156,7 @@ def test_a_circle_of_requirements_that_people_wrote_is_refused_with_its_way(tmp_
 
 @pytest.mark.parametrize("body", ["[]", "{}", '{"edges": []}', "\x00", "[" * 100_000])
 def test_another_file_is_not_taken_for_one_of_dependencies(tmp_path: Path, body: str) -> None:
-    with pytest.raises(CatalogError, match=r"not (a file of dependencies|valid JSON)"):
+    with pytest.raises(CatalogError, match=r"not (a file of dependencies|valid JSON)|nested too deeply"):
         read_dependencies(beside(tmp_path, body))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool
-from callsheet.graphs.dependencies import Proposal, Rule, Selector, without_circles
+from callsheet.graphs.dependencies import Proposal, Rule, Selector, without_cycles
 
 SEND = Tool(
     agent="mail",
@@ -64,13 +64,13 @@ def catalog_of(*names: str, **needs: str) -> Catalog:
 
 def test_in_a_circle_the_least_sure_proposal_becomes_indirect() -> None:
     edges = [proposal("a/x", "a/y", 0.9), proposal("a/y", "a/z", 0.6), proposal("a/z", "a/x", 0.7)]
-    found = without_circles(edges, catalog_of("x", "y", "z"))
+    found = without_cycles(edges, catalog_of("x", "y", "z"))
     assert [edge.kind.direct for edge in found] == [True, False, True]
     assert [edge.confidence for edge in found] == [0.9, 0.6, 0.7]
 
 
 def test_what_the_catalog_holds_never_gives_way() -> None:
-    (found,) = without_circles([proposal("a/y", "a/x", 1.0)], catalog_of("x", "y", x="y"))
+    (found,) = without_cycles([proposal("a/y", "a/x", 1.0)], catalog_of("x", "y", x="y"))
     assert found.kind is DependencyKind.TOOL_INDIRECTLY
 
 
@@ -82,5 +82,5 @@ def test_two_circles_and_an_edge_beside_them() -> None:
         proposal("a/v", "a/w", 0.8),
         proposal("a/w", "a/v", 0.7),
     ]
-    found = without_circles(edges, catalog_of("v", "w", "x", "y", "z"))
+    found = without_cycles(edges, catalog_of("v", "w", "x", "y", "z"))
     assert [edge.kind.direct for edge in found] == [False, True, True, True, False]

@@ -111,7 +111,7 @@ def test_hidden_text_is_found_in_every_place(finds: Finds, text: str) -> None:
     found = finds(
         trust_rules.hidden_text, about, a={"x": {"description": text, "title": text, "input_schema": schema}, "y": {}}
     )
-    assert [message.split(" holds")[0] for _, _, message in found] == [
+    assert [message.split(" has ")[0] for _, _, message in found] == [
         "its name",
         "its description",
         "its instructions",
@@ -191,4 +191,4 @@ def test_five_megabytes_are_looked_at(finds: Finds) -> None:
     for rule in (trust_rules.poisoned_text, trust_rules.shadowing, trust_rules.hidden_text):
         assert finds(rule, a={"x": {"description": text}}) == []
     [(_, _, message)] = finds(trust_rules.long_text, a={"x": {"description": text}})
-    assert message == "its description has 5,400,000 characters; what is beyond 4,096 is not shown"
+    assert message == "its description has 5,400,000 characters; only the first 4,096 are shown"

@@ -157,7 +157,7 @@ def test_a_huge_definition_is_pinned_without_being_kept(book: PinBook) -> None:
     assert book.file.stat().st_size < 2_000
     assert kinds(book, listed(huge)) == []
     (change,) = book.admit({"a": listed({**huge, "description": "e" * 200_000})})["a"].changes
-    assert "too long to be kept" in diff_of(change)
+    assert "too long to store" in diff_of(change)
 
 
 def test_books_that_are_written_at_once_lose_nothing(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_view_is_closed_under_what_tools_require() -> None:
     assert view.catalog.tool("a/round").depends_on
     assert "b/forbidden" not in view
     assert "b" not in view
-    assert view.told(6) == "the policy allows 5 of 6 tools; left out because they require one that is not: " + (
+    assert view.summary(6) == "the policy allows 5 of 6 tools; left out because they require one that is not: " + (
         "a/middle, a/top"
     )
 

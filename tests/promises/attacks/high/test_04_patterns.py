@@ -12,8 +12,8 @@ from callsheet.agents.keyless import split
 from callsheet.agents.keyless.language.spans import MOST
 from callsheet.agents.planning.planner import decompose
 from callsheet.graphs import Catalog, PlanError, RequestError, load
+from callsheet.graphs.catalog.errors import near_names
 from callsheet.graphs.catalog.formats.mcp_format import agent_from_listing
-from callsheet.graphs.catalog.model import near_names
 from callsheet.graphs.lint.injection_phrases import orders_in
 from callsheet.graphs.text.request_length import bounded
 from callsheet.graphs.text.sanitizing import normalized

@@ -143,10 +143,10 @@ def test_no_shell_reads_a_command(fleet: Any, tmp_path: Path) -> None:
 
 
 def test_a_policy_bounds_what_automation_may_start(fleet: Any, config: Path) -> None:
-    with pytest.raises(TrustError, match="the policy's commands do not allow"):
+    with pytest.raises(TrustError, match="the policy does not allow"):
         load(config, yes=True, policy=Policy(default="allow", commands=("uvx *",)))
     Agreements().add(starts_of(servers_in(str(config))))
-    with pytest.raises(TrustError, match="the policy's commands do not allow"):
+    with pytest.raises(TrustError, match="the policy does not allow"):
         load(config, policy=Policy(default="allow", commands=()))
     assert fleet.sent("a") == []
     assert load(config, policy=Policy(default="allow", commands=(f"{sys.executable} *",))).catalog.tools
