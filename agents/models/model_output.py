@@ -1,17 +1,19 @@
-"""What a model said, as the state keeps it: a call written as text is a call, and secret arguments are put away."""
+"""What a model said, as the state keeps it: calls written as text are calls, and secret arguments are put away."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from langchain.agents.middleware import ModelResponse
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 
-from callsheet.agents.models.text_tool_calls import written_call
+from callsheet.agents.models.text_tool_calls import written_calls
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.agents.tools.binding import BoundTool
+from callsheet.agents.tools.tool_names import NEED_TOOL
 from callsheet.graphs.text.secret_patterns import MASK
 
 _UNSTREAMED = "nostream"  # LangGraph's word for a model whose tokens are not streamed
@@ -35,17 +37,19 @@ def normalize(
         tools: What it may call, by the names that it sees.
         secrets: Where secret arguments are put away; a placeholder takes their place. They stay where None.
     """
-    said = [_with_call(message, tools) for message in response.result]
+    said = [_with_calls(message, (*tools, NEED_TOOL)) for message in response.result]
     kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
     return ModelResponse(result=kept, structured_response=response.structured_response)
 
 
-def _with_call(message: BaseMessage, tools: Mapping[str, BoundTool]) -> BaseMessage:
-    """The message with a tool call that a small model wrote as JSON text, where it names a given tool."""
-    if not isinstance(message, AIMessage) or message.tool_calls or not (written := written_call(message.text, tools)):
+def _with_calls(message: BaseMessage, names: Collection[str]) -> BaseMessage:
+    """The message with the tool calls that a small model wrote as JSON text, where they name a given tool."""
+    if not isinstance(message, AIMessage) or message.tool_calls:
         return message
-    call = {**written, "id": f"written_{message.id or written['name']}", "type": "tool_call"}
-    return message.model_copy(update={"content": "", "tool_calls": [call]})
+    said = message.id or uuid.uuid4().hex  # a message may have no id, and no two calls of a conversation share one
+    written = written_calls(message.text, names)
+    calls = [{**call, "id": f"written_{said}_{n}", "type": "tool_call"} for n, call in enumerate(written, 1)]
+    return message.model_copy(update={"content": "", "tool_calls": calls}) if calls else message
 
 
 def _without_secrets(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets) -> BaseMessage:

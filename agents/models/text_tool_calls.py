@@ -1,19 +1,67 @@
-"""A tool call that a small model wrote as JSON text."""
+"""Tool calls that a small model wrote as JSON text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
+
+_MOST_TRIED = 64
+"""Places where a text is tried as JSON, and entries of a list: no text may hold anybody up."""
+_ARGS = ("arguments", "parameters", "args")
+_READ = json.JSONDecoder()
+
+
+def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
+    """The calls of these tools that a text holds, in order, each once.
+
+    Small models write ``{"name": ..., "arguments": {...}}``, with other words around it or none, several one after
+    another, in a list, with the arguments as a text of JSON, or inside ``{"function": ...}``.
+
+    Args:
+        text: What the model said.
+        names: The tools that count; any other JSON is left alone.
+
+    Returns:
+        The ``name`` and ``args`` of each call.
+    """
+    calls: list[dict[str, Any]] = []
+    for value in _values(text):
+        for written in value[:_MOST_TRIED] if isinstance(value, list) else [value]:
+            call = _call(written, names)
+            if call and call not in calls:
+                calls.append(call)
+    return calls
 
 
 def written_call(text: str, names: Collection[str]) -> dict[str, Any] | None:
-    """The name and the args of a call of one of these tools, if a text holds one from its first brace to its last."""
-    try:
-        written = json.loads(text[text.find("{") : text.rfind("}") + 1]) if "{" in text else None
-    except (ValueError, RecursionError):
+    """The first of them."""
+    return next(iter(written_calls(text, names)), None)
+
+
+def _values(text: str) -> Iterator[Any]:
+    """The objects and lists of JSON in a text, from the left; none within another."""
+    at = 0
+    for _ in range(_MOST_TRIED):
+        starts = [place for place in (text.find("{", at), text.find("[", at)) if place >= 0]
+        if not starts:
+            return
+        try:
+            value, at = _READ.raw_decode(text, min(starts))
+            yield value
+        except (ValueError, RecursionError):
+            at = min(starts) + 1
+
+
+def _call(written: Any, names: Collection[str]) -> dict[str, Any] | None:
+    if isinstance(written, Mapping) and isinstance(written.get("function"), Mapping):
+        written = written["function"]
+    if not isinstance(written, Mapping):
         return None
-    if not isinstance(written, dict):
-        return None
-    name, args = written.get("name"), written.get("arguments", written.get("parameters", written.get("args")))
+    name, args = written.get("name"), next((written[key] for key in _ARGS if key in written), None)
+    if isinstance(args, str):
+        try:
+            args = json.loads(args)
+        except (ValueError, RecursionError):
+            return None
     return {"name": name, "args": args} if isinstance(name, str) and name in names and isinstance(args, dict) else None
