@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
-from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    AgentState,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    ToolCallRequest,
+)
 from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
@@ -19,17 +27,29 @@ from callsheet.agents import (
     BoundTool,
     Supervision,
     ToolRegistry,
+    ToolRequests,
     check_answerable,
     normalize,
     supervised,
     unstreamed,
 )
+from callsheet.agents.tools.tool_names import NEED_TOOL
+from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
+from callsheet.orchestrator.apps.agent_requests import MOST_ADDED, last_request, picked, requests_of
 from callsheet.orchestrator.run.catalog_updates import Following
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.sync_bridge import waited_for
-from callsheet.orchestrator.step.step_selection import selected
 from callsheet.retrievers import AgentGraphRetriever
+
+_AT_ONCE = 20
+"""Requests that tools are picked for before a call of the model; a longer to-do list goes on before the next call."""
+_REMEMBERED = 256
+
+
+def _joined(held: list[str], new: list[str]) -> list[str]:
+    """Those that are there, then the new ones, each once: calls that run side by side add to the same list."""
+    return list(dict.fromkeys([*held, *new]))
 
 
 class EquippedState(AgentState[Any]):
@@ -37,28 +57,32 @@ class EquippedState(AgentState[Any]):
 
     Attributes:
         callsheet_tools: Ids of the tools that the agent has, in the order in which they came.
-        callsheet_asked: The last request that tools were picked for, in this call of the agent. Its text: a message
-            may have no id.
+        callsheet_own: Names of the agent's own tools, beside which ours are named.
+        callsheet_requests: Keys of what tools were picked for in this call of the agent, each once.
         callsheet_run: Tells the sessions of this call of the agent from those of others.
     """
 
-    callsheet_tools: NotRequired[Annotated[list[str], PrivateStateAttr]]
-    callsheet_asked: NotRequired[Annotated[str | None, PrivateStateAttr]]
+    callsheet_tools: NotRequired[Annotated[list[str], PrivateStateAttr, _joined]]
+    callsheet_own: NotRequired[Annotated[list[str], PrivateStateAttr, _joined]]
+    callsheet_requests: NotRequired[Annotated[list[str], PrivateStateAttr]]
     callsheet_run: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
 class CallsheetTools(AgentMiddleware[EquippedState, Any]):
-    """Gives each turn of a LangChain agent the tools that its request needs, out of any number.
+    """Gives a LangChain agent the tools that it needs at each turn, out of any number.
 
-    ``create_agent(model, middleware=[CallsheetTools("mcp.json")])``. Tools are picked once for each new message of the
-    user and added behind those that the agent has: nothing is reordered or taken away within a conversation, so a
-    provider's prompt cache stays warm. The agent's own tools stay as they are, before ours.
+    ``create_agent(model, middleware=[CallsheetTools("mcp.json")])``; the same in ``create_deep_agent`` and in its
+    subagents, which may share one object. Tools are picked for each new message of the user, sentence of the agent
+    and item of its to-do list, once for each text, and when the agent calls ``need_tool``. They are added behind those
+    that it has: nothing is reordered or taken away within a conversation, so a provider's prompt cache stays warm.
+    The agent's own tools stay as they are, before ours.
 
     Args:
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
         agents: Maximum number of agents per request.
-        tools: Maximum number of tools per request.
+        tools: Maximum number of tools per request of the user; what the agent asks for adds at most five at a time.
         most: Maximum number of tools in a conversation; after that, none are added.
+        tool_requests: How many times the agent may call ``need_tool`` per request of the user; 0 removes it.
         retriever: Selects agents and tools; by default a retriever over the same catalog.
         registry: Makes tools callable; by default a registry over the same catalog.
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
@@ -82,6 +106,7 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         agents: int = 5,
         tools: int = 10,
         most: int = 60,
+        tool_requests: int = 5,
         retriever: AgentGraphRetriever | None = None,
         registry: ToolRegistry | None = None,
         yes: bool = False,
@@ -95,28 +120,27 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         self._retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
         self._registry = registry or ToolRegistry.from_catalog(loaded)
         Following(self._retriever, self._registry)
-        self._reach: dict[str, Any] = {"agents": agents, "tools": tools}
-        self._most = most
+        self._agents, self._tools, self._most = agents, tools, most
+        self._tool_requests = tool_requests
         self._approval: ApprovalPolicy = approval
-        self._own: set[str] = set()
 
-    def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any]:
+    def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Makes sure that what is asked can be answered, and opens the sessions' scope."""
         check_answerable(self._registry, self._approval)
-        return {"callsheet_run": uuid.uuid4().hex, "callsheet_asked": None}
+        return {"callsheet_run": uuid.uuid4().hex, "callsheet_requests": []}
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Picks tools for a request that none were picked for yet."""
-        request = _last_request(state["messages"])
-        if request is None or request.text == state.get("callsheet_asked"):
+        """Picks tools for what is asked for since the last time."""
+        before = state.get("callsheet_requests", [])
+        new = [request for request in requests_of(state) if request.key not in before][:_AT_ONCE]
+        if not new:
             return None
-        held = state.get("callsheet_tools", [])
-        seen = self._retriever.within(caller())
-        selection = selected(seen, request.text, **self._reach)
-        all_shown = len(seen.catalog.tools) <= self._reach["tools"]
-        fitting = selection.tools if selection.verdict == "found" or all_shown else ()
-        new = [tool.id for tool in fitting if tool.id not in held]
-        return {"callsheet_tools": [*held, *new][: self._most], "callsheet_asked": request.text}
+        held, seen = list(state.get("callsheet_tools", [])), self._retriever.within(caller())
+        for request in new:
+            if len(held) < self._most:
+                held = _joined(held, picked(request, seen, held, agents=self._agents, tools=self._tools))
+        asked = [*before, *(request.key for request in new)]
+        return {"callsheet_tools": held[: self._most], "callsheet_requests": asked[-_REMEMBERED:]}
 
     async def abefore_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """The same, off the event loop."""
@@ -124,15 +148,17 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
+    ) -> ExtendedModelResponse[Any]:
         """Shows the model the picked tools behind its own."""
-        return self._normalized(handler(self._shown(request)), request.state)
+        own, held = self._names(request)
+        return self._normalized(handler(self._shown(request, own, held)), request.state, own, held)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    ) -> ExtendedModelResponse[Any]:
         """Shows the model the picked tools behind its own."""
-        return self._normalized(await handler(self._shown(request)), request.state)
+        own, held = self._names(request)
+        return self._normalized(await handler(self._shown(request, own, held)), request.state, own, held)
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
@@ -142,6 +168,8 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         async def send(approved: ToolCallRequest) -> ToolMessage | Command[Any]:
             return await asyncio.to_thread(handler, approved)
 
+        if self._needs(request):
+            return waited_for(self._added(request))
         called = self._called(request)
         if not isinstance(called.tool, BoundTool):
             return handler(called)
@@ -151,6 +179,8 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """Runs a picked tool, once a person has agreed where that is needed; the agent's own go their usual way."""
+        if self._needs(request):
+            return await self._added(request)
         called = self._called(request)
         if not isinstance(called.tool, BoundTool):
             return await handler(called)
@@ -164,30 +194,73 @@ class CallsheetTools(AgentMiddleware[EquippedState, Any]):
         """Ends the sessions."""
         await self._registry.close_run(state.get("callsheet_run", ""))
 
-    def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        self._own.update(str(tool.get("name") if isinstance(tool, dict) else tool.name) for tool in request.tools)
-        held = self._held(request.state)
-        return request.override(tools=[*request.tools, *held.values()], model=unstreamed(request.model, held))
+    def _names(self, request: ModelRequest[Any]) -> tuple[list[str], dict[str, BoundTool]]:
+        """The names of the agent's own tools, and ours by the names that they have beside them."""
+        state: Any = request.state
+        own = _joined(state.get("callsheet_own", []), [_name(tool) for tool in request.tools])
+        return own, self._held(state, own)
 
-    def _normalized(self, response: ModelResponse[Any], state: Any) -> ModelResponse[Any]:
-        return normalize(response, self._held(state), self._registry.secrets.of(state.get("callsheet_run", "")))
+    def _shown(
+        self, request: ModelRequest[Any], own: Sequence[str], held: Mapping[str, BoundTool]
+    ) -> ModelRequest[Any]:
+        need = [dict(DEFINITION)] if self._tool_requests and NEED_TOOL not in own else []
+        tools = [*request.tools, *need, *held.values()]
+        return request.override(tools=tools, model=unstreamed(request.model, held))
+
+    def _normalized(
+        self, response: ModelResponse[Any], state: Any, own: list[str], held: Mapping[str, BoundTool]
+    ) -> ExtendedModelResponse[Any]:
+        response = normalize(response, held, self._registry.secrets.of(state.get("callsheet_run", "")))
+        command: Command[Any] = Command(update={"callsheet_own": own})
+        return ExtendedModelResponse(response, command if own != state.get("callsheet_own", []) else None)
+
+    def _needs(self, request: ToolCallRequest) -> bool:
+        """Whether the agent asks for a tool; another ``need_tool`` may be its own."""
+        own = request.state.get("callsheet_own", [])
+        return bool(self._tool_requests) and request.tool_call["name"] == NEED_TOOL and NEED_TOOL not in own
+
+    async def _added(self, request: ToolCallRequest) -> ToolMessage | Command[Any]:
+        """Adds the tools that the agent asks for, and tells it their names."""
+        state, call, seen = request.state, request.tool_call, self._retriever.within(caller())
+        if (room := self._most - len(state.get("callsheet_tools", []))) <= 0:
+            full = f"no more tools can be added in this conversation (at most {self._most} tools)"
+            return ToolMessage(full, tool_call_id=call["id"], name=NEED_TOOL, status="error")
+
+        async def find(what: str, has: Collection[str]) -> Sequence[str]:
+            return await asyncio.to_thread(seen.more, what, has, agents=self._agents, most=min(MOST_ADDED, room))
+
+        def bind(ids: Iterable[str], taken: Collection[str]) -> dict[str, BoundTool]:
+            return self._bound(ids, state, [*state.get("callsheet_own", []), *taken])
+
+        messages = state["messages"][last_request(state["messages"]) + 1 :]
+        requests = ToolRequests(find=find, bind=bind, most=self._tool_requests)
+        said = await answer_request(call, self._held(state), requests, messages)
+        added = said.artifact["added"] if said.artifact else []
+        return Command(update={"messages": [said], "callsheet_tools": added})
 
     def _supervision(self, state: Any) -> Supervision:
         secrets = self._registry.secrets.of(state.get("callsheet_run", ""))
         return Supervision("", self._approval, self._registry, secrets)
 
     def _called(self, request: ToolCallRequest) -> ToolCallRequest:
-        tool = self._held(request.state).get(request.tool_call["name"])
-        return request.override(tool=tool) if tool and request.tool is None else request
+        tool = self._held(request.state).get(request.tool_call["name"]) if request.tool is None else None
+        return request.override(tool=tool) if tool else request
 
-    def _held(self, state: Any) -> dict[str, BoundTool]:
+    def _held(self, state: Any, own: Sequence[str] = ()) -> dict[str, BoundTool]:
+        held = self._registry.permitted(state.get("callsheet_tools", [])[: self._most], caller())
+        return self._bound(held, state, own or state.get("callsheet_own", []))
+
+    def _bound(self, ids: Iterable[str], state: Any, taken: Collection[str]) -> dict[str, BoundTool]:
         """One by one, so that a tool that comes later never changes the name of one that is there."""
-        held: dict[str, BoundTool] = {}
+        bound: dict[str, BoundTool] = {}
         run, user = state.get("callsheet_run", ""), caller()
-        for tool in self._registry.permitted(state.get("callsheet_tools", []), user):
-            held |= self._registry.bind([tool], run, beside=[*self._own, *held], user=user, held_only=True)
-        return held
+        for tool in ids:
+            bound |= self._registry.bind([tool], run, beside=[*taken, *bound], user=user, held_only=True)
+        return bound
 
 
-def _last_request(messages: Sequence[AnyMessage]) -> HumanMessage | None:
-    return next((message for message in reversed(messages) if isinstance(message, HumanMessage)), None)
+def _name(tool: BaseTool | dict[str, Any]) -> str:
+    """A provider's own tool is a dict: with a name, one within ``function``, or just a type."""
+    if not isinstance(tool, dict):
+        return tool.name
+    return str(tool.get("function", tool).get("name") or tool.get("type", ""))

@@ -9,12 +9,14 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator import CallsheetTools
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
+FIRST = ["need_tool", "exchange_rate"]
 
 
 def agent(model: Any, catalog: Any, *, tools: Any = (), **more: Any) -> Any:
@@ -24,8 +26,13 @@ def agent(model: Any, catalog: Any, *, tools: Any = (), **more: Any) -> Any:
     )
 
 
-def ask(app: Any, text: str, thread: str = "1") -> Any:
-    return app.invoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": thread}})
+def ask(app: Any, given: Any = RATE, thread: str = "1") -> Any:
+    asked = {"messages": [HumanMessage(given)]} if isinstance(given, str) else given
+    return app.invoke(asked, {"configurable": {"thread_id": thread}})
+
+
+def shown(model: Any) -> list[list[str]]:
+    return [one["tools"] for one in model.shown]
 
 
 def test_a_turn_is_equipped_with_what_its_request_needs(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
@@ -33,7 +40,7 @@ def test_a_turn_is_equipped_with_what_its_request_needs(catalog: Any, shop: Any,
     state = ask(agent(model, catalog), RATE)
     assert shop.called == ["exchange_rate"]
     assert state["messages"][-1].text == "0.9"
-    assert [shown["tools"] for shown in model.shown] == [["exchange_rate"], ["exchange_rate"]]
+    assert shown(model) == [FIRST] * 2
 
 
 async def test_an_asynchronous_turn_too(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
@@ -49,7 +56,7 @@ def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Any, scripted:
     ask(app, RATE)
     ask(app, NOTE)
     ask(app, RATE)
-    assert [shown["tools"] for shown in model.shown] == [["exchange_rate"], *[["exchange_rate", "write_note"]] * 2]
+    assert shown(model) == [FIRST, *[[*FIRST, "write_note"]] * 2]
 
 
 @pytest.mark.parametrize("blocking", [True, False])
@@ -89,7 +96,7 @@ def test_no_more_than_the_most_are_kept(catalog: Any, scripted: Any) -> None:
     app = agent(model, catalog, most=1)
     ask(app, RATE)
     ask(app, NOTE)
-    assert model.shown[-1]["tools"] == ["exchange_rate"]
+    assert shown(model)[-1] == FIRST
     with pytest.raises(SettingsError, match=r"most \(1\) must be at least tools \(2\)"):
         CallsheetTools(catalog, tools=2, most=1)
 
@@ -106,14 +113,14 @@ def test_own_tools_stay_first_and_keep_their_names(catalog: Any, shop: Any, scri
     state = ask(agent(model, catalog, tools=[exchange_rate]), RATE)
     said = [message.text for message in state["messages"] if isinstance(message, ToolMessage)]
     assert said == ["own rate of USD", "1 USD = 0.9 EUR"]
-    assert model.shown[0]["tools"] == ["exchange_rate", "bank__exchange_rate"]
+    assert shown(model)[0] == ["exchange_rate", "need_tool", "bank__exchange_rate"]
     assert shop.called == ["exchange_rate"]
 
 
 def test_a_request_that_nothing_fits_brings_no_tool(catalog: Any, scripted: Any) -> None:
     model = scripted(replies=[AIMessage("Hello.")])
     ask(agent(model, catalog), "bake a chocolate cake in an oven")
-    assert model.shown[-1]["tools"] == []
+    assert shown(model)[-1] == ["need_tool"]
 
 
 def test_a_tool_that_was_not_picked_cannot_be_called(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
@@ -136,7 +143,7 @@ def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
     first = equipped.before_model({"messages": [HumanMessage(RATE)]}, nothing)
     assert first is not None
     assert first["callsheet_tools"] == ["bank/exchange_rate"]
-    again: Any = {"messages": [HumanMessage(RATE), AIMessage("Hm.")], **first}
+    again: Any = {"messages": [HumanMessage(RATE), AIMessage("")], **first}
     assert equipped.before_model(again, nothing) is None
     again["messages"].append(HumanMessage(NOTE))
     second = equipped.before_model(again, nothing)
@@ -160,3 +167,54 @@ def test_a_call_of_its_own_tool_written_as_text_is_left_to_the_agent(catalog: An
     model = scripted(replies=[AIMessage('{"name": "lookup", "arguments": {"currency": "USD"}}')])
     state = ask(agent(model, catalog, tools=[lookup]), RATE)
     assert state["messages"][-1].text.startswith('{"name"')
+
+
+def test_one_object_in_two_agents_keeps_their_names_apart(catalog: Any, scripted: Any) -> None:
+    @tool
+    def exchange_rate(currency: str) -> str:
+        """A rate of one's own."""
+        return currency
+
+    shared, saver = CallsheetTools(catalog, agents=1, tools=1), InMemorySaver()
+    model, other = scripted(replies=[AIMessage("Hm.")]), scripted(replies=[AIMessage("Hm.")])
+    app = create_agent(model, middleware=[shared], checkpointer=saver)
+    beside = create_agent(other, tools=[exchange_rate], middleware=[shared], checkpointer=saver)
+    ask(app)
+    ask(beside, thread="2")
+    ask(app)
+    assert shown(model) == [FIRST] * 2
+    assert shown(other) == [["exchange_rate", "need_tool", "bank__exchange_rate"]]
+
+
+def test_a_question_is_answered_in_another_process(
+    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any
+) -> None:
+    @tool
+    def exchange_rate(currency: str) -> str:
+        """A rate of one's own."""
+        return f"own {currency}"
+
+    shop.approval, saver = None, InMemorySaver()
+    catalog = shop.loaded(monkeypatch)
+    model = scripted(replies=[say["calls"]("bank__exchange_rate", currency="USD"), AIMessage("0.9")])
+
+    def started() -> Any:
+        narrow = CallsheetTools(catalog, agents=1, tools=1)
+        return create_agent(model, tools=[exchange_rate], middleware=[narrow], checkpointer=saver)
+
+    (question,) = ask(started())["__interrupt__"]
+    state = ask(started(), Command(resume={question.id: "approve"}))
+    assert (shop.called, state["messages"][-2].text) == (["exchange_rate"], "1 USD = 0.9 EUR")
+
+
+def test_a_node_of_a_graph_of_ones_own(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any) -> None:
+    shop.approval = None
+    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    narrow = CallsheetTools(shop.loaded(monkeypatch), agents=1, tools=1)
+    node = create_agent(model, middleware=[narrow], checkpointer=True)
+    app = StateGraph(MessagesState).add_node("agent", node).add_edge(START, "agent").compile(InMemorySaver())
+    (question,) = ask(app)["__interrupt__"]
+    state = ask(app, Command(resume={question.id: "approve"}))
+    assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
+    ask(app, NOTE)
+    assert shown(model)[-1] == [*FIRST, "write_note"]
