@@ -1,4 +1,4 @@
-"""A stand-in for a chat model, so that the examples run without a key: it calls the first tool that it is shown."""
+"""A stand-in for a chat model, so that the examples run without a key: it calls the tool that the request names."""
 
 from typing import Any
 
@@ -23,7 +23,8 @@ class StandIn(BaseChatModel):
         last, tools = messages[-1], kwargs.get("tools", [])
         said = AIMessage(last.text)
         if last.type == "human" and tools:
-            function = tools[0]["function"]
+            words = set(last.text.lower().rstrip("?.").split())
+            function = max((tool["function"] for tool in tools), key=lambda f: len(words & set(f["name"].split("_"))))
             args = dict.fromkeys(function["parameters"]["properties"], last.text.rstrip("?.").split()[-1])
             said = AIMessage("", tool_calls=[{"name": function["name"], "args": args, "id": "1"}])
         return ChatResult(generations=[ChatGeneration(message=said)])

@@ -68,7 +68,7 @@ class EquippedState(AgentState[Any]):
     callsheet_run: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
-class CallsheetTools(AgentMiddleware[EquippedState, Any]):
+class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it stands in one list with middleware of other states
     """Gives a LangChain agent the tools that it needs at each turn, out of any number.
 
     ``create_agent(model, middleware=[CallsheetTools("mcp.json")])``; the same in ``create_deep_agent`` and in its

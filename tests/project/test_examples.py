@@ -46,6 +46,16 @@ def test_the_retriever_in_an_agent_of_ones_own(run: Run) -> None:
     assert out.splitlines() == ["sunny in Oslo", "Louvre is open from 10 to 18"]
 
 
+def test_a_deep_agent_with_tools_behind_it(run: Run) -> None:
+    out = run("examples.deep_agent")
+    assert out.splitlines() == [
+        "May I? meteo/tell_weather {'city': 'Oslo'}",
+        "sunny in Oslo",
+        "May I? post/send_mail {'to': 'ann@example.org'}",
+        "sent to ann@example.org",
+    ]
+
+
 def test_the_supervisor_over_agents_and_tools_of_ones_own(run: Run) -> None:
     out = run("examples.own_supervisor")
     assert "done ['orders/order_status'] ORD-551 was shipped on Monday" in out
@@ -60,6 +70,6 @@ def test_the_evaluation_of_ones_own_catalog(run: Run) -> None:
     assert " lacks " in out
 
 
-@pytest.mark.parametrize("name", ["own_agent", "own_supervisor", "own_evaluation"])
+@pytest.mark.parametrize("name", ["deep_agent", "own_agent", "own_supervisor", "own_evaluation"])
 def test_they_are_short(name: str) -> None:
     assert len((ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 40

@@ -10,10 +10,13 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
+from callsheet.agents import BoundTool, ToolRegistry
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator import CallsheetTools
+from callsheet.retrievers import AgentGraphRetriever
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
 FIRST = ["need_tool", "exchange_rate"]
@@ -218,3 +221,25 @@ def test_a_node_of_a_graph_of_ones_own(shop: Any, monkeypatch: pytest.MonkeyPatc
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
     ask(app, NOTE)
     assert shown(model)[-1] == [*FIRST, "write_note"]
+
+
+def test_a_loop_of_ones_own(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    retriever, registry = AgentGraphRetriever.from_catalog(catalog), ToolRegistry.from_catalog(catalog)
+    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+
+    def bound(state: MessagesState) -> list[BoundTool]:
+        ids = [tool.id for tool in retriever.select(state["messages"][0].text, tools=1).tools]
+        return list(registry.bind(ids, "1").values())
+
+    def think(state: MessagesState) -> Any:
+        return {"messages": [model.bind_tools(bound(state)).invoke(state["messages"])]}
+
+    def act(state: MessagesState) -> Any:
+        return ToolNode(bound(state))
+
+    graph = StateGraph(MessagesState).add_node("think", think).add_node("tools", act).add_edge(START, "think")
+    graph.add_conditional_edges("think", tools_condition).add_edge("tools", "think")
+    state = graph.compile().invoke({"messages": [HumanMessage(RATE)]})
+    assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
+    assert shown(model) == [["exchange_rate"]] * 2
+    registry.close("1")

@@ -127,7 +127,7 @@ def test_what_it_does_not_do_is_said_wherever_it_is_described() -> None:
     root = Path(__file__).parents[4]
     commands = (root / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
     (row,) = [line for line in commands.splitlines() if line.startswith("| `mcp` |")]
-    page = (root / "docs" / "how-to" / "catalog-tools.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "reference" / "catalog-tools.md").read_text(encoding="utf-8")
     assert "cannot call them" in row
     assert "It does not call them" in page
     assert "cannot call what it finds" in (mcp.help or "")
