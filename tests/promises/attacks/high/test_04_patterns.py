@@ -113,7 +113,7 @@ def _one(text: str) -> Any:
 
 
 async def test_a_request_has_a_longest() -> None:
-    with pytest.raises(RequestError, match=r"this has 32,001 characters, and no more than 32,000 are .*max_request"):
+    with pytest.raises(RequestError, match=r"this has 32,001 characters, the maximum is 32,000: .*max_request"):
         await decompose("x" * 32_001)
     assert Settings(max_request=40_000).max_request == 40_000
 
@@ -123,7 +123,7 @@ def test_a_query_has_a_longest(catalog: Catalog) -> None:
     with pytest.raises(RequestError, match="max_query"):
         retriever.select("x " * 60_000)
     assert retriever.select("forecast", max_query=8).tools
-    with pytest.raises(RequestError, match="no more than 7 are taken"):
+    with pytest.raises(RequestError, match="the maximum is 7"):
         retriever.select("forecast", max_query=7)
 
 
@@ -160,7 +160,7 @@ def test_a_server_may_name_what_does_not_exist_as_often_as_it_likes(
     """To look for near names takes quadratic time in a name, for each of all names."""
     assert near_names("forecasts", ["forecast"]) == " (did you mean 'forecast'?)"
     assert near_names("x" * 201, ["x" * 200]) == near_names("x" * 199, ["x" * 201]) == ""
-    monkeypatch.setattr("callsheet.graphs.catalog.model.get_close_matches", None)
+    monkeypatch.setattr("callsheet.graphs.catalog.errors.get_close_matches", None)
     needed = [{"tool": f"list_note{number}", "kind": "tool_directly"} for number in range(1_001)]
     more: dict[str, Any] = {"_meta": {"callsheet/depends_on": needed[:1_000]}}
     fleet.serve("notes", definition("add_note", **more), definition("list_note"))
