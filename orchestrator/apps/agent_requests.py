@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
@@ -17,12 +17,11 @@ MOST_ADDED = 5
 """Tools that are added for a sentence of the agent or a to-do item, and for a call of ``need_tool``."""
 _READ = 4_000
 """Characters of an agent's text that are read, from its end, where it says what it does next."""
-_CUT = 2.0
-"""``SelectSettings.cut`` for these: what is unlikely to be needed is not added."""
 _SURE = 2.0
 """How many times the retriever's threshold a sentence of the agent must reach: most of them ask for nothing."""
-
-
+_CUT = 2.0
+"""``SelectSettings.cut`` for a sentence: what is unlikely to be needed is not added."""
+Source = Literal["user", "agent", "to-do list"]
 _WORD = re.compile(r"\w+")
 
 
@@ -32,19 +31,20 @@ class Request:
 
     Attributes:
         text: Its words.
-        by_user: Whether the user said so; else the agent did.
-        sure: How many times the retriever's threshold it must reach.
+        source: Who said so.
     """
 
     text: str
-    by_user: bool = False
-    sure: float = 1.0
+    source: Source
 
     @property
     def key(self) -> str:
-        """Tells it from others by its words, whatever their case and what stands between them; empty without any."""
+        """Tells it from others by its words, whatever their case and what stands between them; empty without any.
+
+        What was no more than a sentence of the agent may still become an item of its list.
+        """
         words = " ".join(_WORD.findall(self.text.lower()))
-        return words and sha256(words.encode("utf-8", "replace")).hexdigest()[:16]
+        return words and sha256(f"{self.source == 'agent'} {words}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def requests_of(state: Mapping[str, Any]) -> list[Request]:
@@ -53,12 +53,11 @@ def requests_of(state: Mapping[str, Any]) -> list[Request]:
     Args:
         state: ``messages``, which need no ids, and perhaps ``todos``, as LangChain's ``TodoListMiddleware`` keeps them.
     """
-    said = [
-        *_by_user(state.get("messages") or []),
-        *_by_agent(state.get("messages") or []),
-        *_to_do(state.get("todos")),
-    ]
-    return list({request.key: request for request in reversed(said) if request.key}.values())[::-1]
+    messages, found = state.get("messages", []), dict[str, Request]()
+    for request in (*_by_user(messages), *_to_do(state.get("todos")), *_by_agent(messages)):
+        if request.key:
+            found.setdefault(request.key, request)
+    return list(found.values())
 
 
 def last_request(messages: Sequence[AnyMessage]) -> int:
@@ -67,10 +66,11 @@ def last_request(messages: Sequence[AnyMessage]) -> int:
     return next(places, -1)
 
 
-def picked(
-    request: Request, retriever: AgentGraphRetriever, held: Collection[str], *, agents: int, tools: int
-) -> list[str]:
+def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, agents: int, tools: int) -> list[str]:
     """Ids of the tools that a request needs; none if nothing fits, or if the agent holds what fits best.
+
+    For an item of a to-do list, these are the best two tools: it stands for a step of the work. A sentence may just
+    tell what was done, and only counts where one fits it well.
 
     Args:
         request: What is asked for.
@@ -80,26 +80,30 @@ def picked(
         tools: Maximum number of tools.
     """
     own = retriever.selector.settings
-    if request.by_user:
-        selection = selected(retriever, _shortened(request.text, own.max_query), agents=agents, tools=tools)
-        all_shown = len(retriever.catalog.tools) <= tools
-        return [tool.id for tool in selection.tools if selection.verdict == "found" or all_shown]
-    reach: dict[str, Any] = {"agents": agents, "tools": min(tools, MOST_ADDED), "implied": False, "cut": _CUT}
-    selection = selected(retriever, request.text, **reach, threshold=own.threshold * request.sure)
+    few: dict[str, Any] = {"agents": agents, "tools": min(tools, MOST_ADDED)}
+    match request.source:
+        case "user":
+            text, all_shown = _shortened(request.text, own.max_query), len(retriever.catalog.tools) <= tools
+            selection, best = selected(retriever, text, agents=agents, tools=tools), tools
+        case "to-do list":
+            selection, best, all_shown = selected(retriever, request.text, **few), 2, False
+        case "agent":
+            sure: dict[str, Any] = {"threshold": own.threshold * _SURE, "cut": _CUT, "implied": False}
+            selection, best, all_shown = selected(retriever, request.text, **few, **sure), 1, False
     ids = [tool.id for tool in selection.tools]
-    return ids if selection.verdict == "found" and ids[0] not in held else []
+    return ids if (selection.verdict == "found" or all_shown) and not held >= set(ids[:best]) else []
 
 
 def _by_user(messages: Sequence[AnyMessage]) -> Iterator[Request]:
     if (place := last_request(messages)) >= 0:
-        yield Request(messages[place].text, by_user=True)
+        yield Request(messages[place].text, "user")
 
 
 def _by_agent(messages: Sequence[AnyMessage]) -> Iterator[Request]:
     """The sentences of what the agent said last, if it has said something since the user did."""
     since = [message for message in messages[last_request(messages) + 1 :] if isinstance(message, AIMessage)]
     for clause in _clauses(since[-1].text) if since else []:
-        yield Request(clause, sure=_SURE)
+        yield Request(clause, "agent")
 
 
 def _to_do(todos: object) -> Iterator[Request]:
@@ -107,7 +111,7 @@ def _to_do(todos: object) -> Iterator[Request]:
     for item in todos if isinstance(todos, list) else []:
         content = item.get("content") if isinstance(item, Mapping) and item.get("status") != "completed" else None
         for clause in _clauses(content) if isinstance(content, str) else []:
-            yield Request(clause)
+            yield Request(clause, "to-do list")
 
 
 def _clauses(text: str) -> list[str]:

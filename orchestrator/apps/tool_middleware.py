@@ -138,7 +138,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it stands in one list w
         held, seen = list(state.get("callsheet_tools", [])), self._retriever.within(caller())
         for request in new:
             if len(held) < self._most:
-                held = _joined(held, picked(request, seen, held, agents=self._agents, tools=self._tools))
+                held = _joined(held, picked(request, seen, set(held), agents=self._agents, tools=self._tools))
         asked = [*before, *(request.key for request in new)]
         return {"callsheet_tools": held[: self._most], "callsheet_requests": asked[-_REMEMBERED:]}
 

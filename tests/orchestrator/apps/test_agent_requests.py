@@ -128,6 +128,17 @@ def test_a_document_in_a_message_is_searched_without_its_middle(catalog: Any) ->
     assert found["callsheet_tools"] == ["bank/exchange_rate"]
 
 
+def test_the_user_comes_first_then_the_list_then_the_agents_words() -> None:
+    todos = [{"content": NOTE}, {"content": RATE.upper()}, {"content": NOTE}]
+    found = requests_of(state(HumanMessage(RATE), AIMessage(f"{NOTE}. Then, {RATE}."), todos=todos))
+    assert [(request.source, request.text) for request in found] == [
+        ("user", RATE),
+        ("to-do list", NOTE),
+        ("agent", NOTE),
+        ("agent", f"Then, {RATE}."),
+    ]
+
+
 # ------------------------------------------------------------------------------------------------ to-do lists
 
 
