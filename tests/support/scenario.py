@@ -203,7 +203,7 @@ class Scenario:
         return result
 
     def _server(self, agent: str) -> ServerConfig:
-        args = (str(FIXTURES / "fault_server.py"), f"@{self.folder / agent}.mode", "30000000", self.tag)
+        args = ("-S", str(FIXTURES / "fault_server.py"), f"@{self.folder / agent}.mode", "30000000", self.tag)
         env = {"FAULT_LOG": str(self.folder / f"{agent}.log"), "FAULT_TAG": self.tag}
         terms = self._terms if agent == FAULTY else ServerOptions()
         if self.http and agent == FAULTY:

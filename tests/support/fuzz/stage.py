@@ -39,7 +39,7 @@ RISE = 24 * CAP
 """Bytes by which one example may raise the peak of memory."""
 STALL = 1_000
 """Times as much of the loop's processor time as a call takes may pass between two calls of the healthy server."""
-HEALTHY = ServerConfig(command=sys.executable, args=(str(FIXTURES / "fault_server.py"), "ok"))
+HEALTHY = ServerConfig(command=sys.executable, args=("-S", str(FIXTURES / "fault_server.py"), "ok"))
 _METHODS = {
     "initialize", "notifications/initialized", "server/discover", "tools/list", "tools/call",
     "notifications/cancelled", "subscriptions/listen",

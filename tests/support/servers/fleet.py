@@ -30,7 +30,7 @@ class Fleet:
         """Adds a server, or changes what it says from its next listing on; gives the ``mcp.json``."""
         script = {"tools": tools, **more}
         (self.folder / f"{name}.json").write_text(json.dumps(script))
-        words = [str(SERVER), str(self.folder / f"{name}.json"), str(self.folder / f"{name}.log")]
+        words = ["-S", str(SERVER), str(self.folder / f"{name}.json"), str(self.folder / f"{name}.log")]
         self._servers[name] = {"command": sys.executable, "args": words, **(entry or {})}
         self.config.write_text(json.dumps({"mcpServers": self._servers}))
         return self.config

@@ -33,7 +33,7 @@ class Servers:
 
     def stdio(self, mode: str, *, size: int = 400_000, log: str = "", **said: Any) -> ServerConfig:
         """``fault_server.py`` in a mode; ``said`` are its terms (trust, limits)."""
-        args = (str(FIXTURES / "fault_server.py"), mode, str(size), self.tag)
+        args = ("-S", str(FIXTURES / "fault_server.py"), mode, str(size), self.tag)
         env = {"FAULT_LOG": str(self._folder / (log or f"{mode}.log"))}
         return ServerConfig(command=sys.executable, args=args, env=env, callsheet=ServerOptions(**said))
 
