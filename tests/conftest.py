@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from callsheet.graphs import Catalog
+from remembered_passes import remembered
 from small import small_catalog
 
 if TYPE_CHECKING:
@@ -24,8 +26,10 @@ settings.load_profile("callsheet")
 # is tried again first.
 KEPT = DirectoryBasedExampleDatabase(Path(__file__).parents[1] / ".hypothesis" / "examples")
 settings.register_profile("hour", settings.get_profile("callsheet"), derandomize=False, database=KEPT)
-# A run in the background ignores Ctrl-C, and so would the programs that tests start and interrupt.
+# A run in the background ignores Ctrl-C, one under nohup the end of its terminal: so would programs that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 SHARED = Path(__file__).parents[2] / "shared"
 
 
@@ -48,6 +52,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where tests keep indexes, pins and results: nothing of the user's is read or touched."""
     os.environ["CALLSHEET_HOME"] = str(folder := tmp_path_factory.mktemp("home"))
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def passes() -> Iterator[None]:
+    """The same texts go through the embedded model once."""
+    with remembered():
+        yield
 
 
 @pytest.fixture(scope="session")

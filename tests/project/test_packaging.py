@@ -11,6 +11,7 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,8 +33,10 @@ def uv(*words: str | Path) -> None:
     program = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if program is None:
         pytest.skip("uv is not installed: run the checks with make test")
+    environment = {**os.environ, "UV_COMPILE_BYTECODE": "0"}  # what is installed here is started once
+    run: Any = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True}
     for extra in (["--offline"], []):
-        done = subprocess.run([program, *words, *extra], check=False, cwd=ROOT, capture_output=True, text=True)
+        done = subprocess.run([program, *words, *extra], check=False, **run)
         if done.returncode == 0:
             return
     if re.search("Failed to fetch|error sending request|dns error", done.stderr):

@@ -15,6 +15,7 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import checkpointer
+from callsheet.agents.approval import run_claim
 from callsheet.agents.approval.checkpoints import InThreads
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
@@ -58,6 +59,7 @@ class Fragile(InMemorySaver):
 @pytest.fixture
 def workflow(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any) -> Any:
     shop.approval = None
+    monkeypatch.setattr(run_claim, "_PASSING_ON", 0.1)  # a run that has lost power is waited for so long
     planner = scripted(replies=[say["planned"](*STEPS)])
     return create_supervisor(
         shop.loaded(monkeypatch), planner_model=planner, worker_model=worker, settings=Settings(replans=0)

@@ -13,7 +13,15 @@ from langchain_tests.unit_tests import EmbeddingsUnitTests
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import MiniLMEmbeddings, embeddings_of
+from callsheet.retrievers.index.embedding.minilm import MiniLM
 from callsheet.retrievers.index.embedding.providers import embedder_name
+from remembered_passes import REAL
+
+
+@pytest.fixture(autouse=True)
+def every_pass_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MiniLM, "_run", REAL[0])
+    monkeypatch.setattr(MiniLM, "_encoded_spans", REAL[1])
 
 
 class TestStandardUnit(EmbeddingsUnitTests):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
+from benchmarks.methods.vectors import vectors_of_this_run
+from callsheet.retrievers import AgentGraphRetriever
 
 Gold = list[list[str]]
 
@@ -36,10 +37,11 @@ def test_recall_counts_any_of_the_alternatives() -> None:
 
 
 @pytest.mark.slow
-def test_agents_of_livemcpbenchs_steps_are_still_found(bench: Path, minilm: MiniLMEmbeddings) -> None:
+def test_agents_of_livemcpbenchs_steps_are_still_found(bench: Path) -> None:
+    vectors = vectors_of_this_run()  # other measurements have embedded this catalog
     steps = steps_of(bench)
     assert len(steps) == 211
-    retriever = AgentGraphRetriever.from_catalog(bench / "tools.json", k=5, embeddings=minilm, index=":memory:")
+    retriever = AgentGraphRetriever.from_catalog(bench / "tools.json", k=5, embeddings=vectors, index=":memory:")
     default = [recall([a.id for a in retriever.select(text).agents], gold) for text, gold in steps]
     assert sum(default) / len(default) > 0.87
 
