@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
+from callsheet.graphs import Policy, load
 from callsheet.orchestrator import CallsheetTools
 from callsheet.orchestrator.apps.agent_requests import requests_of
 
@@ -262,3 +263,12 @@ def test_a_request_that_a_small_model_writes_as_text_counts(catalog: Any, script
     model = scripted(replies=[written, AIMessage("Hm.")])
     run(agent(model, catalog))
     assert "write_note" in shown(model)[-1]
+
+
+def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any, scripted: Any, say: Any) -> None:
+    words = said("Now I need to write a note.", need(say, "writes a note"))
+    model = scripted(replies=[to_do(say, NOTE), words, AIMessage("I could not.")])
+    withheld = load(catalog, policy=Policy(default="allow", deny=("notebook",)))
+    state = run(agent(model, withheld, TodoListMiddleware(), agents=4))
+    assert not {"write_note", "delete_note"} & {name for names in shown(model) for name in names}
+    assert "note" not in state["messages"][-2].text

@@ -158,6 +158,20 @@ async def test_a_subagent_has_tools_of_its_own(
     assert ours(model) == [["need_tool", "exchange_rate"]] * 3
 
 
+async def test_a_subagent_asks_for_tools_and_keeps_a_list_too(behind: Any, shop: Any, scripted: Any, say: Any) -> None:
+    task = say["calls"]("task", description=NOTE, subagent_type="clerk")
+    need = say["calls"]("need_tool", what="Gives the current weather of a city")
+    model = scripted(replies=[task, AIMessage("Done.")])
+    clerk = scripted(replies=[to_do(say, RATE), need, say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    middleware: list[Any] = [TodoListMiddleware(), equipped(behind, approval="never")]
+    spec: Any = {"name": "clerk", "description": "", "system_prompt": "", "model": clerk, "middleware": middleware}
+    await Run(create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver()))("Have a note written.")
+    first, listed = ["need_tool", "write_note"], ["need_tool", "write_note", "exchange_rate"]
+    assert ours(clerk) == [first, *[listed] * 3]
+    assert "city_weather" in clerk.shown[-1]["tools"]
+    assert shop.called == ["exchange_rate"]
+
+
 @pytest.mark.filterwarnings("ignore:The feature `forked subagents`")
 async def test_a_fork_has_tools_of_its_own_too(behind: Any, shop: Any, scripted: Any, say: Any) -> None:
     task = say["calls"]("task", description=NOTE, subagent_type="fork")
