@@ -214,9 +214,9 @@ def digest_of(chunk: Chunk) -> str:
 
     Empty where no sentence says anything.
     """
-    told = [" ".join(sentence.split()) for _, sentence in _sentences(chunk)]
+    told = list(_telling(chunk))
     pieces = [told[i * len(told) // _PIECES] for i in range(_PIECES)] if len(told) > _PIECES else told
-    return " ".join(piece[: _DIGEST // len(pieces)] for piece in pieces)
+    return " ".join(" ".join(piece.split())[: _DIGEST // len(pieces)] for piece in pieces)
 
 
 def _promising(
@@ -233,10 +233,13 @@ def _promising(
 
 
 def _sentences(chunk: Chunk) -> Iterator[tuple[str, str]]:
-    """Row and text of each sentence that says something: two letters or digits at least."""
-    for sentence in chunk.passage.sentences:
-        if _SAYS_SOMETHING.search(sentence):
-            yield _row(sentence), sentence
+    """Row and text of each sentence that says something."""
+    return ((_row(sentence), sentence) for sentence in _telling(chunk))
+
+
+def _telling(chunk: Chunk) -> Iterator[str]:
+    """The sentences that say something: two letters or digits at least."""
+    return filter(_SAYS_SOMETHING.search, chunk.passage.sentences)
 
 
 def _row(text: str) -> str:
