@@ -1,6 +1,6 @@
-"""Finding: from a request to the agents and tools that serve it.
+"""Retrieval of agents and tools for a request.
 
-What stands on LangChain is imported when it is first used: that costs a second.
+Modules that use LangChain are imported on first use, because LangChain takes a second to import.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""A-RAG's hierarchical interfaces turned on the catalog: search tools by words or by meaning, then read a few."""
+"""A-RAG's hierarchical interfaces for the catalog: search tools by words or by meaning, then read a few."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Again = Annotated[bool, Field(description="Also those that were read before.")]
 
 
 class CatalogTools:
-    """Looks at a catalog that is too large to be shown, at three distances.
+    """Tools for a model to explore a catalog that is too large for its context.
 
-    Searches give an id and one line a tool; descriptions and schemas come only with ``read_tools``, and once.
+    Searches return one line per tool; ``read_tools`` returns descriptions and schemas, once.
 
     Source: A-RAG, section 3 (hierarchical retrieval interfaces), with tools in place of chunks.
 
     Args:
-        retriever: Searches by meaning; its catalog is what is looked at.
+        retriever: Searches its catalog by meaning.
     """
 
     def __init__(self, retriever: AgentGraphRetriever) -> None:
@@ -44,7 +44,7 @@ class CatalogTools:
 
     @property
     def catalog(self) -> Catalog:
-        """What is looked at."""
+        """The catalog."""
         return self._retriever.catalog
 
     def keyword_search_tools(self, keywords: Keywords, top_k: Found = 5) -> str:
@@ -88,16 +88,16 @@ class CatalogTools:
         Raises:
             ToolException: An id is not in the catalog (the message names the nearest), or there are too many.
         """
-        wanted = list(dict.fromkeys(ids))
-        if not 0 < len(wanted) <= MOST_READ:
-            raise ToolException(f"give 1 to {MOST_READ} ids, not {len(wanted)}")
+        unique = list(dict.fromkeys(ids))
+        if not 0 < len(unique) <= MOST_READ:
+            raise ToolException(f"give 1 to {MOST_READ} ids, not {len(unique)}")
         try:
-            tools = [self.catalog.tool(tool_id) for tool_id in wanted]
+            tools = [self.catalog.tool(tool_id) for tool_id in unique]
         except UnknownNameError as error:
             raise ToolException(str(error)) from error
-        said = [self._in_full(tool, again=again) for tool in tools]
-        self._read.update(wanted)
-        return "\n".join(said)
+        texts = [self._in_full(tool, again=again) for tool in tools]
+        self._read.update(unique)
+        return "\n".join(texts)
 
     def as_tools(self) -> list[BaseTool]:
         """The three as LangChain tools."""
@@ -127,10 +127,10 @@ class CatalogTools:
 
 
 def keyword_scores(keywords: Sequence[str], texts: Mapping[str, str]) -> dict[str, int]:
-    """The score (``keyword_score``) of each text that holds a keyword.
+    """The score (``keyword_score``) of each text that contains a keyword.
 
     Args:
-        keywords: In lower case, each counted once.
+        keywords: In lower case; repetitions are ignored.
         texts: Id -> text in lower case.
     """
     words = list(dict.fromkeys(keywords))
@@ -139,9 +139,9 @@ def keyword_scores(keywords: Sequence[str], texts: Mapping[str, str]) -> dict[st
 
 
 def one_line(tool: Tool) -> str:
-    """Its id and the first sentence of what it does."""
+    """The id and the first sentence of the description."""
     about = " ".join(shown(first_sentence(tool.description or tool.title)).split())
-    return f"{tool.id}: {about}" if len(about) <= _LONGEST_LINE else f"{tool.id}: {about[: _LONGEST_LINE - 1]}…"
+    return f"{tool.id}: {shown(about, most=_LONGEST_LINE)}"
 
 
 def _text(tool: Tool) -> str:

@@ -66,8 +66,8 @@ class AgentGraphRetriever(BaseRetriever):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            wrong = (f"{'.'.join(map(str, e['loc']))!r}: {e['msg']}, not {e['input']!r}" for e in error.errors())
-            raise SettingsError("; ".join(wrong)) from error
+            details = (f"{'.'.join(map(str, e['loc']))!r}: {e['msg']}, not {e['input']!r}" for e in error.errors())
+            raise SettingsError("; ".join(details)) from error
 
     @classmethod
     def from_catalog(
@@ -137,10 +137,10 @@ class AgentGraphRetriever(BaseRetriever):
     @property
     def catalog(self) -> Catalog:
         """The part of the catalog that the user may see."""
-        return self._seen.catalog
+        return self._visible.catalog
 
     @property
-    def _seen(self) -> Selector:
+    def _visible(self) -> Selector:
         whole = self.selector
         return whole.within(self.policy.view(whole.catalog, self.user)) if self.policy else whole
 
@@ -156,7 +156,7 @@ class AgentGraphRetriever(BaseRetriever):
             changes: Fields of ``SelectSettings`` for this call; ``agents`` is ``k`` by default.
         """
         with self._assembly.searching() if self._assembly else nullcontext():
-            return self._seen.select(query, **{"agents": self.k, **changes})
+            return self._visible.select(query, **{"agents": self.k, **changes})
 
     def more(self, query: str, has: Collection[str], *, most: int = 5, **changes: Any) -> tuple[str, ...]:
         """Ids of more tools for a query; empty if none fits.
@@ -177,7 +177,7 @@ class AgentGraphRetriever(BaseRetriever):
         Raises:
             SettingsError: The selector was made without a ``CapabilityIndex``.
         """
-        return assign_capabilities(self.catalog, self._seen.capabilities)
+        return assign_capabilities(self.catalog, self._visible.capabilities)
 
     def discover(self, query: str, *, budget: int = 5, **changes: Any) -> Discovery:
         """Finds a few tools for a request by its capabilities; see ``capabilities.discover``.
@@ -187,7 +187,7 @@ class AgentGraphRetriever(BaseRetriever):
             budget: Maximum number of candidates.
             changes: Fields of ``SelectSettings`` for this call.
         """
-        return discover(self._seen, query, budget=budget, **changes)
+        return discover(self._visible, query, budget=budget, **changes)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
@@ -198,10 +198,10 @@ class AgentGraphRetriever(BaseRetriever):
     def _document(self, agent: PickedAgent, selection: Selection) -> Document:
         known = self.catalog.agent(agent.id)
         tools = [self.catalog.tool(tool.id) for tool in agent.tools]
-        said = [known.description or known.name or known.id, *(f"{tool.id}: {tool.description}" for tool in tools)]
+        texts = [known.description or known.name or known.id, *(f"{tool.id}: {tool.description}" for tool in tools)]
         return Document(
             id=agent.id,
-            page_content="\n".join(map(shown, said)),
+            page_content="\n".join(map(shown, texts)),
             metadata={
                 "agent": agent.id,
                 "tools": [tool.id for tool in agent.tools],

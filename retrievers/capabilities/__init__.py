@@ -1,4 +1,4 @@
-"""What tools can do in the words of a taxonomy: which tool has what, what a request asks for, and the discovery."""
+"""Capabilities of tools and requests, and discovery of tools by capabilities."""
 
 import lazy_loader
 

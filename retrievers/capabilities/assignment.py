@@ -1,4 +1,4 @@
-"""Which capabilities each tool of a catalog has, how sure that is, and who says so."""
+"""Assigns capabilities to the tools of a catalog, with confidence and origin."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Assigned:
 
     Attributes:
         capability: Its id.
-        confidence: How sure it is, 0 to 1.
-        by: Who says so: the tool's author, its text, or a chat model.
+        confidence: Confidence, 0 to 1.
+        by: Origin: the tool's author, its text, or a chat model.
     """
 
     capability: str
@@ -36,9 +36,9 @@ class Assignments:
     """The capabilities of all tools of a catalog.
 
     Attributes:
-        taxonomy: What the ids mean.
-        of: Tool id -> its capabilities, the surest first; empty where none fits.
-        unknown: Tool id -> ids that its author or a model gave and the taxonomy does not hold.
+        taxonomy: The taxonomy of the ids.
+        of: Tool id -> its capabilities by confidence; empty if none matches.
+        unknown: Tool id -> ids from its author or a model that are not in the taxonomy.
     """
 
     taxonomy: Taxonomy
@@ -47,21 +47,21 @@ class Assignments:
 
     @property
     def coverage(self) -> float:
-        """Share of the tools that have a capability; 1 where there are no tools."""
+        """Share of the tools that have a capability; 1 if there are no tools."""
         return sum(map(bool, self.of.values())) / len(self.of) if self.of else 1.0
 
     @cached_property
     def tools_of(self) -> Mapping[str, tuple[str, ...]]:
         """Capability id -> ids of the tools that have it or a narrower one, in the order of the taxonomy."""
-        found: dict[str, dict[str, None]] = {name: {} for name in self.taxonomy.by_id}
+        tools: dict[str, dict[str, None]] = {name: {} for name in self.taxonomy.by_id}
         for tool, entries in self.of.items():
             for entry in entries:
                 for name in (entry.capability, *self.taxonomy.ancestors(entry.capability)):
-                    found[name][tool] = None
-        return {name: tuple(tools) for name, tools in found.items()}
+                    tools[name][tool] = None
+        return {name: tuple(ids) for name, ids in tools.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as ``callsheet capabilities --json`` prints them."""
+        """JSON values, for ``callsheet capabilities --json``."""
         return {
             "capabilities": [
                 {"id": name, "name": entry.name, "broader": entry.broader, "tools": list(self.tools_of[name])}
@@ -80,40 +80,40 @@ class Assignments:
 
 
 def assign_capabilities(catalog: Catalog, index: CapabilityIndex) -> Assignments:
-    """The capabilities of every tool, without a language model.
+    """Assigns capabilities to all tools, without a language model.
 
-    What a tool's author declares holds, and nothing else is added to it. Another tool gets its likely capabilities
-    (at least .5 sure, at most three), or the best one if that is possible at all (at least .1), or none.
+    A tool with declared capabilities has exactly these. Any other tool gets its likely capabilities (confidence of at
+    least .5, at most three), otherwise the best one with at least .1, otherwise none.
 
     Args:
-        catalog: Whose tools.
-        index: Knows how sure it is of each; made for this catalog.
+        catalog: The tools.
+        index: The ``CapabilityIndex`` of this catalog.
     """
-    sure, rows = index.of_tools, index.rows
-    found = {
-        tool.id: declared(tool, index.taxonomy) if tool.capabilities else _chosen(sure[rows[tool.id]], index.leaves)
+    scores, rows = index.of_tools, index.rows
+    assigned = {
+        tool.id: declared(tool, index.taxonomy) if tool.capabilities else _best(scores[rows[tool.id]], index.leaves)
         for tool in catalog.tools.values()
     }
-    return Assignments(index.taxonomy, found, undeclared(catalog, index.taxonomy))
+    return Assignments(index.taxonomy, assigned, undeclared(catalog, index.taxonomy))
 
 
 def declared(tool: Tool, taxonomy: Taxonomy) -> tuple[Assigned, ...]:
-    """What a tool's author declares, as far as the taxonomy holds it."""
+    """The declared capabilities of a tool that are in the taxonomy."""
     known = dict.fromkeys(name for name in tool.capabilities if name in taxonomy.by_id)
     return tuple(Assigned(name, 1.0, "declared") for name in known)
 
 
 def undeclared(catalog: Catalog, taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
-    """Tool id -> ids that its author gave and the taxonomy does not hold."""
-    said = {
+    """Tool id -> declared ids that are not in the taxonomy."""
+    unknown = {
         tool.id: tuple(name for name in tool.capabilities if name not in taxonomy.by_id)
         for tool in catalog.tools.values()
     }
-    return {tool: names for tool, names in said.items() if names}
+    return {tool: names for tool, names in unknown.items() if names}
 
 
 def with_capabilities(catalog: Catalog, assignments: Assignments, *, least: float = LIKELY) -> Catalog:
-    """The same catalog with these capabilities as if its authors had declared them, those that are as sure as that."""
+    """The catalog with the assigned capabilities as declared ones, from this confidence on."""
     agents = []
     for agent in catalog.agents:
         tools = (_with(tool, assignments.of.get(tool.id, ()), least) for tool in agent.tools)
@@ -126,8 +126,8 @@ def _with(tool: Tool, entries: tuple[Assigned, ...], least: float) -> Tool:
     return tool.model_copy(update={"capabilities": sure}) if sure else tool
 
 
-def _chosen(sure: Confidences, leaves: tuple[str, ...]) -> tuple[Assigned, ...]:
-    best = np.argsort(-sure, kind="stable")[:MOST]
-    likely = [place for place in best.tolist() if sure[place] >= LIKELY]
-    possible = [place for place in best[:1].tolist() if sure[place] >= POSSIBLE]
-    return tuple(Assigned(leaves[place], float(sure[place]), "text") for place in likely or possible)
+def _best(confidences: Confidences, leaves: tuple[str, ...]) -> tuple[Assigned, ...]:
+    best = np.argsort(-confidences, kind="stable")[:MOST]
+    likely = [place for place in best.tolist() if confidences[place] >= LIKELY]
+    possible = [place for place in best[:1].tolist() if confidences[place] >= POSSIBLE]
+    return tuple(Assigned(leaves[place], float(confidences[place]), "text") for place in likely or possible)

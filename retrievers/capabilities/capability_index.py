@@ -1,4 +1,4 @@
-"""Tools and requests beside the capabilities of a taxonomy: how sure it is that one has, or asks for, another."""
+"""Estimates which capabilities of a taxonomy tools have and requests ask for."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ SIGNS, HINTS = np.float32(0.15), np.float32(0.1)
 INTERCEPT, SLOPE, GAP = -4.3, 12.4, 11.8
 LEAST_LINK = 0.1
 POSSIBLE = 0.1
-"""Below this it is not taken for possible that a tool has a capability."""
+"""Minimum confidence for a possible capability of a tool."""
 
 
 class CapabilityIndex:
-    """How sure it is that each tool of a catalog has each of the narrowest capabilities, and a request asks for it.
+    """The confidence that a tool has, or a request asks for, each of the narrowest capabilities.
 
-    Nothing is computed before it is asked for: then the phrases of the taxonomy are embedded, once.
+    The phrases of the taxonomy are embedded once, on first use.
 
     Args:
-        catalog: Whose tools.
-        vectors: Holds the tools' vectors; its columns are those of ``nodes``.
-        nodes: Ids of the nodes in the order of the index; those that are no tools get no capability.
+        catalog: The tools.
+        vectors: The index of the tools' vectors; its columns are those of ``nodes``.
+        nodes: Ids of the nodes in the order of the index; agents get no capability.
         taxonomy: The capabilities.
-        embeddings: What embeds phrases and requests where the index does not say what embeds its own texts.
+        embeddings: Embeds phrases and requests, if the index does not name its own embedder.
 
     Attributes:
-        taxonomy: As given.
+        taxonomy: The taxonomy.
         leaves: Ids of the narrowest capabilities, in the order of the columns.
         rows: Id of a node -> its row.
     """
@@ -60,7 +60,7 @@ class CapabilityIndex:
         self._whole: tuple[CapabilityIndex, Sequence[int]] | None = None
 
     def part(self, rows: Sequence[int]) -> CapabilityIndex:
-        """The same over some of the nodes, by their rows; nothing is computed anew."""
+        """The index restricted to these rows; nothing is computed again."""
         part = copy(self)
         part._nodes = [self._nodes[row] for row in rows]
         part.rows = {node: row for row, node in enumerate(part._nodes)}
@@ -70,7 +70,7 @@ class CapabilityIndex:
 
     @cached_property
     def of_tools(self) -> Confidences:
-        """``(n, c)``, a row a node, a column a leaf; what a tool's author declares counts 1, and alone."""
+        """``(n, c)``, one row per node, one column per leaf; declared capabilities have 1, and other columns 0."""
         if self._whole is not None:
             whole, rows = self._whole
             return whole.of_tools[list(rows)]
@@ -80,19 +80,19 @@ class CapabilityIndex:
         for row, node in enumerate(self._nodes):
             if (tool := self._catalog.tools.get(node)) is not None:
                 fits[row] += SIGNS * self._signs.of_tool(tool) + HINTS * self._hints(tool)
-        found = confidence(fits)
+        confidences = confidence(fits)
         for row, node in enumerate(self._nodes):
             tool = self._catalog.tools.get(node)
             if tool is None or tool.capabilities:
-                found[row] = 0 if tool is None else self._declared(tool)
-        return found
+                confidences[row] = 0 if tool is None else self._declared(tool)
+        return confidences
 
     def asked(self, query: str, spans: Sequence[Span] = ()) -> Confidences:
-        """How sure it is that a query, and each part of it, asks for each leaf.
+        """The confidence that a query, and each part of it, asks for each leaf.
 
         Args:
-            query: The whole.
-            spans: Start and end of each part in the whole, in characters.
+            query: The whole query.
+            spans: Start and end of each part, in characters.
 
         Returns:
             ``(1 + len(spans), c)``.
@@ -106,7 +106,7 @@ class CapabilityIndex:
         return confidence(fits)
 
     def evidence(self, asked: Confidences, *, sure: float) -> Confidences:
-        """What the capabilities that a request surely asks for say for each node, ``(n,)`` between 0 and 1.
+        """The evidence of the requested capabilities for each node, ``(n,)`` between 0 and 1.
 
         ::
 
@@ -114,39 +114,39 @@ class CapabilityIndex:
 
         Args:
             asked: q, ``(c,)``, a row of ``asked``.
-            sure: How sure it must be that the request asks for a capability.
+            sure: Minimum confidence that the request asks for a capability.
         """
-        surely = np.flatnonzero(asked >= sure)
-        if not len(surely):
+        columns = np.flatnonzero(asked >= sure)
+        if not len(columns):
             return np.zeros(len(self._nodes), np.float32)
-        return np.asarray((self.of_tools[:, surely] * asked[surely]).max(axis=1), np.float32)
+        return np.asarray((self.of_tools[:, columns] * asked[columns]).max(axis=1), np.float32)
 
     def likely(self, asked: Confidences, use: Mapping[int, float]) -> Confidences:
-        """How likely each capability is needed, ``(c,)`` between 0 and 1.
+        """The likelihood of each capability, ``(c,)`` between 0 and 1.
 
         ::
 
             p(c) = max(q(c), sum over t of E(t) * a(t, c), scaled so that the largest sum is 1)
 
         Args:
-            asked: q, ``(c,)``: what the request asks for.
-            use: E: row of a tool -> how often it is expected to be needed.
+            asked: q, ``(c,)``: confidence that the request asks for it.
+            use: E: row of a tool -> its expected use.
         """
         rows = list(use)
         sums = np.array([use[row] for row in rows], np.float32) @ self.of_tools[rows]
         return np.asarray(np.maximum(asked, sums / max(float(sums.max(initial=0.0)), 1e-9)), np.float32)
 
     def link(self, row: int, likely: Confidences) -> float:
-        """How closely a tool is linked to the likely capabilities, .1 to 1.
+        """The link of a tool to the likely capabilities, .1 to 1.
 
         ::
 
             l(t) = max(.1, max over c of p(c) * a(t, c))
 
-        A tool that has no capability is not judged by it: its link is 1.
+        The link of a tool without capabilities is 1.
 
         Args:
-            row: The tool's.
+            row: Row of the tool.
             likely: p, ``(c,)``.
         """
         has = self.of_tools[row]
@@ -155,18 +155,18 @@ class CapabilityIndex:
         return max(LEAST_LINK, float((likely * has).max()))
 
     def named(self, likely: Confidences) -> dict[str, float]:
-        """The likely capabilities by their ids, the likeliest first, from .1: below that they link nothing."""
+        """Capability id -> likelihood, highest first, from .1."""
         best = np.argsort(-likely, kind="stable").tolist()
         return {self.leaves[place]: float(likely[place]) for place in best if likely[place] >= LEAST_LINK}
 
     def vector(self, named: Mapping[str, float]) -> Confidences:
-        """The other way round, ``(c,)``."""
+        """The inverse of ``named``, ``(c,)``."""
         return np.array([named.get(leaf, 0.0) for leaf in self.leaves], np.float32)
 
     def having(self, capability: str, *, at_least: float) -> list[str]:
-        """Ids of the tools that have a capability, or one under it, as sure as that."""
-        sure = self.of_tools[:, self._under(capability)].max(axis=1, initial=0.0)
-        return [self._nodes[row] for row in np.flatnonzero(sure >= at_least).tolist()]
+        """Ids of the tools that have a capability or a narrower one with at least this confidence."""
+        best = self.of_tools[:, self._under(capability)].max(axis=1, initial=0.0)
+        return [self._nodes[row] for row in np.flatnonzero(best >= at_least).tolist()]
 
     @cached_property
     def _vectors_of_phrases(self) -> NDArray[np.float32]:
@@ -176,8 +176,8 @@ class CapabilityIndex:
         """Cosines of nodes and phrases, ``(n, p)``."""
         if isinstance(self._vectors, VectorProducts):
             return self._vectors.products(self._vectors_of_phrases).T.copy()
-        found = [self._vectors.scores(phrase)[0] for phrases in self._phrases for phrase in phrases]
-        return np.stack(found, axis=1)
+        scores = [self._vectors.scores(phrase)[0] for phrases in self._phrases for phrase in phrases]
+        return np.stack(scores, axis=1)
 
     def _fit(self, similar: NDArray[np.float32]) -> NDArray[np.float32]:
         """From phrases to leaves: half of the best phrase, half of the mean."""
@@ -187,7 +187,7 @@ class CapabilityIndex:
         return fits
 
     def _hints(self, tool: Tool) -> NDArray[np.float32]:
-        """A tool that says that it only reads does not change; one that says that it destroys may delete."""
+        """Evidence from MCP's hints: a read-only tool does not change, a destructive one may delete."""
         hints = np.zeros(len(self.leaves), np.float32)
         if tool.annotations.get("readOnlyHint") is True:
             hints[self._under("change")] = -1
@@ -196,26 +196,26 @@ class CapabilityIndex:
         return hints
 
     def _declared(self, tool: Tool) -> NDArray[np.float32]:
-        found = np.zeros(len(self.leaves), np.float32)
+        row = np.zeros(len(self.leaves), np.float32)
         for name in tool.capabilities:
-            found[self._under(name)] = 1
-        return found
+            row[self._under(name)] = 1
+        return row
 
     def _under(self, capability: str) -> list[int]:
         return self._columns.get(capability, [])
 
     @cached_property
     def _columns(self) -> dict[str, list[int]]:
-        """A capability of any level -> the columns of the leaves under it, itself among them where it is one."""
-        found: dict[str, list[int]] = {}
+        """A capability of any level -> the columns of the leaves under it, or its own column."""
+        columns: dict[str, list[int]] = {}
         for column, leaf in enumerate(self.leaves):
             for name in (leaf, *self.taxonomy.ancestors(leaf)):
-                found.setdefault(name, []).append(column)
-        return found
+                columns.setdefault(name, []).append(column)
+        return columns
 
 
 def confidence(fits: NDArray[np.float32]) -> Confidences:
-    """How likely each capability is the right one, from how well it fits and how far it is behind the best.
+    """The confidence of each capability, from its score and its distance to the best score.
 
     ::
 
@@ -225,7 +225,7 @@ def confidence(fits: NDArray[np.float32]) -> Confidences:
     development), with the cosines of the embedded MiniLM.
 
     Args:
-        fits: ``(m, c)``, s: of each text to each capability.
+        fits: ``(m, c)``, s: score of each text for each capability.
     """
     behind = fits.max(axis=1, keepdims=True) - fits
     odds = np.exp(-(INTERCEPT + SLOPE * fits - GAP * behind))

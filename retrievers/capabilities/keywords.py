@@ -1,4 +1,4 @@
-"""The words that tell a capability in the name or the text of a tool, or in a request."""
+"""Finds the words of capabilities in names and texts of tools, and in requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Signs:
     """Finds the words of capabilities in texts.
 
     Args:
-        capabilities: Whose words are looked for; columns are counted in this order.
+        capabilities: The capabilities, in the order of the columns.
     """
 
     def __init__(self, capabilities: Sequence[Capability]) -> None:
@@ -33,28 +33,28 @@ class Signs:
                 self._by_first[sign[0]].append((sign, column, 1 / shared[sign]))
 
     def of_tool(self, tool: Tool) -> NDArray[np.float32]:
-        """How much a tool's words tell each capability, ``(c,)`` between 0 and 1.
+        """The evidence of a tool's words for each capability, ``(c,)`` between 0 and 1.
 
-        A sign counts 1 in the name, .6 in the first sentence, .4 in the names of parameters, by how many capabilities
-        share it; the best sign of each capability counts.
+        A sign counts 1 in the name, .6 in the first sentence, .4 in the names of parameters, divided by the number of
+        capabilities that share it; the best sign of each capability counts.
         """
         parameters = " ".join(split_name(parameter.name) for parameter in tool.parameters[:_MAX_PARAMETERS])
-        said = first_sentence(tool.description)
-        return self._best(((split_name(tool.name), _NAME), (said, _TEXT), (parameters, _PARAMETERS)))
+        sentence = first_sentence(tool.description)
+        return self._best(((split_name(tool.name), _NAME), (sentence, _TEXT), (parameters, _PARAMETERS)))
 
     def of_request(self, text: str) -> NDArray[np.float32]:
-        """The same for a request: a sign counts 1 among its first four words, where the verb is, and .6 behind."""
+        """The same for a request: a sign counts 1 in the first four words, which have the verb, and .6 after them."""
         words = text.split(None, _FIRST)
         return self._best(((" ".join(words[:_FIRST]), _NAME), (text, _TEXT)))
 
     def _best(self, parts: Iterable[tuple[str, float]]) -> NDArray[np.float32]:
         best = np.zeros(self._count, np.float32)
         for text, weight in parts:
-            for column, worth in self._found(tokens(text)[:_MAX_WORDS]):
+            for column, worth in self._occurrences(tokens(text)[:_MAX_WORDS]):
                 best[column] = max(best[column], weight * worth)
         return best
 
-    def _found(self, words: Sequence[str]) -> Iterator[tuple[int, float]]:
+    def _occurrences(self, words: Sequence[str]) -> Iterator[tuple[int, float]]:
         for place, word in enumerate(words):
             for sign, column, worth in self._by_first.get(word, ()):
                 if tuple(words[place : place + len(sign)]) == sign:

@@ -1,4 +1,4 @@
-"""The index that a selection searches: vectors and words of agents and tools.
+"""The index of agents and tools: vectors and words.
 
-The protocols that a user may implement are in `protocols`; Chroma appears only here.
+`protocols` has the protocols that users can implement. Only this room uses Chroma.
 """

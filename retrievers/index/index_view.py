@@ -1,4 +1,4 @@
-"""Some rows of an index, as an index of their own."""
+"""A view of some rows of an index."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from callsheet.retrievers.index.protocols import Changes, Node, Progress, Span, 
 
 
 class PartOfIndex:
-    """What a user may see of an index: a ``VectorIndex`` with only these rows, over the same vectors.
+    """The part of an index that a user may see: a ``VectorIndex`` of these rows over the same vectors.
 
     Args:
-        whole: The index, which goes on to be kept up to date by itself.
-        rows: Which of its rows, in this order.
+        whole: The whole index, which is updated separately.
+        rows: The visible rows, in this order.
     """
 
     def __init__(self, whole: VectorIndex, rows: Sequence[int]) -> None:
@@ -23,7 +23,7 @@ class PartOfIndex:
         self._rows = np.asarray(rows, np.intp)
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
-        """Changes nothing: what is seen in part is filled as a whole."""
+        """Changes nothing: only the whole index is updated."""
         return Changes()
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Finding nodes by their words: BM25."""
+"""Search by words: BM25."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from callsheet.retrievers.index.node_texts import fold
 from callsheet.retrievers.index.protocols import Node
 
-logging.getLogger("bm25s").setLevel(logging.WARNING)  # it sets DEBUG, which lands in the log of every server
+logging.getLogger("bm25s").setLevel(logging.WARNING)  # bm25s sets DEBUG, which fills the logs of servers
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+)")
@@ -34,11 +34,11 @@ STOP_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What a search by words found.
+    """The result of a search by words.
 
     Attributes:
-        scores: ``(n,)``, BM25 of every node; 0 where it shares no word with the query.
-        coverage: Share of the query's words that the best of them holds, each weighed by its rarity, 0 to 1.
+        scores: ``(n,)``, BM25 of every node; 0 for nodes without a word of the query.
+        coverage: Share of the query's words in the best node, each weighted by its rarity, 0 to 1.
     """
 
     scores: NDArray[np.float32]
@@ -46,7 +46,7 @@ class Matches:
 
 
 class LexicalIndex:
-    """BM25 over the words of the nodes, rebuilt in memory whenever they change.
+    """BM25 over the words of the nodes, rebuilt in memory when they change.
 
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009), by bm25s.
     """
@@ -62,38 +62,41 @@ class LexicalIndex:
             self._bm25.index(corpus, show_progress=False)
 
     def part(self, rows: Sequence[int]) -> LexicalIndex:
-        """Only these of its nodes, in this order; how rare a word is stays as it is in the whole."""
+        """The index restricted to these rows, in this order; the rarity of words does not change."""
         part = copy.copy(self)
         part._rows = self._rows[np.asarray(rows, np.intp)]
         return part
 
     def scores(self, query: str) -> Matches:
         """BM25 of every node for the words of a query."""
-        asked = list(dict.fromkeys(tokens(query)))
-        known = [word for word in asked if word in self._frequency]
+        words = list(dict.fromkeys(tokens(query)))
+        known = [word for word in words if word in self._frequency]
         if self._bm25 is None or not known or not len(self._rows):
             return Matches(np.zeros(len(self._rows), np.float32))
         scores = np.asarray(self._bm25.get_scores(known), np.float32)[self._rows]
         best = self._words[int(self._rows[scores.argmax()])]
-        held = sum(self._rarity(word) for word in known if word in best)
-        return Matches(scores, held / sum(self._rarity(word) for word in asked))
+        covered = sum(self._rarity(word) for word in known if word in best)
+        return Matches(scores, covered / sum(self._rarity(word) for word in words))
 
     def _rarity(self, word: str) -> float:
-        """Inverse document frequency, ``log(1 + (N - n + .5) / (n + .5))``."""
-        n = self._frequency[word]
-        return math.log1p((self._count - n + 0.5) / (n + 0.5))
+        return inverse_frequency(self._frequency[word], self._count)
+
+
+def inverse_frequency(n: int, count: int) -> float:
+    """Inverse document frequency of a word in n of N texts: ``log(1 + (N - n + .5) / (n + .5))``."""
+    return math.log1p((count - n + 0.5) / (n + 0.5))
 
 
 def tokens(text: str) -> list[str]:
     """The words of a text: folded, stemmed, without stop words; Chinese, Japanese and Korean in pairs of characters."""
-    found: list[str] = []
+    words: list[str] = []
     for word in _WORD.findall(fold(text)):
         for part in _CJK.split(word):
             if _CJK.fullmatch(part):
-                found.extend(part[i : i + 2] for i in range(max(1, len(part) - 1)))
+                words.extend(part[i : i + 2] for i in range(max(1, len(part) - 1)))
             elif part and part not in STOP_WORDS:
-                found.append(_stem(part))
-    return found
+                words.append(_stem(part))
+    return words
 
 
 @lru_cache(maxsize=65_536)
@@ -103,16 +106,16 @@ def _stem(word: str) -> str:
 
 
 def keyword_score(keywords: Iterable[str], text: str) -> int:
-    """How much a text is about keywords, by exact match.
+    """The score of a text for keywords, by exact match.
 
     ::
 
         s(T) = sum over keywords k of count(k, T) * |k|
 
-    Source: A-RAG (arXiv 2602.03442), Eq. 1; a longer keyword says more.
+    Source: A-RAG (arXiv 2602.03442), Eq. 1; longer keywords have more weight.
 
     Args:
-        keywords: Each counted once, in the text's own case.
+        keywords: Distinct keywords in the case of the text.
         text: The text.
     """
     return sum(text.count(word) * len(word) for word in keywords)

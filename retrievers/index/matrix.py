@@ -1,4 +1,4 @@
-"""The vectors of all nodes in memory, multiplied with those of a query."""
+"""The vectors of all nodes in memory, and their products with a query."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _DIRECTIONS, _EXACT = 64, 1_000
 
 
 class Matrix:
-    """Products of every row with a query; exact for all up to 20,000 rows, beyond that for those that matter.
+    """Products of all rows with a query: exact up to 20,000 rows, above that exact for the best rows.
 
-    A large matrix is multiplied first in the 64 directions in which its rows differ most (the leading eigenvectors of
-    their second moments), which costs a sixth; the best 1,000 rows of that are then multiplied exactly, and the
-    others keep the estimate.
+    Of a large matrix, the products are first estimated in the 64 directions in which its rows differ most (the leading
+    eigenvectors of their second moments), which takes a sixth of the time. Then the best 1,000 rows are multiplied
+    exactly; the others keep the estimate.
 
     Args:
         rows: ``(n, d) float32``.

@@ -1,4 +1,4 @@
-"""What is embedded and what is searched by words, for each agent and each tool."""
+"""The texts of agents and tools for embedding and for search by words."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ RECIPE = "r3"
 _MAX_PARAMETERS, _MAX_OUTPUTS, _MAX_SENTENCE, _MAX_WORDS = 12, 6, 400, 4000
 _MAX_DESCRIPTION, _VIEW, _MORE = 1200, 0.2, 5
 _MAX_VALUES, _MAX_VALUE = 12, 40
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_SERVER = re.compile(r"\b(mcp|server)\b", re.IGNORECASE)
-_KANA_MARKS = "\u3099\u309a"  # they tell one Japanese letter from another, as no accent does
+_SERVER = frozenset({"mcp", "server"})
+_KANA_MARKS = "\u3099\u309a"  # they distinguish Japanese letters; accents of other scripts do not
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|[。！？\n]")
 
 IDENTIFIER = re.compile(r"[\w./-]{0,200}\w")
@@ -26,50 +25,50 @@ _COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
 def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
     """The agents and tools of a catalog as nodes of one index, agents first.
 
-    The texts follow what was found by measuring: a tool by its agent, its split name, its first sentence and its
-    parameters with the words that they choose from; an agent by its name and its tools' names. The name alone and the
-    whole description count with .2 each beside that. For word search everything counts.
+    Measurements determined the texts: of a tool, its agent, split name, first sentence and parameters with their
+    allowed values; of an agent, its name and its tools' names. The name alone and the whole description have weights
+    of .2 each. Search by words uses all texts.
     """
     nodes: list[Node] = []
     for agent in catalog.agents:
         name = shown(agent.name or agent.id)
-        views = _views(agent.description if agent.tools else "", _plain(name), f"{name}: ", said="")
+        views = _views(agent.description if agent.tools else "", _subject(name), f"{name}: ", sentence="")
         nodes.append(Node(agent.id, "agent", agent.id, agent_text(agent), _agent_words(agent), views))
     for agent in catalog.agents:
         for tool in agent.tools:
-            name, said = split_name(tool.name), first_sentence(tool.description)
-            views = _views(tool.description, name, f"{name}: ", said=said)
+            name, sentence = split_name(tool.name), first_sentence(tool.description)
+            views = _views(tool.description, name, f"{name}: ", sentence=sentence)
             nodes.append(Node(tool.id, "tool", agent.id, tool_text(agent, tool), _tool_words(agent, tool), views))
     return tuple(nodes)
 
 
-def _views(description: str, name: str, prefix: str, *, said: str) -> tuple[tuple[str, float], ...]:
-    """The name alone, and the whole description where it says more than what is said of it already."""
+def _views(description: str, name: str, prefix: str, *, sentence: str) -> tuple[tuple[str, float], ...]:
+    """The name alone, and the whole description if it is longer than the sentence that the text has."""
     whole = shown(description).strip()[:_MAX_DESCRIPTION]
-    views = [(prefix + whole, _VIEW)] if len(whole) > len(said) + _MORE else []
+    views = [(prefix + whole, _VIEW)] if len(whole) > len(sentence) + _MORE else []
     return (*views, (name or prefix, _VIEW))
 
 
 def tool_text(agent: Agent, tool: Tool) -> str:
-    """The text whose vector stands for a tool."""
+    """The text that represents a tool as a vector."""
     parameters = ", ".join(map(_parameter, tool.parameters[:_MAX_PARAMETERS]))
     outputs = ", ".join(split_name(p.name) for p in tool.outputs[:_MAX_OUTPUTS])
-    text = f"{_plain(agent.name or agent.id)}: {split_name(tool.name)}. {first_sentence(tool.description)}"
+    text = f"{_subject(agent.name or agent.id)}: {split_name(tool.name)}. {first_sentence(tool.description)}"
     return text + (f" ({parameters})" if parameters else "") + (f" -> {outputs}" if outputs else "")
 
 
 def _parameter(parameter: Parameter) -> str:
-    """Its name, and the words that it chooses from: a small closed set often says what a tool can do."""
+    """The name and the allowed values: a small set of values often shows what a tool can do."""
     short = (value for value in parameter.enum if isinstance(value, str) and len(value) <= _MAX_VALUE)
     words = list(filter(None, map(split_name, short)))
     return split_name(parameter.name) + (f": {' or '.join(words)}" if 0 < len(words) <= _MAX_VALUES else "")
 
 
 def agent_text(agent: Agent) -> str:
-    """The text whose vector stands for an agent."""
+    """The text that represents an agent as a vector."""
     tools = ", ".join(split_name(tool.name) for tool in agent.tools)
     about = tools or first_sentence(agent.description)
-    return f"{_plain(agent.name or agent.id)}: {about}"
+    return f"{_subject(agent.name or agent.id)}: {about}"
 
 
 def first_sentence(text: str) -> str:
@@ -78,13 +77,14 @@ def first_sentence(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """The text in lower case without accents, width variants or ligatures; Korean and Japanese stay whole."""
-    apart = normalized("NFKD", text.casefold())
-    return normalized("NFC", "".join(c for c in apart if c in _KANA_MARKS or not unicodedata.combining(c)))
+    """The text in lower case without accents, width variants or ligatures; Korean and Japanese are unchanged."""
+    decomposed = normalized("NFKD", text.casefold())
+    return normalized("NFC", "".join(c for c in decomposed if c in _KANA_MARKS or not unicodedata.combining(c)))
 
 
-def _plain(name: str) -> str:
-    return split_name(_SERVER.sub(" ", _CAMEL.sub(" ", name).replace("-", " ").replace("_", " "))) or shown(name)
+def _subject(name: str) -> str:
+    """The words of an agent's name without "MCP" and "server"."""
+    return " ".join(word for word in split_name(name).split() if word not in _SERVER) or shown(name)
 
 
 def _agent_words(agent: Agent) -> str:
@@ -105,13 +105,13 @@ def _joined(parts: Iterable[str]) -> str:
 def identifiers(nodes: Sequence[Node]) -> dict[str, list[int]]:
     """Names with an underscore, a hyphen, a dot or an inner capital, in lower case -> their rows.
 
-    No sentence holds such a name by chance.
+    Such names do not occur in ordinary sentences.
     """
-    named: dict[str, list[int]] = {}
+    rows: dict[str, list[int]] = {}
     for row, node in enumerate(nodes):
         name = node.id if node.kind == "agent" else node.id.removeprefix(f"{node.owner}/")
         if _COMPOSED.search(name) and IDENTIFIER.fullmatch(name):
-            named.setdefault(name.casefold(), []).append(row)
+            rows.setdefault(name.casefold(), []).append(row)
         if node.kind == "tool" and IDENTIFIER.fullmatch(node.id):
-            named.setdefault(node.id.casefold(), []).append(row)
-    return named
+            rows.setdefault(node.id.casefold(), []).append(row)
+    return rows

@@ -1,4 +1,4 @@
-"""The small protocols that the retriever stands on, and the values that pass through them."""
+"""The protocols of indexes, and their values."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Span = tuple[int, int]
 _FROM_STORE = 200
 
 Progress = Callable[[int, int], None]
-"""Called with how many texts are embedded and how many there are."""
+"""Called with the number of embedded texts and the number of all texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An agent or a tool, as it is indexed.
+    """An agent or a tool in an index.
 
     Attributes:
         id: Its id in the catalog.
         kind: ``agent`` or ``tool``.
-        owner: Id of the agent: of the tool's owner, or its own.
-        text: What is embedded.
-        words: What is searched by words.
-        views: More texts that are embedded, each with its weight; ``text`` has what is left of 1.
+        owner: Id of the owner of a tool; an agent's own id.
+        text: Text to embed.
+        words: Text for search by words.
+        views: More texts to embed, each with its weight; ``text`` has the rest of the weight, up to 1.
     """
 
     id: str
@@ -45,7 +45,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What an indexing did, in nodes."""
+    """The numbers of nodes that an update changed."""
 
     added: int = 0
     updated: int = 0
@@ -54,17 +54,17 @@ class Changes:
 
 @runtime_checkable
 class VectorIndex(Protocol):
-    """Finds nodes by the meaning of their texts."""
+    """Searches nodes by the meaning of their texts."""
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
-        """Makes the index hold just these nodes; embeds only texts that it does not hold yet.
+        """Updates the index to exactly these nodes; embeds only new texts.
 
-        Interrupted at any point, what was searchable before stays so, and the next call goes on from there.
+        If it is interrupted, the old state remains searchable, and the next call resumes.
         """
         ...
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
-        """How similar every node is to the query, and to each of these parts of it.
+        """The similarity of every node to the query, and to these parts of it.
 
         Args:
             query: The whole query.
@@ -72,31 +72,31 @@ class VectorIndex(Protocol):
 
         Returns:
             ``(1 + len(spans), n)`` cosines, columns in the order of the nodes. An index that does not compare all
-            gives the others the lowest that it found.
+            nodes returns the lowest cosine for the others.
         """
         ...
 
 
 @runtime_checkable
 class VectorProducts(Protocol):
-    """An index whose vectors can be multiplied with others; one that cannot is asked by texts, one by one.
+    """An index that multiplies its vectors with others; other indexes are searched text by text.
 
     Attributes:
-        embeddings: What made its vectors.
+        embeddings: The embedder of its vectors.
     """
 
     embeddings: Embedder
 
     def products(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Cosines of vectors of the same embedder, ``(m, d)``, with those of every node: ``(m, n)``."""
+        """Cosines ``(m, n)`` of vectors of the same embedder, ``(m, d)``, with those of every node."""
         ...
 
 
 class VectorStoreIndex:
-    """Any LangChain ``VectorStore`` as an index; its rows get the nodes' ids.
+    """A LangChain ``VectorStore`` as an index; node ids become the ids of its documents.
 
     Args:
-        store: An empty store, or one that this class filled; it embeds with its own embedder.
+        store: A store that is empty or was filled by this class; it uses its own embedder.
     """
 
     def __init__(self, store: VectorStore) -> None:
@@ -104,7 +104,7 @@ class VectorStoreIndex:
         self._texts: dict[str, str] = {}
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
-        """As in ``VectorIndex``; what this object put in before is compared, a store cannot be asked."""
+        """As in ``VectorIndex``; compares with the texts that this object added, as a store cannot list its own."""
         wanted = {node.id: node.text for node in nodes}
         changed = [node for node in nodes if self._texts.get(node.id) != node.text]
         updated = [node.id for node in changed if node.id in self._texts]
@@ -123,22 +123,22 @@ class VectorStoreIndex:
         return Changes(len(changed) - len(updated), len(updated), len(removed))
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
-        """As in ``VectorIndex``; scores are the store's relevance scores, or its plain ones where it has no others."""
+        """As in ``VectorIndex``, with the store's relevance scores, or its plain scores if it has no others."""
         rows = {node: row for row, node in enumerate(self._texts)}
-        found = np.zeros((1 + len(spans), len(rows)), np.float32)
+        scores = np.zeros((1 + len(spans), len(rows)), np.float32)
         for i, text in enumerate((query, *(query[start:end] for start, end in spans))):
             hits = self._similar(text, min(len(rows), _FROM_STORE))
-            found[i] = min((score for _, score in hits), default=0.0)
+            scores[i] = min((score for _, score in hits), default=0.0)
             for node, score in hits:
                 if node in rows:
-                    found[i, rows[node]] = score
-        return found
+                    scores[i, rows[node]] = score
+        return scores
 
     def _similar(self, text: str, k: int) -> list[tuple[str, float]]:
         if k == 0:
             return []
         try:
-            found = self._store.similarity_search_with_relevance_scores(text, k=k)
+            hits = self._store.similarity_search_with_relevance_scores(text, k=k)
         except NotImplementedError:
-            found = self._store.similarity_search_with_score(text, k=k)
-        return [(document.metadata["node"], float(score)) for document, score in found]
+            hits = self._store.similarity_search_with_score(text, k=k)
+        return [(document.metadata["node"], float(score)) for document, score in hits]

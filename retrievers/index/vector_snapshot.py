@@ -1,4 +1,4 @@
-"""The vectors of an index in one plain file, for Chroma costs a second to import and to open."""
+"""The vectors of an index in one plain file, because Chroma takes a second to import and to open."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ FORMAT = 1
 
 
 class Snapshot:
-    """Vectors of certain rows, whole or not at all.
+    """A file with the vectors of a set of rows.
 
-    An id of a row stands for its content for ever, so whoever wants exactly these rows may have these vectors,
-    whatever another process has done to the index meanwhile. The file is a line of JSON (format, shape, SHA-256 of
-    the ids and of what follows), then the vectors as little-endian float32. It is put in place in one go.
+    The id of a row is a hash of its content, so the vectors of the same ids are always valid, even if another process
+    has changed the index. The file has one line of JSON (format, shape, SHA-256 of the ids and of the vectors), then
+    the vectors as little-endian float32. It is replaced atomically.
 
     Args:
-        file: Where it is; made when it is first written.
+        file: Path of the file; ``write`` creates it.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def read(self, rows: Sequence[str]) -> NDArray[np.float32] | None:
-        """The vectors ``(n, d)`` of these rows in this order; None if the file is damaged, or of other rows."""
+        """The vectors ``(n, d)`` of these rows in this order; None if the file is damaged or has other rows."""
         try:
-            head, _, body = self._file.read_bytes().partition(b"\n")
-            said = json.loads(head)
-            if said["format"] != FORMAT or said["rows"] != _digest_of(rows):
+            line, _, body = self._file.read_bytes().partition(b"\n")
+            head = json.loads(line)
+            if head["format"] != FORMAT or head["rows"] != _digest_of(rows):
                 return None
-            if said["sha256"] != hashlib.sha256(body).hexdigest():
+            if head["sha256"] != hashlib.sha256(body).hexdigest():
                 return None
-            return np.frombuffer(body, "<f4").reshape(said["shape"])
+            return np.frombuffer(body, "<f4").reshape(head["shape"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def write(self, rows: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Keeps the vectors of these rows, in this order. Where nothing can be written, the index works without."""
+        """Stores the vectors of these rows, in this order; errors are ignored, because the index works without it."""
         body = np.ascontiguousarray(vectors, "<f4").tobytes()
         head = {
             "format": FORMAT,

@@ -1,4 +1,4 @@
-"""Dependencies that a catalog does not declare, proposed from names, schemas and descriptions."""
+"""Proposes dependencies from names, schemas and descriptions."""
 
 from callsheet.retrievers.inference.dependency_proposals import infer_dependencies
 

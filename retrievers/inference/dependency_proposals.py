@@ -1,4 +1,4 @@
-"""From signs to proposals: one an argument and tool, the best source of each argument first."""
+"""Proposes dependencies from hints: one per argument and tool, the best target of each argument first."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from callsheet.graphs import Catalog, DependencyKind, SettingsError, Tool
 from callsheet.graphs.dependencies import Proposal, Seen, combine, observed_proposals, without_cycles
 from callsheet.retrievers.index.embedding.providers import Embedder
-from callsheet.retrievers.inference.matching import Embed, Ends, matches
-from callsheet.retrievers.inference.signal import Hint
+from callsheet.retrievers.inference.matching import Embed, Ends, Hint, matches
 from callsheet.retrievers.inference.structural_signals import hints_by_rules
 from callsheet.retrievers.inference.term_similarity import Floats
 
@@ -27,23 +26,23 @@ def infer_dependencies(
     seen: Mapping[Seen, int] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Proposal, ...]:
-    """Proposes the dependencies that names, schemas and descriptions show, and those that were seen while running.
+    """Proposes dependencies from names, schemas and descriptions, and from observations.
 
-    Nothing here is learned from any catalog's own dependencies. Of several tools that give a value only the likeliest
-    is proposed as one that the call cannot do without. What a person declared or accepted is not proposed again.
+    Nothing is learned from the declared dependencies of a catalog. Of several tools that return a value, only the
+    likeliest is proposed as a direct dependency. Dependencies that a person declared or accepted are not proposed.
 
     Args:
         catalog: The tools.
-        embeddings: What compares texts by meaning; each text is embedded once.
-        least: The least confidence, above 0 and below 1; what was seen is proposed whatever its confidence.
-        seen: How often an argument was seen to come from another tool's result; see ``ObservationLog``.
-        progress: Called with how many texts and arguments are done and how many there are.
+        embeddings: The embedder; each text is embedded once.
+        least: Minimum confidence, above 0 and below 1; observations are proposed with any confidence.
+        seen: How often an argument came from another tool's result; see ``ObservationLog``.
+        progress: Called with the number of processed texts and arguments and the number of all.
 
     Returns:
-        The proposals, the surest first; none makes a circle of direct dependencies.
+        The proposals by confidence, without cycles of direct dependencies.
 
     Raises:
-        SettingsError: ``least`` cannot work.
+        SettingsError: ``least`` is out of range.
     """
     if not 0 < least < 1:
         raise SettingsError(f"least must be above 0 and below 1, not {least!r}")
@@ -51,14 +50,14 @@ def infer_dependencies(
     ends = Ends.of(tools)
     hints = [*hints_by_rules(ends), *matches(ends, embedding(embeddings, progress), least=least)]
     best = _best(hint for hint in hints if hint.confidence >= least)
-    proposed = [_proposal(hint, tools, first=first) for hint, first in _with_first(best)]
+    proposals = [_proposal(hint, tools, first=first) for hint, first in _with_first(best)]
     known = {(tool.id, edge.tool) for tool in tools for edge in tool.depends_on if edge.holds}
-    edges = combine(proposed, observed_proposals(seen or {}, catalog))
+    edges = combine(proposals, observed_proposals(seen or {}, catalog))
     return without_cycles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
 
 
 def embedding(embeddings: Embedder, progress: Progress | None = None) -> Embed:
-    """An embedder as a function from texts to ``(n, d) float32`` with rows of unit length, so many texts at a time."""
+    """An embedder as a function from texts to ``(n, d) float32`` with rows of unit length, in batches."""
 
     def embed(texts: Sequence[str]) -> Floats:
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
@@ -77,19 +76,21 @@ def embedding(embeddings: Embedder, progress: Progress | None = None) -> Embed:
 
 
 def _best(hints: Iterable[Hint]) -> list[Hint]:
-    """For each source, target and argument the surest sign; one about the whole call only where there is no other."""
+    """The strongest hint for each source, target and argument; hints on the whole call only if there are no others."""
     best: dict[tuple[int, int, str | None], Hint] = {}
     for hint in hints:
         key = (hint.source, hint.target, hint.parameter)
         if key not in best or hint.confidence > best[key].confidence:
             best[key] = hint
-    about = {(hint.source, hint.target) for hint in best.values() if hint.parameter is not None}
-    kept = [hint for hint in best.values() if hint.parameter is not None or (hint.source, hint.target) not in about]
-    return sorted(kept, key=lambda hint: (-hint.confidence, hint.source, hint.parameter or "", hint.target))
+    by_parameter = {(hint.source, hint.target) for hint in best.values() if hint.parameter is not None}
+    hints = [
+        hint for hint in best.values() if hint.parameter is not None or (hint.source, hint.target) not in by_parameter
+    ]
+    return sorted(hints, key=lambda hint: (-hint.confidence, hint.source, hint.parameter or "", hint.target))
 
 
 def _with_first(hints: Iterable[Hint]) -> Iterable[tuple[Hint, bool]]:
-    """Each sign with whether it is the first for its argument."""
+    """Each hint, and whether it is the first for its argument."""
     seen: set[tuple[int, str | None]] = set()
     for hint in hints:
         yield hint, hint.parameter is None or (hint.source, hint.parameter) not in seen

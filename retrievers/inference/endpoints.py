@@ -1,4 +1,4 @@
-"""Both ends of a possible edge: what a tool asks for, and what a tool gives."""
+"""The inputs and outputs of tools: both ends of possible dependencies."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from callsheet.retrievers.inference.schema_fields import Field, fields_of
 from callsheet.retrievers.inference.word_roles import FREE, GENERIC, IDENTIFIER, PAGING, Name, name_of, stems, stems_in
 
 Source = Literal["output", "name", "returns"]
-_SAID, _CLAUSE = 160, 16
+_MAX_TEXT, _CLAUSE = 160, 16
 _RETURNS = re.compile(r"\b(?:returns?|outputs?|yields?|provides?)\b:?\s+([^.;\n]{3,160})", re.IGNORECASE)
 _NAMING = IDENTIFIER | stems("name")
 _PLAIN = GENERIC | stems("address")
 NUMBERS = frozenset({"number", "integer", "int", "float"})
-"""Types of numbers, as JSON Schema names them and as some do."""
+"""Types of numbers in JSON Schema, and other common names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """An argument that a tool needs a value for.
+    """An argument of a tool.
 
     Attributes:
         tool: Row of the tool.
-        parameter: Names from the root of its schema to it, joined by dots.
-        words: The stems that name the value, with those of what it belongs to where its own name says nothing.
-        text: The same in plain words, with its description.
+        parameter: Names from the root of the schema to the argument, joined by dots.
+        words: The stems that name the value; if its own name is generic, with the stems of its parent.
+        text: The name in plain words, with the description.
         types: As in ``Field``.
         required: As in ``Field``.
-        identifier: Whether it identifies something, so that a person hardly knows it.
-        worth: How likely it is that any tool has to give it, 0 to 1.
-        head: The stem of the last word of its own name that says of what it is; empty if none does.
+        identifier: Whether it is an identifier, which people rarely know.
+        worth: Probability that its value comes from a tool, 0 to 1.
+        head: The stem of the last specific word of its own name; empty if there is none.
     """
 
     tool: int
@@ -49,12 +49,12 @@ class Ask:
 
     @property
     def specific(self) -> frozenset[str]:
-        """Those of its words that say of what it is."""
+        """Its words that are not generic."""
         return frozenset(word for word in self.words - GENERIC if len(word) > 1)
 
     @property
     def elsewhere(self) -> float:
-        """How likely the value of another agent's tool serves as well, 0 to 1; an id holds for one system as a rule."""
+        """Probability that a tool of another agent can provide the value, 0 to 1; ids usually belong to one system."""
         if self.identifier:
             return 0.6 if self.head else 0.45
         return 0.8 if len(self.specific) > 1 else 0.45
@@ -62,17 +62,17 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Give:
-    """A value that a tool's result holds.
+    """A value in the result of a tool.
 
     Attributes:
         tool: Row of the tool.
-        field: Names from the root of its output schema to it, joined by dots; empty where it is not from there.
+        field: Names from the root of the output schema to the value, joined by dots; empty if not from a schema.
         words: As in ``Ask``.
         text: As in ``Ask``.
-        types: As in ``Field``; empty where it is not from a schema.
-        source: Where that is said.
+        types: As in ``Field``; empty if not from a schema.
+        source: Origin of the information.
         many: As in ``Field``.
-        borrowed: Those of its words that are from the tool's name, for the field's own say nothing.
+        borrowed: Words from the tool's name, if the field's own name is generic.
     """
 
     tool: int
@@ -85,12 +85,12 @@ class Give:
     borrowed: frozenset[str] = frozenset()
 
     def among(self, known: frozenset[str]) -> Give:
-        """The same without borrowed words that are not known: ``popular`` of ``list_popular_movies``."""
+        """The same without unknown borrowed words, such as ``popular`` of ``list_popular_movies``."""
         return replace(self, words=self.words - (self.borrowed - known))
 
 
 def asks_of(row: int, tool: Tool) -> tuple[Ask, ...]:
-    """What a tool asks for; what only its caller can choose is left out."""
+    """The inputs of a tool, without those that only its caller can choose."""
     name = name_of(tool.name)
     return tuple(
         _ask(row, field, name) for field in fields_of(tool.input_schema) if not field.closed and not _steers(field)
@@ -104,12 +104,12 @@ def _steers(field: Field) -> bool:
 
 def _ask(row: int, field: Field, name: Name) -> Ask:
     words, phrase = _qualified(field, name)
-    said = _said(field)
+    description = _description(field)
     ask = Ask(
         tool=row,
         parameter=".".join(field.path),
         words=words,
-        text=f"{phrase}: {said}" if said else phrase,
+        text=f"{phrase}: {description}" if description else phrase,
         types=field.types,
         required=field.required,
         identifier=bool(words & IDENTIFIER),
@@ -120,13 +120,13 @@ def _ask(row: int, field: Field, name: Name) -> Ask:
 
 
 def _worth(ask: Ask, field: Field, name: Name) -> float:
-    """How likely any tool has to give it: what is optional, free text, a quantity or has a default is less so."""
+    """Probability that the value comes from a tool: lower for options, free text, quantities and defaults."""
     worth = (1.0 if field.required else 0.8) * (0.7 if field.default else 1.0)
     if not ask.specific:
         return 0.3 * worth
-    made = name.act == "store" and ask.specific <= name.object
-    if made and not (ask.identifier and ask.required):
-        worth *= 0.4  # the name of what is only being made cannot be looked up
+    is_new = name.act == "store" and ask.specific <= name.object
+    if is_new and not (ask.identifier and ask.required):
+        worth *= 0.4  # the name of a new object cannot be looked up
     if ask.identifier:
         return worth
     if stems(field.name) & FREE:
@@ -139,7 +139,7 @@ def _worth(ask: Ask, field: Field, name: Name) -> float:
 
 
 def gives_of(row: int, tool: Tool) -> tuple[Give, ...]:
-    """What a tool gives: its output fields, what its name says, and what its description says that it returns."""
+    """The outputs of a tool, from its output schema, its name, and "returns" in its description."""
     return tuple(_gives(row, tool))
 
 
@@ -148,11 +148,11 @@ def _gives(row: int, tool: Tool) -> Iterator[Give]:
     for field in fields_of(tool.output_schema or {}):
         words, phrase = _qualified(field, name)
         if (words - GENERIC) and not (stems(field.name) <= GENERIC - _NAMING):
-            said = _said(field)
-            text = f"{phrase}: {said}" if said else phrase
+            description = _description(field)
+            text = f"{phrase}: {description}" if description else phrase
             borrowed = words - stems(field.name) if phrase.startswith(name.phrase) else frozenset()
             yield Give(row, ".".join(field.path), words, text, field.types, "output", field.many, borrowed)
-    sentence = first_sentence(tool.description)[:_SAID]
+    sentence = first_sentence(tool.description)[:_MAX_TEXT]
     yield Give(row, "", name.object, f"{split_name(tool.name)}: {sentence}", frozenset(), "name")
     if match := _RETURNS.search(shown(tool.description)):
         clause = " ".join(match.group(1).split()[:_CLAUSE])
@@ -160,21 +160,21 @@ def _gives(row: int, tool: Tool) -> Iterator[Give]:
 
 
 def _qualified(field: Field, name: Name) -> tuple[frozenset[str], str]:
-    """The stems that name a value, and the same in plain words.
+    """The stems that name a value, and the name in plain words.
 
-    A name that says nothing by itself (``id``, ``name``) is put after what holds it, or after the object of the tool:
-    of that only what the description says too, if it says any.
+    A generic name (``id``, ``name``) follows that of its parent, or the object of the tool; of that, only the words in
+    the description, if there are any.
     """
     own, plain = stems(field.name), split_name(field.name)
     if not own <= GENERIC or not own & _NAMING:
         return own, plain
     for holder in reversed(field.path[:-1]):
-        if not (held := stems(holder)) <= GENERIC:
-            return held | own, f"{split_name(holder)} {plain}"
-    said = stems_in(_said(field)) & name.object
-    phrase = " ".join(word for word in name.phrase.split() if not said or stems(word) & said)
-    return (said or name.object) | own, f"{phrase} {plain}".strip()
+        if not (words := stems(holder)) <= GENERIC:
+            return words | own, f"{split_name(holder)} {plain}"
+    shared = stems_in(_description(field)) & name.object
+    phrase = " ".join(word for word in name.phrase.split() if not shared or stems(word) & shared)
+    return (shared or name.object) | own, f"{phrase} {plain}".strip()
 
 
-def _said(field: Field) -> str:
-    return shown(field.description).strip()[:_SAID]
+def _description(field: Field) -> str:
+    return shown(field.description).strip()[:_MAX_TEXT]

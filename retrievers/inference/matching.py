@@ -1,4 +1,4 @@
-"""What tools ask for against what tools give: by words and by meaning, all pairs in blocks of arrays."""
+"""Matches the inputs of tools with the outputs of tools, by words and by meaning, in blocks of arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from callsheet.graphs import Tool
 from callsheet.retrievers.inference.endpoints import Ask, Give, asks_of, gives_of
 from callsheet.retrievers.inference.output_columns import Columns, part_of
-from callsheet.retrievers.inference.signal import Hint
 from callsheet.retrievers.inference.term_similarity import Floats, Postings, Terms
 from callsheet.retrievers.inference.word_roles import name_of
 
@@ -22,17 +21,38 @@ Embed = Callable[[Sequence[str]], Floats]
 _BLOCK = 256
 _WORDS, _ALIKE, _CONTEXT = 0.5, 0.1, 0.1
 _WIDTH = 0.12
-_MARGIN, _ALTERNATIVES, _MOST, _LOOKED_AT = 0.08, 3, 20, 300
+_MARGIN, _ALTERNATIVES, _MOST, _INSPECTED = 0.08, 3, 20, 300
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Evidence that one tool needs another.
+
+    Attributes:
+        source: Row of the tool that needs the other.
+        target: Row of the needed tool.
+        parameter: The argument concerned; None if the hint concerns the whole call.
+        confidence: Probability that the edge is right, 0 to 1.
+        direct: Whether the source can hardly work without the target.
+        evidence: Reason in one line.
+    """
+
+    source: int
+    target: int
+    parameter: str | None
+    confidence: float
+    direct: bool
+    evidence: str
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Everything that the tools of a catalog ask for and give.
+    """The inputs and outputs of all tools of a catalog.
 
     Attributes:
-        tools: The tools; a row is a place in this.
-        asks: What they ask for.
-        gives: What they give, by tool; of output fields only those that share a telling word with some ask.
+        tools: The tools; rows are indexes of this sequence.
+        asks: Their inputs.
+        gives: Their outputs, by tool; of output fields, only those that share a specific word with an input.
         terms: Weights of the words.
     """
 
@@ -43,14 +63,14 @@ class Ends:
 
     @classmethod
     def of(cls, tools: Sequence[Tool]) -> Ends:
-        """Reads them off names, schemas and descriptions."""
+        """Derives them from names, schemas and descriptions."""
         asks = [ask for row, tool in enumerate(tools) for ask in asks_of(row, tool)]
-        asked = frozenset(word for ask in asks for word in ask.specific)
+        specific = frozenset(word for ask in asks for word in ask.specific)
         gives = [
-            give.among(asked)
+            give.among(specific)
             for row, tool in enumerate(tools)
             for give in gives_of(row, tool)
-            if give.source != "output" or give.words & asked
+            if give.source != "output" or give.words & specific
         ]
         return cls(tools, asks, gives, Terms([name_of(tool.name).words for tool in tools]))
 
@@ -58,40 +78,40 @@ class Ends:
 def matches(
     ends: Ends, embed: Embed, *, least: float, progress: Callable[[int, int], None] | None = None
 ) -> list[Hint]:
-    """The tools that give what tools ask for.
+    """The tools whose outputs match the inputs of tools.
 
     ::
 
-        score      = cos(ask, give) + .5 * fit of their words + .1 * alikeness of the tools' names
-                     + .1 where the tool needs nothing to tell it
+        score      = cos(ask, give) + .5 * fit of their words + .1 * similarity of the tools' names
+                     + .1 if the tool needs no input
         confidence = worth of the ask * part of the tool * 1 / (1 + exp((even - score) / .12))
 
-    where ``even`` depends on where the give is said, and the part is less for tools that change things, that ask
-    for the same value themselves, or that belong to another agent.
+    where ``even`` depends on the source of the output, and the part is less for tools that change things, that
+    need the same value as input, or that belong to another agent.
 
     Args:
-        ends: What is asked for and given.
-        embed: Turns texts into vectors.
-        least: The least confidence.
-        progress: Called with how many asks are done and how many there are.
+        ends: The inputs and outputs.
+        embed: Embeds texts.
+        least: Minimum confidence.
+        progress: Called with the number of processed inputs and the number of all inputs.
 
     Returns:
-        For each ask at most 20 tools; of those that only their name or description speaks for, the best three.
+        For each input at most 20 tools; of tools that match only by name or description, the best three.
     """
     match = _Match(ends, embed, least)
-    found: list[Hint] = []
-    done = 0
+    hints: list[Hint] = []
+    processed = 0
     for block in match.blocks():
         for ask, cosines in block:
-            found.extend(match.hints(ask, cosines))
-            done += 1
+            hints.extend(match.hints(ask, cosines))
+            processed += 1
         if progress:
-            progress(done, len(match.asks))
-    return found
+            progress(processed, len(match.asks))
+    return hints
 
 
 class _Match:
-    """What all asks are compared with. Asks and gives that cannot become likely enough are left out."""
+    """The arrays for the comparison, without inputs and outputs that cannot reach the minimum confidence."""
 
     def __init__(self, ends: Ends, embed: Embed, least: float) -> None:
         self.least = least
@@ -114,37 +134,37 @@ class _Match:
         texts = dict.fromkeys([*(ask.text for ask in self.asks), *(give.text for give in self.gives)])
         rows = {text: row for row, text in enumerate(texts)}
         vectors = embed(list(texts))
-        self.asked = vectors[[rows[ask.text] for ask in self.asks]]
-        self.given = vectors[[rows[give.text] for give in self.gives]]
+        self.ask_vectors = vectors[[rows[ask.text] for ask in self.asks]]
+        self.give_vectors = vectors[[rows[give.text] for give in self.gives]]
 
     def blocks(self) -> Iterator[list[tuple[Ask, Floats]]]:
-        """The asks with their cosines to every give, so many at a time."""
+        """Blocks of inputs with their cosines to every output."""
         for start in range(0, len(self.asks), _BLOCK):
-            cosines = self.asked[start : start + _BLOCK] @ self.given.T
+            cosines = self.ask_vectors[start : start + _BLOCK] @ self.give_vectors.T
             yield list(zip(self.asks[start : start + _BLOCK], cosines, strict=True))
 
     def hints(self, ask: Ask, cosines: Floats) -> Iterator[Hint]:
-        """The likeliest gives of different tools for one ask."""
+        """The likeliest outputs of different tools for one input."""
         rows, scores, confidence = self._likely(ask, cosines)
         tops: dict[bool, float] = {}
         counts: Counter[bool] = Counter()
-        taken: set[int] = set()
-        for i in np.argsort(-confidence, kind="stable")[:_LOOKED_AT].tolist():
+        targets: set[int] = set()
+        for i in np.argsort(-confidence, kind="stable")[:_INSPECTED].tolist():
             row, score = int(rows[i]), float(scores[i])
             tool, made = int(self.columns.tool[row]), bool(self.columns.made[row])
-            if len(taken) == _MOST:
+            if len(targets) == _MOST:
                 return
-            if tool in taken:
+            if tool in targets:
                 continue
             if not self.columns.output[row]:
                 if score < tops.setdefault(made, score) - _MARGIN or counts[made] == _ALTERNATIVES:
                     continue
                 counts[made] += 1
-            taken.add(tool)
+            targets.add(tool)
             yield Hint(ask.tool, tool, ask.parameter, float(confidence[i]), ask.required, _why(ask, self.gives[row]))
 
     def _likely(self, ask: Ask, cosines: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
-        """Rows of the gives that are likely enough, with score and confidence."""
+        """Rows of the outputs with at least the minimum confidence, with score and confidence."""
         columns = self.columns
         plain = cosines + _WORDS * self.words.fit(ask.words)
         bound = columns.even + _WIDTH * math.log(self.least / (1 - self.least)) - _ALIKE - _CONTEXT
@@ -154,19 +174,19 @@ class _Match:
         confidence = ask.worth * columns.part[near] / (1 + np.exp((columns.even[near] - scores) / _WIDTH))
         confidence *= columns.sorts(ask, near) if ask.identifier else columns.kinds(ask, near)
         confidence = (confidence * self._echo(ask, near) * self._near_by(ask, near)).astype(np.float32)
-        kept = confidence >= self.least
-        return near[kept], scores[kept], confidence[kept]
+        sufficient = confidence >= self.least
+        return near[sufficient], scores[sufficient], confidence[sufficient]
 
     def _echo(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
-        """Less for a tool that asks for the same itself, unless it answers with a list of others."""
+        """A factor below 1 for a tool that needs the same input, unless it returns a list."""
         factor = np.ones(len(near), np.float32)
-        for required, left in ((False, 0.7), (True, 0.3)):
-            if (asking := self.askers.get((ask.words, required))) is not None:
-                factor[np.isin(self.columns.tool[near], asking) & ~self.columns.many[near]] = left
+        for required, value in ((False, 0.7), (True, 0.3)):
+            if (askers := self.askers.get((ask.words, required))) is not None:
+                factor[np.isin(self.columns.tool[near], askers) & ~self.columns.many[near]] = value
         return factor
 
     def _near_by(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
-        """Less for a tool of another agent; an agent of one tool has no others of its own to ask."""
+        """A factor below 1 for a tool of another agent, unless the agent of the input has only one tool."""
         if self.alone[ask.tool]:
             return np.ones(len(near), np.float32)
         elsewhere = self.agent[self.columns.tool[near]] != self.agent[ask.tool]

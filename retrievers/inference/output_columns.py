@@ -1,4 +1,4 @@
-"""What tools give, as columns of arrays: one row a give."""
+"""The outputs of tools as columns of arrays, one row per output."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from callsheet.retrievers.inference.word_roles import LOCATOR, RECORD_ID, Act, n
 
 Flags = NDArray[np.bool_]
 EVEN: Mapping[Source, float] = {"output": 1.05, "returns": 0.95, "name": 0.8}
-"""The score at which a match is as likely right as wrong, before all else."""
+"""The score at which a match has an even chance, before other factors."""
 PART: Mapping[Act, float] = {"change": 0.3, "use": 0.3, "check": 0.2, "enter": 0.2, "": 0.8}
-"""How likely a tool that does this is called for the value that its name speaks of; those not named here: 1."""
+"""Probability that a tool with this act is called for the value in its name; 1 for other acts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,15 @@ class Columns:
     """Arrays of ``(n,)``.
 
     Attributes:
-        tool: Row of the tool that gives it.
+        tool: Row of the tool.
         output: Whether it is an output field.
-        many: Whether it is one of a list.
-        number: Whether it is a number or a truth value.
-        made: Whether only the name of a tool speaks for it that makes something.
-        context: Whether the tool tells it without being given anything, and only its name or description says so.
-        even: The score at which it is as likely right as wrong.
-        part: How likely the tool is called for its sake.
-        of_sort: Sort of identifier -> whether it is one.
+        many: Whether it is in a list.
+        number: Whether it is a number or a boolean.
+        made: Whether it comes only from the name or description of a tool that makes something.
+        context: Whether the tool needs no input, and it comes only from the tool's name or description.
+        even: The score at which a match has an even chance.
+        part: Probability that the tool is called for this value.
+        of_sort: Kind of identifier -> whether it is one.
     """
 
     tool: NDArray[np.intp]
@@ -48,7 +48,7 @@ class Columns:
 
     @classmethod
     def of(cls, gives: Sequence[Give], tools: Sequence[Tool]) -> Columns:
-        """Fills them."""
+        """The columns of these outputs."""
         acts = [name_of(tools[give.tool].name).act for give in gives]
         output = np.array([give.source == "output" for give in gives], bool)
         free = [not tools[give.tool].input_schema.get("required") for give in gives]
@@ -67,7 +67,7 @@ class Columns:
         )
 
     def sorts(self, ask: Ask, rows: NDArray[np.intp]) -> Floats:
-        """Half for an output field that identifies in another way than is asked: a name is no id, and an id no path."""
+        """Half for an output field that is another kind of identifier than the input, such as a path for an id."""
         factor = np.ones(len(rows), np.float32)
         for sort, of_sort in self.of_sort.items():
             if ask.words & sort:
@@ -75,7 +75,7 @@ class Columns:
         return factor
 
     def kinds(self, ask: Ask, rows: NDArray[np.intp]) -> Floats:
-        """Less for what is only made for an ask that identifies nothing, and for a number where a text is asked."""
+        """Less for values of tools that make something, and for a number if the input is a text."""
         factor = np.where(self.made[rows], 0.3, 1).astype(np.float32)
         if ask.types and not ask.types & (NUMBERS | {"boolean"}):
             factor[self.number[rows]] *= 0.5
@@ -83,10 +83,10 @@ class Columns:
 
 
 def part_of(give: Give, tool: Tool) -> float:
-    """How likely a tool is called for the sake of what it gives, 0 to 1: less if it does something else above all."""
+    """Probability that a tool is called for this output, 0 to 1; less if it mainly does something else."""
     name = name_of(tool.name)
     if give.source == "output":
-        byway = name.act == "store" and not give.words & name.words
+        incidental = name.act == "store" and not give.words & name.words
         effect = not name.act and tool.annotations.get("readOnlyHint") is False
-        return 0.7 if name.act in ("change", "use") or byway or effect else 1.0
+        return 0.7 if name.act in ("change", "use") or incidental or effect else 1.0
     return PART.get(name.act, 1.0) * (0.85 if give.source == "returns" else 1.0)

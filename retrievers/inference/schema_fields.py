@@ -1,4 +1,4 @@
-"""The leaves of a JSON Schema: what a tool asks for and what it gives, however deep."""
+"""The leaves of a JSON Schema at any depth."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Field:
     """One value of an object schema.
 
     Attributes:
-        path: Names from the root to it; items of a list add no name.
-        types: JSON Schema's types that it may have; empty where none is given.
-        description: The author's words.
-        required: Whether it and all that hold it are required.
-        closed: Whether its values are given: an enum, a constant or a truth value.
-        default: Whether something other than null is taken when none is given.
-        many: Whether it is in a list, so that there may be several.
+        path: Names from the root to the value; items of a list add no name.
+        types: Its JSON Schema types; empty if the schema has none.
+        description: Its description.
+        required: Whether it and all its parents are required.
+        closed: Whether its values are fixed: an enum, a constant or a boolean.
+        default: Whether it has a default other than null.
+        many: Whether it is in a list.
     """
 
     path: tuple[str, ...]
@@ -39,17 +39,17 @@ class Field:
 
 
 def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
-    """The leaves of an object schema in its order, at most 120 and five objects deep.
+    """The leaves of an object schema in order, at most 120 and five objects deep.
 
-    References into the schema itself are followed, all alternatives are taken together, and what is not a schema is
-    passed over. An object without declared properties is a leaf.
+    Local references are followed, alternatives are merged, and invalid parts are skipped. An object without declared
+    properties is a leaf.
     """
-    found: dict[tuple[str, ...], Field] = {}
+    leaves: dict[tuple[str, ...], Field] = {}
     for field in _walk(schema, schema, (), required=True, many=False):
-        if len(found) == _MOST:
+        if len(leaves) == _MOST:
             break
-        found.setdefault(field.path, field)
-    return tuple(found.values())
+        leaves.setdefault(field.path, field)
+    return tuple(leaves.values())
 
 
 def _walk(
@@ -60,8 +60,8 @@ def _walk(
     holders = [form for form in forms if isinstance(form.get("properties"), dict) and form["properties"]]
     if holders and len(path) < _DEEPEST:
         for form in holders:
-            needed = form.get("required")
-            names = set(map(str, needed)) if isinstance(needed, list) else set()
+            declared = form.get("required")
+            names = set(map(str, declared)) if isinstance(declared, list) else set()
             for name, part in form["properties"].items():
                 yield from _walk(part, root, (*path, name), required=required and name in names, many=many)
     elif path and forms:
@@ -69,7 +69,7 @@ def _walk(
 
 
 def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """The schema, what it refers to, its alternatives and the items of its lists, as plain objects."""
+    """The schema, its references, its alternatives and the items of its lists, as objects."""
     if not isinstance(schema, dict) or depth > 2 * _DEEPEST:
         return
     yield schema
@@ -85,10 +85,10 @@ def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[Map
 def _referred(reference: str, root: Mapping[str, Any]) -> Any:
     if not reference.startswith("#/"):
         return None
-    found: Any = root
+    part: Any = root
     for name in reference[2:].split("/"):
-        found = found.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-    return found
+        part = part.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(part, dict) else None
+    return part
 
 
 def _leaf(forms: list[Mapping[str, Any]], path: tuple[str, ...], *, required: bool, many: bool) -> Field:

@@ -1,4 +1,4 @@
-"""Signs that need no comparison of texts: sessions, checks, records, parts, states, and tools that name another."""
+"""Hints by rules: sessions, checks, records, parts, states, and descriptions that name another tool."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from functools import cached_property
 
 from callsheet.graphs import Tool, shown
 from callsheet.retrievers.inference.endpoints import Ask
-from callsheet.retrievers.inference.matching import Ends
+from callsheet.retrievers.inference.matching import Ends, Hint
 from callsheet.retrievers.inference.schema_fields import fields_of
-from callsheet.retrievers.inference.signal import Hint
 from callsheet.retrievers.inference.word_roles import (
     CREDENTIAL,
     GENERIC,
@@ -32,14 +31,14 @@ _OTHERWISE = re.compile(
     r"\b(instead|deprecated|alternativ\w*|see also|unlike|similar to|opposite|rather than|don.t|not)\b", re.IGNORECASE
 )
 _NEEDED = re.compile(r"\b(first|before|must|requires?|needs?|after|prior|obtained|returned|from)\b", re.IGNORECASE)
-_SHOWN, _MOST = 90, 20
+_QUOTED, _MOST = 90, 20
 
 
 class Shelf:
-    """The tools of a catalog, by what the rules look for.
+    """The tools of a catalog, indexed for the rules.
 
     Args:
-        ends: What the tools ask for and give.
+        ends: The inputs and outputs of the tools.
     """
 
     def __init__(self, ends: Ends) -> None:
@@ -51,45 +50,45 @@ class Shelf:
 
     @cached_property
     def asks_of(self) -> dict[int, list[Ask]]:
-        """Row of a tool -> its asks."""
-        found: defaultdict[int, list[Ask]] = defaultdict(list)
+        """Row of a tool -> its inputs."""
+        asks: defaultdict[int, list[Ask]] = defaultdict(list)
         for ask in self.asks:
-            found[ask.tool].append(ask)
-        return dict(found)
+            asks[ask.tool].append(ask)
+        return dict(asks)
 
     @cached_property
     def by_object(self) -> dict[tuple[str, frozenset[str]], list[int]]:
-        """Agent and telling words of a tool's object -> rows of the tools that do something with it."""
-        found: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
+        """Agent and specific words of an object -> rows of the tools for this object."""
+        rows: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
         for row, name in enumerate(self.names):
             if name.object - GENERIC:
-                found[self.tools[row].agent, name.object - GENERIC].append(row)
-        return dict(found)
+                rows[self.tools[row].agent, name.object - GENERIC].append(row)
+        return dict(rows)
 
     def same_object(self, row: int) -> Iterator[int]:
-        """Rows of other tools of its agent that do something with the same, at most so many of each sort."""
+        """Rows of other tools of the agent for the same object, at most 20 with each act."""
         key = (self.tools[row].agent, self.names[row].object - GENERIC)
-        seen: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for other in self.by_object.get(key, ()):
-            seen[self.names[other].act] += 1
-            if other != row and seen[self.names[other].act] <= _MOST:
+            counts[self.names[other].act] += 1
+            if other != row and counts[self.names[other].act] <= _MOST:
                 yield other
 
     def needs_id(self, row: int) -> bool:
-        """Whether a tool cannot be called without an identifier."""
+        """Whether a tool requires an identifier."""
         return any(ask.required and ask.identifier for ask in self.asks_of.get(row, ()))
 
 
 def hints_by_rules(ends: Ends) -> list[Hint]:
-    """All signs of all rules."""
+    """The hints of all rules."""
     shelf = Shelf(ends)
     return [hint for rule in RULES for hint in rule(shelf)]
 
 
 def sessions(shelf: Shelf) -> Iterator[Hint]:
-    """A tool that opens a session comes before the others of its agent; of several, before those of its own name.
+    """The other tools of an agent need its tool that opens a session; if there are several, those with its name do.
 
-    Where tools of the agent ask for the session, it comes before just those.
+    If tools of the agent have the session as input, only these need it.
     """
     explicit = {shelf.tools[ask.tool].agent for ask in shelf.asks if ask.words & CREDENTIAL}
     doors: defaultdict[str, list[int]] = defaultdict(list)
@@ -102,21 +101,21 @@ def sessions(shelf: Shelf) -> Iterator[Hint]:
             continue
         for door in at_hand:
             own = shelf.names[door].words - SESSION
-            asked = next((ask for ask in shelf.asks_of.get(row, ()) if ask.words & CREDENTIAL), None)
-            only = len(at_hand) == 1 and (asked is not None or tool.agent not in explicit)
+            credential = next((ask for ask in shelf.asks_of.get(row, ()) if ask.words & CREDENTIAL), None)
+            only = len(at_hand) == 1 and (credential is not None or tool.agent not in explicit)
             if only or (own and own <= shelf.names[row].words):
                 why = "it opens the session that this tool works in"
-                yield Hint(row, door, asked.parameter if asked else None, _SESSION, True, why)
+                yield Hint(row, door, credential.parameter if credential else None, _SESSION, True, why)
 
 
 def _opens(shelf: Shelf, row: int) -> bool:
-    """Whether a tool lets its caller in, and does not just recognise somebody: by a secret that it takes or tells."""
+    """Whether a tool opens a session for its caller: it takes or returns a secret, or takes nothing."""
     asks = shelf.asks_of.get(row, [])
     return not asks or any(ask.words & SECRET for ask in asks) or row in shelf.tell_credentials
 
 
 def checks(shelf: Shelf) -> Iterator[Hint]:
-    """A tool that validates a value comes before those that take it: an email address, but not a user's preferences."""
+    """Tools that take a value need the tool that validates it, for example an email address."""
     by_head: defaultdict[str, list[Ask]] = defaultdict(list)
     for ask in shelf.asks:
         by_head[ask.head].append(ask)
@@ -130,7 +129,7 @@ def checks(shelf: Shelf) -> Iterator[Hint]:
 
 
 def lookups(shelf: Shelf) -> Iterator[Hint]:
-    """A tool that can look records up by an identifier answers with records that hold it."""
+    """A tool that can filter records by an identifier returns records with this identifier."""
     filters: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
     for ask in shelf.asks:
         if not ask.required and ask.identifier and shelf.names[ask.tool].act == "read":
@@ -145,7 +144,7 @@ def lookups(shelf: Shelf) -> Iterator[Hint]:
 
 
 def records(shelf: Shelf) -> Iterator[Hint]:
-    """What a call identifies has to be listed or made before."""
+    """A call with an identifier needs the tool that lists or makes such records."""
     for ask in shelf.asks:
         about = shelf.names[ask.tool].object - GENERIC
         if not (ask.required and ask.words & RECORD_ID and ask.specific and ask.specific <= about):
@@ -159,7 +158,7 @@ def records(shelf: Shelf) -> Iterator[Hint]:
 
 
 def parts(shelf: Shelf) -> Iterator[Hint]:
-    """A year can be read off the current date, a latitude off the current place, told by a tool that needs nothing."""
+    """A tool without inputs can return a part of a value: a year of the current date, a latitude of the place."""
     tellers: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for row, name in enumerate(shelf.names):
         if name.act == "read" and not shelf.tools[row].input_schema.get("required"):
@@ -174,7 +173,7 @@ def parts(shelf: Shelf) -> Iterator[Hint]:
 
 
 def states(shelf: Shelf) -> Iterator[Hint]:
-    """What is changed is looked at before."""
+    """A tool that changes something may need the tool that reads it."""
     for row, name in enumerate(shelf.names):
         if name.act == "change":
             for other in shelf.same_object(row):
@@ -183,7 +182,7 @@ def states(shelf: Shelf) -> Iterator[Hint]:
 
 
 def named(shelf: Shelf) -> Iterator[Hint]:
-    """A description that names another tool of the same agent, other than as an alternative."""
+    """A tool whose description names another tool of its agent, except as an alternative, needs it."""
     rows = {
         (tool.agent, tool.name.casefold()): row for row, tool in enumerate(shelf.tools) if _COMPOSED.search(tool.name)
     }
@@ -195,9 +194,9 @@ def named(shelf: Shelf) -> Iterator[Hint]:
                 for word in dict.fromkeys(_WORD.findall(sentence.casefold())):
                     other = rows.get((tool.agent, word))
                     if other is not None and other != row and not _OTHERWISE.search(sentence):
-                        said = " ".join(sentence.split())[:_SHOWN]
+                        quote = " ".join(sentence.split())[:_QUOTED]
                         direct = needed and bool(parameter or _NEEDED.search(sentence))
-                        yield Hint(row, other, parameter, _NAMED, direct, f"its description names it: {said!r}")
+                        yield Hint(row, other, parameter, _NAMED, direct, f"its description names it: {quote!r}")
 
 
 def _texts(tool: Tool) -> Iterable[tuple[str | None, bool, str]]:

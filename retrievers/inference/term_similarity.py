@@ -1,14 +1,14 @@
-"""How alike two names are by their words, rare words counting more."""
+"""Similarity of names by their words, with more weight for rare words."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from callsheet.retrievers.index.lexical_index import inverse_frequency
 from callsheet.retrievers.inference.word_roles import GENERIC
 
 _GENERIC_WEIGHT, _EXTRA = 0.35, 0.4
@@ -16,7 +16,7 @@ Floats = NDArray[np.float32]
 
 
 class Terms:
-    """Weights of words: rare ones count more, those that say nothing by themselves less.
+    """Weights of words: higher for rare words, lower for generic ones.
 
     ::
 
@@ -32,8 +32,7 @@ class Terms:
 
     def weight(self, word: str) -> float:
         """The weight of one word."""
-        n = self._frequency[word]
-        rarity = math.log1p((self._count - n + 0.5) / (n + 0.5))
+        rarity = inverse_frequency(self._frequency[word], self._count)
         return rarity * (_GENERIC_WEIGHT if word in GENERIC else 1.0)
 
     def mass(self, words: Iterable[str]) -> float:
@@ -42,11 +41,11 @@ class Terms:
 
 
 class Postings:
-    """Sets of words that others are compared with, all at once.
+    """Sets of words for comparison with other sets.
 
     Args:
-        sets: The sets, one a row.
-        terms: What each word weighs.
+        sets: The sets, one per row.
+        terms: The weights of words.
     """
 
     def __init__(self, sets: Sequence[frozenset[str]], terms: Terms) -> None:
@@ -56,10 +55,10 @@ class Postings:
         for row, words in enumerate(sets):
             for word in words:
                 rows[word].append(row)
-        self._rows: Mapping[str, NDArray[np.intp]] = {word: np.array(found, np.intp) for word, found in rows.items()}
+        self._rows: Mapping[str, NDArray[np.intp]] = {word: np.array(places, np.intp) for word, places in rows.items()}
 
     def fit(self, words: frozenset[str]) -> Floats:
-        """How well each set names what these words ask for.
+        """How well each set matches these words.
 
         ::
 
@@ -76,7 +75,7 @@ class Postings:
         return fit
 
     def cosine(self, words: frozenset[str]) -> Floats:
-        """How alike each set is to these words, as the cosine of their weights: ``(n,)``, 0 to 1."""
+        """The cosine of the weights of each set and of these words: ``(n,)``, 0 to 1."""
         norms = np.sqrt(self._masses * np.float32(self._terms.mass(words)))
         shared = self._shared(words)
         cosine: Floats = np.divide(shared, norms, out=np.zeros_like(shared), where=norms > 0)

@@ -1,6 +1,6 @@
-"""What the words of tools and fields say of their part in a call: how programmers name things, in English.
+"""The roles of words in names of tools and fields, by English conventions of programmers.
 
-It is the vocabulary of interfaces, not of any subject. In other languages exact names and meaning are left.
+The vocabulary is that of interfaces, not of a subject. For other languages, only exact names and meaning count.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from callsheet.graphs import split_name
 from callsheet.retrievers.index.lexical_index import tokens
 
 Act = Literal["read", "compute", "store", "change", "use", "check", "enter", ""]
-"""What a tool does with its object: tells, works out, makes, changes, uses or judges it; or opens a session."""
+"""What a tool does with its object: reads, computes, makes, changes, uses or checks it; or opens a session."""
 
 
 @lru_cache(maxsize=65_536)
 def stems(name: str) -> frozenset[str]:
-    """The stems of a name, without stop words; remembered."""
+    """The stems of a name, without stop words, cached."""
     return stems_in(name)
 
 
@@ -49,39 +49,39 @@ _ALWAYS_VERBS = frozenset(
     "get list search find fetch retrieve create add make delete remove update set generate calculate compute convert "
     "validate verify login signin logon authenticate authorize modify edit send upload download".split()
 )
-"""Verbs wherever they stand in a name; the others may be nouns too and count at its beginning only."""
+"""Words that are verbs at any place in a name; others can be nouns and count only at its beginning."""
 _LOG_IN = re.compile(r"\b(?:log|sign) (?:in|on)(?: to)?\b")
 _PREPOSITIONS = frozenset("by for in from with near of to at on using via per into after before and or as".split())
 
 IDENTIFIER = stems(
     "id ids identifier uuid guid key token code uri url href path handle hash sku symbol ticker slug ref"
 )
-"""Words of values that identify something, and that a person hardly knows by heart."""
+"""Words of identifiers, which people rarely know."""
 RECORD_ID = stems("id ids identifier uuid guid key code slug ref handle sku number")
-"""Those of them that identify a record."""
+"""Words of identifiers of records."""
 LOCATOR = stems("path uri url href handle")
-"""Those of them that say where something is."""
+"""Words of identifiers of places."""
 GENERIC = IDENTIFIER | stems(
     "name number no num value type status state link title data result results item items list object info information "
     "details response output input content text field index count total label record row entry element set array "
     "string amount arg args argument param parameter expr expression variable function start end first last new old "
     "current other source target left right kind property option setting config"
 )
-"""Words that do not say of what: they need the word of what holds them."""
+"""Generic words, which need the name of their parent."""
 FREE = stems(
     "query text content message description title comment body prompt keyword q note summary reason instruction type "
     "kind category status mode color style"
 )
-"""Words of values that the caller writes or chooses."""
+"""Words of values that the caller writes or selects."""
 PAGING = stems(
     "limit offset page size per count max min maximum minimum sort order cursor verbose timeout format mode include "
     "exclude filter dry fields"
 )
-"""Words of values that steer an answer and come from nowhere else."""
+"""Words of values that control an answer and never come from a tool."""
 CREDENTIAL = stems("session token auth authorization credential cookie jwt bearer")
 SECRET = stems("password passwd passcode passphrase secret username credential otp")
 SESSION = CREDENTIAL | stems("login user account app sign log service api client")
-"""Words of a tool that opens a session which do not say with what."""
+"""Generic words in names of tools that open a session."""
 _WHOLES: Mapping[str, str] = {
     "date": "year month day week weekday",
     "time": "hour minute second",
@@ -95,13 +95,13 @@ _PARTS: Mapping[str, frozenset[str]] = {stem: stems(parts) for whole, parts in _
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A tool's name, taken apart.
+    """The parts of a tool's name.
 
     Attributes:
-        words: The stems of all its words.
-        act: What it does; empty where no known verb says so.
-        object: What it does that with: the stems from the verb to the first preposition.
-        phrase: The same in plain words.
+        words: The stems of all words.
+        act: What the tool does; empty without a known verb.
+        object: The object: the stems from the verb to the first preposition.
+        phrase: The object in plain words.
     """
 
     words: frozenset[str]
@@ -112,19 +112,19 @@ class Name:
 
 @lru_cache(maxsize=65_536)
 def name_of(name: str) -> Name:
-    """Takes a tool's name apart: ``get_city_code_by_name`` reads a city code."""
+    """Parses a tool's name: ``get_city_code_by_name`` reads a city code."""
     words = _LOG_IN.sub("login", split_name(name)).split()
     verb = next((i for i, word in enumerate(words) if word in _ACT_OF and (i == 0 or word in _ALWAYS_VERBS)), None)
-    kept: list[str] = []
+    nouns: list[str] = []
     for word in words[0 if verb is None else verb + 1 :]:
-        if word in _PREPOSITIONS and kept:
+        if word in _PREPOSITIONS and nouns:
             break
         if word not in _PREPOSITIONS:
-            kept.append(word)
-    phrase = " ".join(kept or [word for i, word in enumerate(words) if i != verb])
+            nouns.append(word)
+    phrase = " ".join(nouns or [word for i, word in enumerate(words) if i != verb])
     return Name(stems(" ".join(words)), "" if verb is None else _ACT_OF[words[verb]], stems(phrase), phrase)
 
 
 def parts_of(words: Iterable[str]) -> frozenset[str]:
-    """What can be read off values of these names: a year off a date, a latitude off a location."""
+    """The parts of values with these names: a year of a date, a latitude of a location."""
     return frozenset(part for word in words for part in _PARTS.get(word, ()))

@@ -1,4 +1,4 @@
-"""Which agents: Agent-as-a-Graph as published."""
+"""The selection of agents in Agent-as-a-Graph."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def agent_as_a_graph(
     """The top agents of a merged list of agents and tools, by type-weighted fusion and owner traversal.
 
     Source: Agent-as-a-Graph, Algorithm 1: take the top N of the joint index (lines 1-2), rescore by Eq. 3
-    (lines 3-6), then walk down the list, adding an agent itself, or a tool's owner, until K unique
-    agents are found (lines 7-14). With k = 60 and 1.5 : 1 an agent of rank r_A stands above a tool of rank
-    r_T when r_A < 30 + 1.5 r_T, so a short list is all agents first, and the traversal is never used.
+    (lines 3-6), then go down the list and add each agent, or the owner of each tool, up to K unique
+    agents (lines 7-14). With k = 60 and 1.5 : 1, an agent of rank r_A is above a tool of rank
+    r_T if r_A < 30 + 1.5 r_T, so that in a short list all agents come first and the traversal is never used.
 
     Args:
         merged: The top N nodes of both types by similarity, best first.
-        graph: Who owns what.
-        agents: K, how many agents are wanted.
+        graph: Agents and their tools.
+        agents: K, maximum number of agents.
         weights: alpha of each type.
         k: As in Eq. 3.
 
     Returns:
-        At most K agents, each with the score of the node that brought it, best first.
+        At most K agents, each with the score of its best node, best first.
     """
-    found: dict[str, Hit] = {}
+    hits: dict[str, Hit] = {}
     for hit in weighted_rrf(merged, lambda node: weights[kind_of(graph, node)], k=k):
-        if len(found) == agents:
+        if len(hits) == agents:
             break
         agent = owner(graph, hit.id)
-        found.setdefault(agent, Hit(agent, hit.score))
-    return list(found.values())
+        hits.setdefault(agent, Hit(agent, hit.score))
+    return list(hits.values())

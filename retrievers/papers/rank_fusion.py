@@ -1,4 +1,4 @@
-"""Joining rankings: reciprocal rank fusion, plain and weighted by type."""
+"""Reciprocal rank fusion, plain and weighted by type."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: in
     Args:
         merged: Ids of agents and tools, by similarity, best first.
         weight: alpha of a node: that of its type.
-        k: Damps the difference between high ranks.
+        k: Reduces the difference between high ranks.
 
     Returns:
         The nodes with their scores, best first; nodes of equal score keep their order.

@@ -1,4 +1,4 @@
-"""Which tools come along: Graph RAG-Tool Fusion's expansion along dependencies."""
+"""The expansion along dependencies in Graph RAG-Tool Fusion."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from callsheet.graphs import Catalog, Reached, walk
 def graph_rag_tool_fusion(
     found: Sequence[str], catalog: Catalog, *, limit: int, per_tool: int | None = None, direct_first: bool = False
 ) -> list[Reached]:
-    """The tools of a first search, each followed by what it depends on.
+    """The tools of a first search, each followed by its dependencies.
 
     Source: Graph RAG-Tool Fusion, Algorithm 1: for each tool of the top k by vector search, append it, then
-    the tools that a depth-first walk of its dependencies reaches, at most d_limit of them; the whole is cut
-    to the final top K. A tool that is there already is not repeated, so cycles end.
+    the tools that a depth-first walk along its dependencies reaches, at most d_limit of them; cut the list
+    to the final top K. No tool is repeated, so cycles end.
 
     Args:
         found: The first search's top k tool ids, best first.
-        catalog: Where the dependencies are.
+        catalog: The tools with their dependencies.
         limit: K, the length of the result.
-        per_tool: d_limit, how many dependencies a tool may bring; all where none is given.
-        direct_first: Whether direct dependencies come before indirect ones. The paper takes them as they are
-            listed, and a small d_limit can then drop a required tool behind an optional one.
+        per_tool: d_limit, the maximum number of dependencies per tool; None: no maximum.
+        direct_first: Whether direct dependencies come before indirect ones. The paper uses their order in the
+            list, so that a small d_limit can drop a required tool after an optional one.
 
     Returns:
-        At most K tools in order, each with the path that brought it (a found tool's path is itself).
+        At most K tools in order, each with its path (the path of a tool of the first search is itself).
     """
     result: dict[str, Reached] = {}
     for tool in found:

@@ -1,4 +1,4 @@
-"""From a query to agents with tools within a budget.
+"""Selects agents and tools for a query, within a budget.
 
-Ranking, scoring, the budget and reranking meet in `selector`; `result` is what comes out, with its trace.
+`selector` combines ranking, scoring, budget and reranking; `result` has the selection and its trace.
 """

@@ -1,4 +1,4 @@
-"""The tools that a selection may hold: so many, and so many tokens of schemas."""
+"""The budget of a selection: a number of tools, and of tokens of their schemas."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from callsheet.retrievers.selection.schema_tokens import SchemaTokens
 
 @dataclass(slots=True)
 class Budget:
-    """The tools taken so far, in order, and those that did not fit.
+    """The tools selected so far, in order, and those that did not fit.
 
     Attributes:
-        tools: At most how many.
-        schema_tokens: At most how many tokens their schemas may cost; no bound where None.
-        count: Counts those tokens.
-        taken: Tool id -> the agent it was taken for, and the tool.
-        cut: Tool id -> what did not fit, and why.
+        tools: Maximum number of tools.
+        schema_tokens: Maximum number of tokens of their schemas; None: no maximum.
+        count: Counts the tokens.
+        taken: Tool id -> the agent that the tool is selected for, and the tool.
+        cut: Tool id -> the tool that did not fit, and why.
     """
 
     tools: int
@@ -29,30 +29,31 @@ class Budget:
 
     @property
     def full(self) -> bool:
-        """Whether no tool fits any more, however small."""
+        """Whether the maximum number of tools is reached."""
         return len(self.taken) >= self.tools
 
     def offer(self, agent: str, group: Sequence[PickedTool]) -> None:
-        """Takes these tools for an agent, all or none; the very first group is taken as far as it fits."""
+        """Adds all of these tools for an agent, or none; of the first group, as many as fit."""
         new = list({tool.id: tool for tool in group if tool.id not in self.taken}.values())
         if not new:
             return
-        trouble = self._trouble(new)
-        while trouble and not self.taken and len(new) > 1:
-            self.leave_out(new.pop(), trouble)
-            trouble = self._trouble(new)
+        excess = self._excess(new)
+        while excess and not self.taken and len(new) > 1:
+            self.leave_out(new.pop(), excess)
+            excess = self._excess(new)
         for tool in new:
-            if trouble:
-                self.leave_out(tool, trouble)
+            if excess:
+                self.leave_out(tool, excess)
             else:
                 self.taken[tool.id] = (agent, tool)
                 self.cut.pop(tool.id, None)
 
     def leave_out(self, tool: PickedTool, why: str) -> None:
-        """Notes why a tool is not taken; the first reason stays."""
+        """Records why a tool is left out; the first reason stays."""
         self.cut.setdefault(tool.id, Cut(tool.id, tool.score, why))
 
-    def _trouble(self, new: Sequence[PickedTool]) -> str:
+    def _excess(self, new: Sequence[PickedTool]) -> str:
+        """Why these tools do not fit; empty if they do."""
         room = self.tools - len(self.taken)
         if len(new) > room:
             return (

@@ -1,4 +1,4 @@
-"""What a query asks for, piece by piece: itself, its clauses, and the steps that it implies."""
+"""The units of a query: the whole query, its clauses, and the steps that it implies."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from callsheet.retrievers.index.protocols import Span
 UnitKind = Literal["query", "clause", "implied"]
 MOST_CLAUSES = 8
 _LEAST_WORDS = 2
-_LOOKED_AT = 4000  # characters that are cut into clauses: more than any embedder of queries reads
-_BEFORE = 400  # characters in which the beginning of a path's sentence is looked for
+_PREFIX = 4000  # characters that are cut into clauses: more than embedders of queries read
+_BEFORE = 400  # characters before a path that are searched for the beginning of its sentence
 _IMPLIED_WEIGHT = 0.5
 
 _CONNECTIVE = (
@@ -50,18 +50,18 @@ IMPLIED: Mapping[str, str] = {
     "fetch": "fetch a web page from a url",
     "time": "get the current date and time",
 }
-"""What typed evidence in a query asks for without saying so, in the words that are searched for."""
+"""Implied steps by name, with the words to search for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One thing that a query asks for.
+    """One unit of a query.
 
     Attributes:
-        text: Its words.
-        kind: The query itself, a clause of it, or a step that it implies.
-        weight: How much it counts.
-        span: Where it stands in the query; None for an implied step.
+        text: Its text.
+        kind: The whole query, a clause, or an implied step.
+        weight: Its weight.
+        span: Its place in the query; None for an implied step.
     """
 
     text: str
@@ -71,17 +71,18 @@ class Unit:
 
 
 def units_of(query: str, *, implied: bool = True) -> tuple[Unit, ...]:
-    """The query itself, then its clauses if it has several, then what it implies."""
+    """The whole query, then its clauses if there are several, then the implied steps."""
     clauses = [Unit(query[a:b].strip(), "clause", span=(a, b)) for a, b in clause_spans(query)]
     steps = [Unit(IMPLIED[name], "implied", _IMPLIED_WEIGHT) for name in implied_steps(query)] if implied else []
     return (Unit(query, "query", span=(0, len(query))), *clauses, *steps)
 
 
 def clause_spans(query: str, *, most: int = MOST_CLAUSES) -> list[Span]:
-    """Where the clauses of a query stand; empty if it has only one.
+    """The places of the clauses of a query; empty if there is only one.
 
-    It is cut at the ends of sentences, semicolons, line ends, list numbers and connectives, never inside quotation
-    marks. A piece with fewer than two content words joins the one before it; of too many, the shortest are joined.
+    The query is cut at ends of sentences, semicolons, line ends, list numbers and connectives, but not inside
+    quotation marks. A piece with fewer than two content words is joined to the one before; if there are too many
+    pieces, the shortest are joined.
     """
     pieces: list[Span] = []
     for start, end in _cut(query):
@@ -98,28 +99,28 @@ def clause_spans(query: str, *, most: int = MOST_CLAUSES) -> list[Span]:
 
 
 def implied_steps(query: str) -> list[str]:
-    """What the query needs without saying so, as keys of ``IMPLIED``.
+    """The steps that the query implies, as keys of ``IMPLIED``.
 
-    A path in a sentence that makes something is written to, any other path is read; an address is fetched; a date
-    that is relative to now needs the date of now.
+    A path is written if the sentence before it has a verb of making, otherwise it is read; a URL is fetched; a relative
+    date needs the current date.
     """
-    found: dict[str, None] = {}
+    steps: dict[str, None] = {}
     addresses = [match.span() for match in _URL.finditer(query)]
     for path in _PATH.finditer(query):
         if not any(start <= path.start() < end for start, end in addresses):
             sentence = _SENTENCE_END.split(query[max(0, path.start() - _BEFORE) : path.start()])[-1]
-            found["write" if _MAKING.search(sentence) else "read"] = None
+            steps["write" if _MAKING.search(sentence) else "read"] = None
     if addresses:
-        found["fetch"] = None
+        steps["fetch"] = None
     if _RELATIVE_DATE.search(query):
-        found["time"] = None
-    return list(found)
+        steps["time"] = None
+    return list(steps)
 
 
 def _cut(query: str) -> Iterator[Span]:
     quoted = [match.span() for match in _QUOTED.finditer(query)]
     start = 0
-    for match in _CUT.finditer(query, 0, _LOOKED_AT):
+    for match in _CUT.finditer(query, 0, _PREFIX):
         if any(left < match.start() < right for left, right in quoted):
             continue
         if query[start : match.start()].strip():

@@ -1,4 +1,4 @@
-"""From a query to ranked agents and tools: the searches, the arithmetic, and what came of each."""
+"""Ranks agents and tools for a query."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A ranking of all agents and tools for one query; rows count in the order of the nodes.
+    """The ranking of all agents and tools for one query; rows are in the order of the nodes.
 
     Attributes:
-        units: What the query asks for.
-        cosines: ``(n,)``, to the whole query.
-        words: ``(n,)``, BM25 for the whole query.
-        coverage: Share of the query's words that the best match by words holds.
-        scores: ``(n,)``, of every node for the whole query.
-        strength: The best score of any agent for the query or a clause of it.
+        units: The units of the query.
+        cosines: ``(n,)``, cosine of every node with the whole query.
+        words: ``(n,)``, BM25 of every node for the whole query.
+        coverage: Share of the query's words in the best match by words.
+        scores: ``(n,)``, score of every node for the whole query.
+        strength: The best score of an agent for the query or a clause of it.
         agents: Rows of agents, best first, with their scores.
         tools: Rows of tools, best first.
-        use: Row of a tool -> how often it is expected to be needed; 0 for those left out.
-        source: Row of a tool -> the row of the candidate that it came for, itself where it is its own.
-        likely: How likely each capability is needed, by its column; None where capabilities have no part.
+        use: Row of a tool -> its expected use.
+        source: Row of a tool -> the row of the candidate that depends on it, or its own row.
+        likely: Likelihood of each capability, by column; None if capabilities are not used.
     """
 
     units: tuple[Unit, ...]
@@ -75,11 +75,11 @@ class Ranker:
     """Ranks the agents and tools of one catalog.
 
     Args:
-        catalog: What there is.
-        nodes: Its nodes, as both indexes hold them.
-        vectors: Finds nodes by meaning.
-        lexical: Finds nodes by words.
-        capabilities: Knows what tools can do; needed where ``capability_weight`` is not 0.
+        catalog: The agents and tools.
+        nodes: The nodes of both indexes.
+        vectors: The index for search by meaning.
+        lexical: The index for search by words.
+        capabilities: The capabilities of the tools; required if ``capability_weight`` is not 0.
     """
 
     def __init__(
@@ -106,29 +106,29 @@ class Ranker:
 
     @property
     def capabilities(self) -> CapabilityIndex:
-        """What the tools can do.
+        """The capabilities of the tools.
 
         Raises:
-            SettingsError: None were given.
+            SettingsError: There is no ``CapabilityIndex``.
         """
         if self._capabilities is None:
             raise SettingsError("capabilities are not known: give the Selector a CapabilityIndex")
         return self._capabilities
 
     def rank(self, query: str, settings: SelectSettings) -> Ranked:
-        """Ranks everything for a query; ``settings.without`` is left out."""
+        """Ranks all agents and tools for a query, except those of ``settings.without``."""
         units = units_of(query, implied=settings.implied)
-        found = self._found(query, units)
+        matches = self._matches(query, units)
         left_out = self._left_out(settings)
         weight, own = settings.lexical_weight, self._owners[self._tool_rows]
-        scored = [node_scores(cosines, words, coverage=part, weight=weight) for cosines, words, part in found]
+        scored = [node_scores(cosines, words, coverage=part, weight=weight) for cosines, words, part in matches]
         if settings.without:
             scored = [np.where(left_out, np.float32(-1), scores) for scores in scored]
         by_agent = [agent_scores(s, self._owners, self._is_agent) for s in scored]
         strength = max(float(a.max()) for a, unit in zip(by_agent, units, strict=True) if unit.kind != "implied")
-        asked = self._asked(query, units, settings)
-        if asked is not None:
-            scored = self._raised(scored, asked, settings)
+        demand = self._demand(query, units, settings)
+        if demand is not None:
+            scored = self._raised(scored, demand, settings)
             by_agent = [agent_scores(s, self._owners, self._is_agent) for s in scored]
         by_tool = [
             (s[self._tool_rows] + settings.context * a[own]).astype(np.float32, copy=False)
@@ -142,20 +142,20 @@ class Ranker:
         rest = [row for row in self._best_tools(by_tool[0], settings.pool) if row not in use]
         return Ranked(
             units=units,
-            cosines=found[0][0],
-            words=found[0][1],
-            coverage=found[0][2],
+            cosines=matches[0][0],
+            words=matches[0][1],
+            coverage=matches[0][2],
             scores=whole,
             strength=strength,
             agents=self._agents(scored[0], by_agent, weights, settings, named, left_out[self._agent_rows]),
             tools=tuple(row for row in (*order, *rest) if source.get(row, row) != row or not left_out[row]),
             use=use,
             source=source,
-            likely=None if asked is None else self.capabilities.likely(asked.max(axis=0), use),
+            likely=None if demand is None else self.capabilities.likely(demand.max(axis=0), use),
         )
 
     def link(self, row: int, ranked: Ranked) -> float:
-        """How closely a tool is linked to the likely capabilities, .1 to 1; 1 where capabilities have no part."""
+        """The link of a tool to the likely capabilities, .1 to 1; 1 if capabilities are not used."""
         return 1.0 if ranked.likely is None else self.capabilities.link(row, ranked.likely)
 
     @cached_property
@@ -163,7 +163,7 @@ class Ranker:
         return ownership_graph(self._catalog)
 
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
-        """What a tool depends on, with the weight of the strongest path; remembered."""
+        """The dependencies of a tool with the weights of their strongest paths, cached."""
         key = (row, settings.tool_dependency, settings.parameter_dependency, settings.listing, settings.proposed)
         if row not in self._with_needs:
             return ()
@@ -179,32 +179,31 @@ class Ranker:
             )
         return self._needs[key]
 
-    def _found(self, query: str, units: Sequence[Unit]) -> list[tuple[Scores, Scores, float]]:
-        """Cosines, BM25 and coverage for each unit; what is implied is searched for once and remembered."""
+    def _matches(self, query: str, units: Sequence[Unit]) -> list[tuple[Scores, Scores, float]]:
+        """Cosines, BM25 and coverage for each unit; those of implied steps are cached."""
         own = [unit for unit in units if unit.kind != "implied"]
-        similar = self._vectors.scores(query, spans_of(units))
-        found = []
-        for unit, cosines in zip(own, similar, strict=True):
-            matches = self._lexical.scores(unit.text)
-            found.append((cosines, matches.scores, matches.coverage))
+        result = []
+        for unit, cosines in zip(own, self._vectors.scores(query, spans_of(units)), strict=True):
+            by_words = self._lexical.scores(unit.text)
+            result.append((cosines, by_words.scores, by_words.coverage))
         for unit in units[len(own) :]:
             if unit.text not in self._implied:
-                matches = self._lexical.scores(unit.text)
-                self._implied[unit.text] = (self._vectors.scores(unit.text)[0], matches.scores, matches.coverage)
-            found.append(self._implied[unit.text])
-        return found
+                by_words = self._lexical.scores(unit.text)
+                self._implied[unit.text] = (self._vectors.scores(unit.text)[0], by_words.scores, by_words.coverage)
+            result.append(self._implied[unit.text])
+        return result
 
-    def _asked(self, query: str, units: Sequence[Unit], settings: SelectSettings) -> Scores | None:
-        """How sure it is that each unit, those that are implied apart, asks for each capability."""
+    def _demand(self, query: str, units: Sequence[Unit], settings: SelectSettings) -> Scores | None:
+        """The confidence that each unit, except implied steps, asks for each capability."""
         if not settings.capability_weight:
             return None
         return self.capabilities.asked(query, spans_of(units))
 
-    def _raised(self, scored: list[Scores], asked: Scores, settings: SelectSettings) -> list[Scores]:
-        """The scores with what capabilities say for them; the verdict is spoken without."""
+    def _raised(self, scored: list[Scores], demand: Scores, settings: SelectSettings) -> list[Scores]:
+        """The scores plus the evidence of capabilities; the verdict does not use it."""
         weight, sure = np.float32(settings.capability_weight), settings.capability_sure
         raised = scored.copy()
-        for place, q in enumerate(asked):
+        for place, q in enumerate(demand):
             raised[place] = (scored[place] + weight * self.capabilities.evidence(q, sure=sure)).astype(np.float32)
         return raised
 
@@ -218,10 +217,10 @@ class Ranker:
         if tools := [row for row in named if not self._is_agent[row]]:
             shares.append((np.array(tools, np.intp), np.ones(len(tools), np.float32)))
             weights = [*weights, 1.0]
-        met = {row for rows, _ in shares for row in rows.tolist()}
+        candidates = {row for rows, _ in shares for row in rows.tolist()}
         closures = {
             row: {self.row[reached.tool]: weight for reached, weight in self.needs(row, settings)}
-            for row in met & self._with_needs
+            for row in candidates & self._with_needs
         }
         return expected_use(shares, weights, closures)
 
@@ -256,16 +255,16 @@ class Ranker:
 
     def _as_published(self, scores: Scores, settings: SelectSettings) -> tuple[tuple[int, float], ...]:
         merged = [self.nodes[row].id for row in np.argsort(-scores, kind="stable")[: settings.pool]]
-        left = [node for node in merged if self.nodes[self.row[node]].owner not in settings.without]
+        allowed = [node for node in merged if self.nodes[self.row[node]].owner not in settings.without]
         weights: Mapping[NodeKind, float] = {"agent": settings.agent_weight, "tool": settings.tool_weight}
-        hits = agent_as_a_graph(left, self._graph, agents=settings.agents, weights=weights, k=settings.rrf_k)
+        hits = agent_as_a_graph(allowed, self._graph, agents=settings.agents, weights=weights, k=settings.rrf_k)
         return tuple((self.row[hit.id], hit.score) for hit in hits)
 
     def _best_tools(self, scores: Scores, most: int) -> list[int]:
         return [int(row) for row in self._tool_rows[best_rows(scores, most)]]
 
     def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
-        """Rows of the agents and tools that the query names to the letter; of several of one name the best."""
+        """Rows of the agents and tools that the query names exactly; of several with one name, the best."""
         words = {word.casefold() for word in IDENTIFIER.findall(query)}
         best: set[int] = set()
         for word in words & self._named.keys():
@@ -276,10 +275,10 @@ class Ranker:
 
 
 def ranks_of(scores: Scores, rows: Rows) -> list[int]:
-    """The rank of each of these rows by these scores, from 1; equal scores share the better rank."""
-    wanted = scores[rows]
-    ordered = np.sort(scores[scores >= wanted.min(initial=np.inf)])
-    ranks: list[int] = (len(ordered) - np.searchsorted(ordered, wanted, side="right") + 1).tolist()
+    """The ranks of these rows, from 1; equal scores share the better rank."""
+    values = scores[rows]
+    ordered = np.sort(scores[scores >= values.min(initial=np.inf)])
+    ranks: list[int] = (len(ordered) - np.searchsorted(ordered, values, side="right") + 1).tolist()
     return ranks
 
 

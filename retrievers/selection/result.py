@@ -1,4 +1,4 @@
-"""What the retriever answers: agents, their tools, and the trace that says why."""
+"""The result of the retriever: agents, their tools, and a trace that explains them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Verdict = Literal["found", "nothing_fits"]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the search knew about one node.
+    """The scores of one node.
 
     Attributes:
         id: The agent or tool.
         kind: ``agent`` or ``tool``.
-        score: What it was ranked by.
-        cosine: Its similarity in meaning; None if that search did not find it.
-        cosine_rank: Its rank there, from 1.
-        words: Its BM25 score; None if it shares no word with the query.
-        words_rank: Its rank there, from 1.
-        use: For a tool, how often it is expected to be needed, over all that the query asks for.
+        score: The score of the ranking.
+        cosine: Similarity in meaning.
+        cosine_rank: Rank by cosine, from 1.
+        words: BM25 score; None if the node shares no word with the query.
+        words_rank: Rank by BM25, from 1.
+        use: Expected use of a tool, over all units of the query.
     """
 
     id: str
@@ -38,15 +38,15 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class PickedTool:
-    """A tool that the selection holds.
+    """A selected tool.
 
     Attributes:
         id: Its id.
-        score: How well it fits the whole query: its similarity, its words, its agent.
-        via: Tool ids along the dependencies that brought it, from the tool that needs it to itself;
-            just itself where the search found it.
-        required: Whether the tool that it came for cannot do without it.
-        use: How often it is expected to be needed, over all that the query asks for; tools are ordered by it.
+        score: Its score for the whole query, from its similarity, its words and its agent.
+        via: Tool ids along the path of dependencies, from the tool that needs it to itself; only itself if the
+            search found it.
+        required: Whether the first tool of ``via`` requires it.
+        use: Expected use, over all units of the query; tools are ordered by it.
     """
 
     id: str
@@ -58,12 +58,12 @@ class PickedTool:
 
 @dataclass(frozen=True, slots=True)
 class PickedAgent:
-    """An agent that the selection holds, with the tools that a worker gets for its sake.
+    """A selected agent with its tools.
 
     Attributes:
         id: Its id.
-        score: What it was ranked by.
-        tools: Its own tools, and tools of any agent that those depend on, best first.
+        score: The score of the ranking.
+        tools: Its own tools, and tools of any agent that they depend on, best first.
     """
 
     id: str
@@ -73,7 +73,7 @@ class PickedAgent:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A tool that was in reach and is not in the selection, and why."""
+    """A candidate that was not selected, and why."""
 
     id: str
     score: float
@@ -82,18 +82,18 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """How a selection came about.
+    """An explanation of a selection.
 
     Attributes:
-        settings: Every setting that had a part in it.
-        units: What the query was taken to ask for: itself, its clauses, steps that it implies.
-        strength: The best score of any agent; below ``threshold`` nothing fits.
-        coverage: Share of the query's words that the best match by words holds, 0 to 1.
-        nodes: The nodes considered, best first.
-        cut: What was left out.
-        reranked: By what the tools were reordered, or why they were not; empty where no reranker is set.
-        policy: What a policy withheld; empty where it withheld nothing.
-        capabilities: How likely each capability is needed, the likeliest first, from .1; empty where they have no part.
+        settings: The settings of the selection.
+        units: The units of the query: the whole query, its clauses, implied steps.
+        strength: The best score of an agent; below ``threshold`` nothing fits.
+        coverage: Share of the query's words in the best match by words, 0 to 1.
+        nodes: The best nodes, with the selected tools.
+        cut: Candidates that were not selected.
+        reranked: What reordered the tools, or why they were not reordered; empty without a reranker.
+        policy: What a policy hides; empty if it hides nothing.
+        capabilities: Likelihoods of capabilities from .1, highest first; empty if capabilities are not used.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -109,13 +109,13 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What the retriever picked for one query.
+    """The selected agents and tools for one query.
 
     Attributes:
         query: The query.
         agents: The agents, best first, each with its tools.
-        verdict: ``nothing_fits`` when even the best is too far from the query to be of use.
-        trace: Why.
+        verdict: ``nothing_fits`` if even the best agent scores below the threshold.
+        trace: The explanation.
     """
 
     query: str
@@ -125,17 +125,17 @@ class Selection:
 
     @property
     def tools_of(self) -> Mapping[str, tuple[str, ...]]:
-        """Agent id -> ids of the tools that it was picked with."""
+        """Agent id -> ids of its selected tools."""
         return {agent.id: tuple(tool.id for tool in agent.tools) for agent in self.agents}
 
     @property
     def tools(self) -> tuple[PickedTool, ...]:
-        """All tools, each once, those first that are expected to be needed most."""
+        """All tools without repetitions, by expected use."""
         unique = {tool.id: tool for agent in reversed(self.agents) for tool in reversed(agent.tools)}
         return tuple(sorted(unique.values(), key=lambda tool: -tool.use))
 
     def to_dict(self, *, trace: bool = False) -> dict[str, Any]:
-        """Plain values only, as ``callsheet retrieve --json`` prints them and a graph's state holds them."""
+        """JSON values, for ``callsheet retrieve --json`` and for the state of a graph."""
         plain = asdict(self)
         if not trace:
             del plain["trace"]
@@ -143,15 +143,15 @@ class Selection:
 
 
 def explain_tool(tool_id: str, selection: Selection) -> str:
-    """One line that says why a tool is in a selection."""
+    """One line that explains why a tool is in a selection."""
     picked = next(tool for tool in selection.tools if tool.id == tool_id)
     if len(picked.via) > 1:
         word = "required" if picked.required else "used"
         return f"{word} by {' > '.join(picked.via[:-1])}"
     evidence = next(node for node in selection.trace.nodes if node.id == tool_id)
-    said = [f"score {evidence.score:.2f}"]
+    parts = [f"score {evidence.score:.2f}"]
     if evidence.cosine is not None:
-        said.append(f"meaning {evidence.cosine:.2f} (#{evidence.cosine_rank})")
+        parts.append(f"meaning {evidence.cosine:.2f} (#{evidence.cosine_rank})")
     if evidence.words is not None:
-        said.append(f"words {evidence.words:.1f} (#{evidence.words_rank})")
-    return ", ".join(said)
+        parts.append(f"words {evidence.words:.1f} (#{evidence.words_rank})")
+    return ", ".join(parts)

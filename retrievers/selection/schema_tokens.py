@@ -1,4 +1,4 @@
-"""What tools cost a model: the tokens of their schemas."""
+"""Counts the tokens of tool schemas."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from callsheet.retrievers.index.embedding.minilm import shared_tokenizer
 
 
 class SchemaTokens:
-    """Counts the tokens of tools as a model is shown them, each tool once.
+    """Counts the tokens of tools in the form that a model is shown; counts are cached.
 
-    The tokenizer is the embedded model's (WordPiece, 30,522 words), so a count is an approximation: a chat model
-    with another vocabulary counts otherwise, so the share of a selection in the whole is worth more than the number.
+    The tokenizer is that of the embedded model (WordPiece, 30,522 words), so a count is an approximation: other models
+    have other vocabularies. The share of a selection in the whole catalog is more reliable than the number.
 
     Args:
-        catalog: Whose tools are counted.
+        catalog: The catalog of the tools.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -25,16 +25,16 @@ class SchemaTokens:
 
     def count(self, tools: Iterable[str]) -> int:
         """The tokens of these tools together, by id."""
-        wanted = list(tools)
-        new = [tool for tool in dict.fromkeys(wanted) if tool not in self._counts]
+        ids = list(tools)
+        new = [tool for tool in dict.fromkeys(ids) if tool not in self._counts]
         texts = [openai_form(self._catalog.tool(tool)) for tool in new]
         encodings = shared_tokenizer().encode_batch(texts, add_special_tokens=False)
         self._counts.update(zip(new, (len(encoding.ids) for encoding in encodings), strict=True))
-        return sum(self._counts[tool] for tool in wanted)
+        return sum(self._counts[tool] for tool in ids)
 
 
 def openai_form(tool: Tool) -> str:
-    """A tool as a chat model is given it: name, description and JSON Schema in OpenAI's form, as compact JSON."""
+    """A tool as compact JSON in OpenAI's form: name, description and JSON Schema."""
     function = {
         "name": tool.name,
         "description": shown(tool.description),

@@ -1,4 +1,4 @@
-"""The arithmetic of the ranking, on arrays: one small function an equation."""
+"""The equations of the ranking, one function each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rows = NDArray[np.intp]
 
 
 def node_scores(cosines: Scores, bm25: Scores, *, coverage: float, weight: float) -> Scores:
-    """Cosine plus what the words add.
+    """Cosine plus a share for words.
 
     ::
 
@@ -22,9 +22,8 @@ def node_scores(cosines: Scores, bm25: Scores, *, coverage: float, weight: float
     Args:
         cosines: ``(n,)``, of every node to the unit u.
         bm25: ``(n,)``, of every node for the words of u.
-        coverage: Share of u's words that the best match by words holds, 0 to 1; it keeps the noise down where hardly
-            a word fits.
-        weight: What a perfect word match is worth, in cosine.
+        coverage: Share of u's words in the best match by words, 0 to 1; it reduces noise if few words match.
+        weight: Value of a perfect match by words, in cosine.
     """
     top = float(bm25.max(initial=0.0))
     if top <= 0:
@@ -35,7 +34,7 @@ def node_scores(cosines: Scores, bm25: Scores, *, coverage: float, weight: float
 def agent_scores(
     scores: Scores, owners: Rows, is_agent: NDArray[np.bool_], *, sharpness: float = 20.0, own: float = 0.5
 ) -> Scores:
-    """An agent by the smooth maximum of its tools' scores, and its own node's.
+    """The score of each agent: the smooth maximum of its tools' scores, plus a share of its own node's score.
 
     ::
 
@@ -45,11 +44,11 @@ def agent_scores(
         scores: ``(n,)``, of every node.
         owners: ``(n,)``, the row among the agents of each node's owner.
         is_agent: ``(n,)``; the agents' own nodes in the order of their rows.
-        sharpness: The higher, the more the best tool alone decides.
+        sharpness: The higher it is, the more the best tool alone counts.
         own: Weight of the agent's own node.
 
     Returns:
-        ``(a,)``; an agent without tools counts with the lowest score of all.
+        ``(a,)``; an agent without tools gets the lowest score of all nodes for them.
     """
     itself = scores[is_agent]
     floor = np.float32(scores.min(initial=0.0))
@@ -70,7 +69,7 @@ def best_rows(scores: Scores, most: int) -> Rows:
 
 
 def share(scores: Scores, *, temperature: float, most: int) -> tuple[Rows, Scores]:
-    """How likely each of the best is the one that is meant: a softmax over the best ``most``.
+    """The probability of each of the best ``most`` candidates, by softmax.
 
     ::
 
@@ -89,24 +88,24 @@ def expected_use(
     weights: Sequence[float],
     closures: Mapping[int, Mapping[int, float]] | None = None,
 ) -> tuple[dict[int, float], dict[int, int]]:
-    """How often each tool is expected to be needed, over all that a query asks for.
+    """The expected use of each tool over all units of a query.
 
     ::
 
         E(t) = sum over units u of weight(u) * sum over candidates c of p(c | u) * W(c -> t)
 
-    where W(c -> t) is 1 for c itself, and for what it depends on the product of the weights of the edges on the
-    strongest path. Clauses and dependencies are one sum: a unit spreads its weight over its candidates, a candidate
-    passes its share on to what it needs.
+    where W(c -> t) is 1 for c itself, and for its dependencies the product of the weights of the edges on the
+    strongest path. Clauses and dependencies are one sum: a unit distributes its weight over its candidates, and a
+    candidate passes its share on to its dependencies.
 
     Args:
         shares: For each unit, the rows of its candidates with their shares.
-        weights: For each unit, how much it counts.
-        closures: Row of a candidate -> rows that it needs with W, itself left out; candidates without any may be
+        weights: The weight of each unit.
+        closures: Row of a candidate -> rows of its dependencies with W; candidates without dependencies may be
             missing.
 
     Returns:
-        E by row, in the order in which rows were first met; and the candidate that gives each row the most.
+        E by row, in the order of the first occurrence; and for each row, the candidate that contributes the most.
     """
     use: dict[int, float] = {}
     largest: dict[int, tuple[float, int]] = {}

@@ -1,9 +1,9 @@
-"""What a selection can be told."""
+"""The settings of a selection."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Literal
 
 from callsheet.graphs import SettingsError
@@ -17,38 +17,38 @@ _SHARES = ("tool_dependency", "parameter_dependency", "listing", "proposed", "ca
 
 @dataclass(frozen=True, slots=True)
 class SelectSettings:
-    """How agents and tools are picked; one set of defaults serves every catalog.
+    """Settings of a selection; the defaults are the same for every catalog.
 
     Attributes:
-        agents: K, at most how many agents are picked.
-        tools: At most how many tools in all.
-        schema_tokens: At most how many tokens the tools' schemas may cost a model; no bound where None.
-        without: Ids of agents that are not to be picked.
-        max_query: Characters that a query may have; a longer one is refused.
-        lexical_weight: What a perfect word match is worth, in cosine; 0 leaves words out.
-        context: How much an agent's score counts for its tools.
-        temperature: T of the shares, in score: the lower, the more the best candidate of each unit decides.
-        candidates: How many candidates share in a unit.
-        implied: Whether typed evidence (paths, addresses, relative dates) counts as a step that is asked for.
-        tool_dependency: Share of its use that a tool passes on to one it depends on.
-        parameter_dependency: The same for one that gives a parameter's value.
-        listing: What is left of that for each dependency that its author lists before it.
-        proposed: What a dependency is worth that is only proposed or observed, 0 to 1; its confidence counts too, and
-            it never makes a tool required.
-        capability_weight: What a sure match of capabilities adds to a score, in cosine; 0 leaves capabilities out.
-        capability_sure: How sure it must be that a request asks for a capability for that to count, 0 to 1.
-        cut: A tool is left out if its expected use, times its link to the likely capabilities where these count, is
-            below ``cut / tools ** 2``: the smaller the budget, the more a place in it is worth. 0 fills the budget.
-        threshold: Below this score of the best agent nothing fits.
-        rerank: How many tools a reranker is shown, where there is one.
+        agents: K, maximum number of agents.
+        tools: Maximum number of tools.
+        schema_tokens: Maximum number of tokens of the tools' schemas; None: no maximum.
+        without: Ids of agents to leave out.
+        max_query: Maximum number of characters of a query.
+        lexical_weight: Value of a perfect match by words, in cosine; 0 ignores words.
+        context: Weight of an agent's score for its tools.
+        temperature: T of the shares, in score: the lower it is, the more the best candidate of each unit counts.
+        candidates: Maximum number of candidates per unit.
+        implied: Whether paths, URLs and relative dates count as implied steps.
+        tool_dependency: Share of its use that a tool passes on to a tool that it depends on.
+        parameter_dependency: The same for a tool that returns the value of a parameter.
+        listing: Factor for each dependency that the author lists earlier.
+        proposed: Factor for dependencies that are only proposed or observed, 0 to 1, multiplied by their confidence;
+            they never make a tool required.
+        capability_weight: Value of a sure match of capabilities, in cosine; 0 ignores capabilities.
+        capability_sure: Minimum confidence that a request asks for a capability, 0 to 1.
+        cut: A tool is left out if its expected use, times its link to the likely capabilities if these are used, is
+            below ``cut / tools ** 2``: the smaller the budget, the higher the minimum. 0 fills the budget.
+        threshold: Minimum score of the best agent; below it nothing fits.
+        rerank: Maximum number of tools that a reranker is shown.
         ranking: ``scores`` or ``agent_as_a_graph`` (the paper's type-weighted rank fusion).
         agent_weight: alpha of agents, for ``agent_as_a_graph``.
         tool_weight: alpha of tools, for ``agent_as_a_graph``.
         rrf_k: k of Eq. 3, for ``agent_as_a_graph``.
-        pool: N, how many nodes are merged, for ``agent_as_a_graph``; also how far down tools are listed.
-        expansion: ``expected_use`` or ``graph_rag_tool_fusion`` (the paper's walk from the first tools found).
-        expand: How many tools the walk starts from, for ``graph_rag_tool_fusion``.
-        direct_first: Whether the walk takes direct dependencies first, for ``graph_rag_tool_fusion``.
+        pool: N, number of merged nodes, for ``agent_as_a_graph``; also the maximum length of the list of tools.
+        expansion: ``expected_use`` or ``graph_rag_tool_fusion`` (the paper's walk from the first tools).
+        expand: Number of tools where the walk starts, for ``graph_rag_tool_fusion``.
+        direct_first: Whether the walk follows direct dependencies first, for ``graph_rag_tool_fusion``.
     """
 
     agents: int = 5
@@ -97,28 +97,28 @@ class SelectSettings:
         _check_one_of("expansion", self.expansion, ("expected_use", "graph_rag_tool_fusion"))
 
     def changed(self, changes: Mapping[str, object]) -> SelectSettings:
-        """The same with these fields.
+        """The settings with these changes.
 
         Raises:
-            SettingsError: A field is unknown or has a value that cannot work.
+            SettingsError: A field is unknown or has an invalid value.
         """
         if unknown := sorted(set(changes) - set(_NAMES)):
             raise SettingsError(f"unknown setting {', '.join(unknown)}: there are {', '.join(_NAMES)}")
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values."""
-        return {name: getattr(self, name) for name in _NAMES}
+        """The settings by name."""
+        return asdict(self)
 
 
 _NAMES = tuple(field.name for field in fields(SelectSettings))
 
 
 def text_query(query: object) -> str:
-    """A query as it was given.
+    """The query, if it is a text.
 
     Raises:
-        SettingsError: It is no text.
+        SettingsError: It is not a text.
     """
     if not isinstance(query, str):
         raise SettingsError(f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}")

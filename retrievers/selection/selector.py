@@ -1,4 +1,4 @@
-"""Where the algorithms meet: from a query to agents with tools within a budget."""
+"""Selects agents and tools for a query, within a budget."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from callsheet.retrievers.selection.scoring import best_rows
 from callsheet.retrievers.selection.select_settings import SelectSettings, text_query
 
 _TRACED = 50
-_CUT_TOLD = 10
+_MAX_CUT = 10
 
 
 class Selector:
-    """Picks agents and tools of one catalog.
+    """Selects agents and tools of one catalog.
 
     Args:
-        catalog: What there is.
-        vectors: Finds nodes by meaning; it must hold the catalog's nodes (``nodes_of``) already.
-        lexical: Finds nodes by words.
-        settings: What holds unless a call says otherwise.
-        nodes: What the indexes hold; made from the catalog where not given.
-        reranker: What takes a second look at the first tools; nothing does where None.
-        capabilities: Knows what the tools can do; needed only where ``capability_weight`` is not 0.
+        catalog: The agents and tools.
+        vectors: The index for search by meaning, already filled with the catalog's nodes (``nodes_of``).
+        lexical: The index for search by words.
+        settings: Default settings; a call can override them.
+        nodes: The nodes of the indexes; by default, made from the catalog.
+        reranker: Reranks the first tools; None: no reranking.
+        capabilities: The capabilities of the tools; required if ``capability_weight`` is not 0.
     """
 
     def __init__(
@@ -58,20 +58,20 @@ class Selector:
         self._ranker = Ranker(catalog, nodes_of(catalog) if nodes is None else nodes, vectors, lexical, capabilities)
         self.tokens = SchemaTokens(catalog)
         self._reranker = reranker
-        self._withheld = ""
+        self._policy_summary = ""
         self._parts: WeakKeyDictionary[View, Selector] = WeakKeyDictionary()
 
     @property
     def capabilities(self) -> CapabilityIndex:
-        """What the tools can do.
+        """The capabilities of the tools.
 
         Raises:
-            SettingsError: None were given.
+            SettingsError: There is no ``CapabilityIndex``.
         """
         return self._ranker.capabilities
 
     def within(self, view: View) -> Selector:
-        """The same over what a user may see, as if there were nothing else; made once for each view."""
+        """The selector restricted to a view, cached for each view."""
         if view.catalog is self.catalog:
             return self
         if (part := self._parts.get(view)) is None:
@@ -86,32 +86,32 @@ class Selector:
                 reranker=self._reranker,
                 capabilities=self._capabilities and self._capabilities.part(rows),
             )
-            part._withheld = view.summary(len(self.catalog.tools))
+            part._policy_summary = view.summary(len(self.catalog.tools))
             self._parts[view] = part
         return part
 
     def select(self, query: str, **changes: object) -> Selection:
-        """Picks agents and their tools for a query.
+        """Selects agents and their tools for a query.
 
-        Tools are taken in the order of how often they are expected to be needed, each together with everything that
-        it cannot do without, as long as both fit into the budget; so a required tool is never cut before a weaker
-        one. A tool whose agent is not among the picked comes only where a picked tool depends on it.
+        Tools are added by expected use, each with everything that it requires, as long as all of them fit into the
+        budget. So a required tool is never cut before a weaker one. A tool of an agent that is not selected is
+        included only if a selected tool depends on it.
 
         Args:
-            query: What is to be done, in any words.
+            query: The request, in any words.
             changes: Fields of ``SelectSettings`` for this call.
 
         Raises:
-            SettingsError: The query is no text, or a setting is unknown or has a value that cannot work.
+            SettingsError: The query is not a text, or a setting is unknown or invalid.
             RequestError: The query is too long.
         """
         settings = self.settings.changed(changes)
         query = bounded(text_query(query), settings.max_query, "max_query")
         if not query.strip() or not self._ranker.nodes:
-            return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._withheld))
+            return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
         ranked = self._ranker.rank(query, settings)
         candidates, ordered = self._ordered(ranked, settings)
-        candidates, ordered, said = self._reranked(query, candidates, ordered, settings)
+        candidates, ordered, summary = self._reranked(query, candidates, ordered, settings)
         agents = ordered.agents[: settings.agents]
         budget = Budget(settings.tools, settings.schema_tokens, self.tokens)
         least = settings.cut / settings.tools**2
@@ -132,15 +132,15 @@ class Selector:
                 strength=ranked.strength,
                 coverage=ranked.coverage,
                 nodes=self._evidence(ranked, set(budget.taken)),
-                cut=tuple(budget.cut.values())[:_CUT_TOLD],
-                reranked=said,
+                cut=tuple(budget.cut.values())[:_MAX_CUT],
+                reranked=summary,
                 capabilities={} if ranked.likely is None else self.capabilities.named(ranked.likely),
-                policy=self._withheld,
+                policy=self._policy_summary,
             ),
         )
 
     def _ordered(self, ranked: Ranked, settings: SelectSettings) -> tuple[Iterable[PickedTool], Ranked]:
-        """The tools in the order in which the budget is spent, and the ranking with their uses."""
+        """The candidates in the order of the budget, and the ranking with their uses."""
         if settings.expansion == "graph_rag_tool_fusion":
             candidates = list(self._as_published(ranked, settings))
             return candidates, replace(ranked, use=self._uses(candidates))
@@ -149,22 +149,23 @@ class Selector:
     def _reranked(
         self, query: str, candidates: Iterable[PickedTool], ranked: Ranked, settings: SelectSettings
     ) -> tuple[Iterable[PickedTool], Ranked, str]:
-        """The same after a second look; the agents of the tools change places in the order of their first tool."""
+        """The candidates and the ranking after reranking; agents are reordered by their first tool."""
         if self._reranker is None:
             return candidates, ranked, ""
         candidates = list(candidates)
-        done = rerank_tools(query, candidates, self._reranker, self.catalog, settings.rerank)
-        if done.failed:
-            return candidates, ranked, done.said
-        owners = [self._row_of_owner(tool) for tool in done.tools[: settings.rerank] if tool.via == (tool.id,)]
+        reranked = rerank_tools(query, candidates, self._reranker, self.catalog, settings.rerank)
+        if reranked.failed:
+            return candidates, ranked, reranked.summary
+        owners = [self._row_of_owner(tool) for tool in reranked.tools[: settings.rerank] if tool.via == (tool.id,)]
         scores = dict(ranked.agents)
         agents = tuple((row, scores[row]) for row in in_places(list(scores), owners))
         picked = {row for row, _ in agents[: settings.agents]}
-        came = {tool.id: tool for tool in reversed(candidates)}
+        before = {tool.id: tool for tool in reversed(candidates)}
         tools = [
-            tool if self._row_of_owner(tool) in picked else replace(came[tool.id], use=tool.use) for tool in done.tools
+            tool if self._row_of_owner(tool) in picked else replace(before[tool.id], use=tool.use)
+            for tool in reranked.tools
         ]
-        return tools, replace(ranked, agents=agents, use={**ranked.use, **self._uses(tools)}), done.said
+        return tools, replace(ranked, agents=agents, use={**ranked.use, **self._uses(tools)}), reranked.summary
 
     def _uses(self, tools: Sequence[PickedTool]) -> dict[int, float]:
         return {self._ranker.row[tool.id]: tool.use for tool in reversed(tools)}
@@ -176,17 +177,17 @@ class Selector:
         self, budget: Budget, candidates: Iterable[PickedTool], ranked: Ranked, picked: set[str], *, least: float
     ) -> None:
         for candidate in candidates:
-            if (budget.full or candidate.use < least) and len(budget.cut) >= _CUT_TOLD:
+            if (budget.full or candidate.use < least) and len(budget.cut) >= _MAX_CUT:
                 return
             if budget.taken and (why := self._too_weak(candidate, ranked, least)):
                 budget.leave_out(candidate, why)
                 continue
-            came_for = candidate.via[0]
-            if came_for != candidate.id:
-                source = self._ranker.row[came_for]
+            needing = candidate.via[0]
+            if needing != candidate.id:
+                source = self._ranker.row[needing]
                 if self._owner(source) in picked:
-                    self._offer(budget, self._owner(source), self._tool(source, ranked, (came_for,)), ranked)
-                if came_for in budget.taken:
+                    self._offer(budget, self._owner(source), self._tool(source, ranked, (needing,)), ranked)
+                if needing in budget.taken:
                     self._attach(budget, candidate, ranked)
                     continue
             owner = self._owner(self._ranker.row[candidate.id])
@@ -194,15 +195,15 @@ class Selector:
                 self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
 
     def _too_weak(self, tool: PickedTool, ranked: Ranked, least: float) -> str:
-        """Why a tool is not worth a place in the budget; empty where it is."""
+        """Why a tool is too weak for the budget; empty if it is not."""
         if not least:
             return ""
         link = self._ranker.link(self._ranker.row[tool.id], ranked)
         worth = f"expected use {tool.use:.2g}" + (f" x link {link:.2g}" if ranked.likely is not None else "")
-        return f"{worth}, a place wants {least:.2g}" if tool.use * link < least else ""
+        return f"{worth}, the minimum is {least:.2g}" if tool.use * link < least else ""
 
     def _attach(self, budget: Budget, tool: PickedTool, ranked: Ranked) -> None:
-        """A tool for the sake of one that is taken, with those between them; it does not come without those."""
+        """Adds a dependency of a selected tool with the tools on the path between them, or not at all."""
         agent = budget.taken[tool.via[0]][0]
         needed = required(self.catalog, tool.via[0])
         for end in range(2, len(tool.via)):
@@ -214,7 +215,7 @@ class Selector:
         self._offer(budget, agent, tool, ranked)
 
     def _offer(self, budget: Budget, agent: str, tool: PickedTool, ranked: Ranked) -> None:
-        """A tool with all that it cannot do without, however far down that is ranked."""
+        """Adds a tool with everything that it requires, whatever the rank."""
         along = (
             self._tool(self._ranker.row[path[-1]], ranked, (*tool.via[:-1], *path), needed=True)
             for path in _required_paths(self.catalog, tool.id)
@@ -225,9 +226,9 @@ class Selector:
         return self._ranker.nodes[row].owner
 
     def _candidates(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
-        """The tools in the order in which the budget is spent, with the path that brought each.
+        """The tools in the order of the budget, each with its path.
 
-        Without a reranker, which may change the agents' places, those of agents that are not picked are passed over.
+        Without a reranker, which can reorder agents, tools of agents that are not selected are skipped.
         """
         picked = None if self._reranker else {self._owner(row) for row, _ in ranked.agents[: settings.agents]}
         for row in ranked.tools:
@@ -259,8 +260,8 @@ class Selector:
         rows = best_rows(ranked.scores, _TRACED).tolist()
         rows += [row for tool in sorted(taken) if (row := self._ranker.row[tool]) not in rows]
         considered = np.array(rows, np.intp)
-        found = considered[ranked.words[considered] > 0]
-        by_words = dict(zip(found.tolist(), ranks_of(ranked.words, found), strict=True))
+        matching = considered[ranked.words[considered] > 0]
+        by_words = dict(zip(matching.tolist(), ranks_of(ranked.words, matching), strict=True))
         values = [channel[considered].tolist() for channel in (ranked.scores, ranked.cosines, ranked.words)]
         return tuple(
             Evidence(
@@ -278,16 +279,16 @@ class Selector:
 
 
 def _required_paths(catalog: Catalog, start: str) -> Iterator[tuple[str, ...]]:
-    """Where direct dependencies alone lead to, each tool once, by a path of those; in depth first."""
-    found: set[str] = set()
-    todo: list[tuple[str, ...]] = [(start,)]
-    while todo:
-        path = todo.pop()
+    """Paths of required dependencies to each tool that the start requires, depth first."""
+    visited: set[str] = set()
+    stack: list[tuple[str, ...]] = [(start,)]
+    while stack:
+        path = stack.pop()
         end = path[-1]
-        if end in found:
+        if end in visited:
             continue
-        found.add(end)
+        visited.add(end)
         if end != start:
             yield path
-        edges = (edge.tool for edge in catalog.tool(end).depends_on if edge.kind.direct and edge.holds)
-        todo.extend(reversed([(*path, tool) for tool in edges if tool not in found]))
+        tools = (edge.tool for edge in catalog.tool(end).depends_on if edge.required)
+        stack.extend(reversed([(*path, tool) for tool in tools if tool not in visited]))

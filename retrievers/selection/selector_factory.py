@@ -1,4 +1,4 @@
-"""What a selector is made of, so that another one can be made when the catalog has changed."""
+"""Makes selectors over one index, again when the catalog changes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from callsheet.retrievers.selection.selector import Selector
 
 @runtime_checkable
 class ForkableIndex(Protocol):
-    """An index that can be brought up to date beside itself, so that nobody who searches it has to wait."""
+    """An index that can be updated in a copy, so that searches do not wait."""
 
     def fork(self) -> VectorIndex:
-        """Another one over the same place; ``sync`` of it leaves what this one finds as it is."""
+        """A copy over the same storage; its ``sync`` does not change the results of the original."""
         ...
 
 
@@ -36,11 +36,11 @@ class Assembly:
     """Makes selectors over one index.
 
     Attributes:
-        index: Holds the vectors.
-        embeddings: What embeds, where the index does not say.
+        index: The index of vectors.
+        embeddings: The embedder, if the index does not name its own.
         settings: Settings of the selection.
-        reranker: What takes a second look at the first tools.
-        taxonomy: The capabilities that tools may have.
+        reranker: Reranks the first tools.
+        taxonomy: The capabilities that tools can have.
     """
 
     index: VectorIndex
@@ -52,19 +52,19 @@ class Assembly:
     _making: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def first(self, catalog: Catalog, progress: Progress | None = None) -> tuple[Selector, Changes]:
-        """A selector over a catalog, whose texts are embedded as far as they are not yet."""
+        """A selector over a catalog; embeds its new texts."""
         return self._made(self.index, catalog, progress)
 
     @property
     def place(self) -> str | Path | None:
-        """Where the vectors are kept; None where that is not known, or memory."""
+        """Where the vectors are stored; None if unknown or in memory."""
         return getattr(self.index, "where", None)
 
     @contextmanager
     def next(self, catalog: Catalog, progress: Progress | None = None) -> Iterator[tuple[Selector, Changes]]:
-        """The selector for another state of the catalog, to be put in the place of the one before within the block.
+        """The selector for a new state of the catalog, to replace the old one within the block.
 
-        Searches go on meanwhile over the state before; only an index that cannot be forked makes them wait.
+        Meanwhile, searches use the old state; they wait only if the index cannot be forked.
         """
         with self._making:
             if isinstance(self.index, ForkableIndex):
@@ -77,7 +77,7 @@ class Assembly:
 
     @contextmanager
     def searching(self) -> Iterator[None]:
-        """While an index is searched that may be rewritten under the search."""
+        """Protects a search from an update of the same index."""
         if isinstance(self.index, ForkableIndex):
             yield
         else:
@@ -105,7 +105,7 @@ def assembly_of(
     reranker: Reranker | None = None,
     taxonomy: Taxonomy | None = None,
 ) -> Assembly:
-    """What makes selectors over a catalog as it was loaded; the arguments are those of ``from_catalog``.
+    """The assembly for a loaded catalog; the arguments are those of ``from_catalog``.
 
     Raises:
         SettingsError: The index cannot be opened.

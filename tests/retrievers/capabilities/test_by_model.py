@@ -78,7 +78,7 @@ def test_what_is_hidden_in_a_tool_does_not_reach_it() -> None:
     ("reply", "said"),
     [
         (RuntimeError("no key"), "the model failed: RuntimeError: no key"),
-        (calls("Answer", tools="all of them"), "not of the asked form"),
+        (calls("Answer", tools="all of them"), "not have the requested form"),
     ],
 )
 def test_a_model_that_fails_is_one_clear_error(reply: Any, said: str) -> None:

@@ -54,7 +54,7 @@ def test_the_cut_leaves_out_what_is_hardly_expected_and_says_why() -> None:
     (cut,) = kept.trace.cut
     assert cut.id == "b/z"
     assert "expected use" in cut.reason
-    assert "a place wants 0.01" in cut.reason
+    assert "the minimum is 0.01" in cut.reason
 
 
 def test_a_smaller_budget_cuts_more_and_one_tool_always_stays() -> None:

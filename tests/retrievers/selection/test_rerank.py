@@ -142,7 +142,7 @@ def test_a_failure_leaves_the_order_and_is_said() -> None:
 
     done = rerank_tools("q", tools(), Scripted(fail), CATALOG)
     assert list(done.tools) == tools()
-    assert done.said == "not reranked, Scripted failed: TimeoutError: no answer in 3 seconds"
+    assert done.summary == "not reranked, Scripted failed: TimeoutError: no answer in 3 seconds"
 
 
 def test_a_compressor_of_langchain_is_a_reranker_as_it_is() -> None:
@@ -161,7 +161,7 @@ def test_a_compressor_of_langchain_is_a_reranker_as_it_is() -> None:
     assert isinstance(reranker, Reranker)
     done = rerank_tools("how many km are three miles", tools("vw"), reranker, catalog)
     assert [tool.id for tool in done.tools] == ["a/w", "a/v"]
-    assert done.said == "the first 2 tools, by EmbeddingsFilter"
+    assert done.summary == "the first 2 tools, by EmbeddingsFilter"
 
 
 def test_a_chat_model_orders() -> None:
@@ -191,17 +191,17 @@ def test_a_chat_model_s_nonsense_neither_adds_nor_loses(ids: tuple[str, ...], ex
 @pytest.mark.parametrize("model", [Model(answer="The best is a/z."), says({"no": "text"})])
 def test_an_answer_without_an_order_is_a_failure(model: Model) -> None:
     document = [Document("x", metadata={"id": "1"}), Document("y", metadata={"id": "2"})]
-    with pytest.raises(RerankError, match="not of the asked form"):
+    with pytest.raises(RerankError, match="not have the requested form"):
         ChatModelReranker(model).compress_documents(document, "q")
     done = rerank_tools("q", tools(), ChatModelReranker(model), CATALOG)
     assert list(done.tools) == tools()
-    assert done.said.startswith("not reranked, ChatModelReranker failed: RerankError: the answer is not")
+    assert done.summary.startswith("not reranked, ChatModelReranker failed: RerankError: the answer does not")
 
 
 def test_a_chat_model_that_raises_leaves_the_order() -> None:
     done = rerank_tools("q", tools(), ChatModelReranker(Model(answer=ConnectionError("refused"))), CATALOG)
     assert list(done.tools) == tools()
-    assert "ConnectionError: refused" in done.said
+    assert "ConnectionError: refused" in done.summary
 
 
 def test_one_tool_costs_no_call() -> None:
