@@ -13,7 +13,16 @@ from pathlib import Path
 from benchmarks.costs import coldstart, firstminute
 from benchmarks.costs.latency import measure
 from benchmarks.fleet import fleet_costs, fleet_tasks
-from benchmarks.measurements import arag, capabilities, discovery, inferred, not_found, nothing_fits, recovery
+from benchmarks.measurements import (
+    arag,
+    capabilities,
+    discovery,
+    inferred,
+    not_found,
+    nothing_fits,
+    recovery,
+    to_do_lists,
+)
 from benchmarks.measurements.run import outcomes, summary
 from benchmarks.methods.rivals import rivals_there
 from benchmarks.methods.rivals.compare import beside_rivals, worth_comparing
@@ -120,6 +129,14 @@ def _recovery(options: Options, say: Say) -> Mapping[str, object]:
     return recovery.measure(_worlds(benches, options))
 
 
+def _to_do_lists(options: Options, say: Say) -> Mapping[str, object]:
+    benches, missing = load_benchmarks(options.data, [to_do_lists.SET, to_do_lists.STEPS])
+    if body := to_do_lists.measure(_worlds(benches, options)):
+        return body
+    say("; ".join(missing))
+    return {}
+
+
 def _capabilities(options: Options, say: Say) -> Mapping[str, object]:
     """Beside labels by hand; nothing where none of the labelled catalogs is there."""
     if body := capabilities.measure(options.data):
@@ -190,6 +207,7 @@ def _fleet_tasks(options: Options, say: Say) -> Mapping[str, object]:
 SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "nothing-fits": _refusals,
     "recovery": _recovery,
+    "to-do-lists": _to_do_lists,
     "capabilities": _capabilities,
     "discovery": _discovery,
     "inferred-edges": _inferred_edges,
