@@ -122,7 +122,10 @@ def test_items_that_hold_no_count_are_passed_over(caplog: Any) -> None:
         (["--server", "http://127.0.0.1:9", "--no-observed"], "give one of them"),
     ],
 )
-def test_infer_names_a_server_that_cannot_be_asked(capsys: Any, words: list[str], said: str) -> None:
+def test_infer_names_a_server_that_cannot_be_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any, words: list[str], said: str
+) -> None:
+    monkeypatch.setattr("httpcore._async.connection.RETRIES_BACKOFF_FACTOR", 0.01)  # seconds before the second attempt
     with pytest.raises(SystemExit) as ended:
         main(["infer", "--catalog", "examples/eval/catalog", *words])
     assert ended.value.code == 2

@@ -95,7 +95,8 @@ async def test_without_a_checkpointer_its_question_is_an_error(office: str) -> N
     assert "compiled with a checkpointer" in result["error"]
 
 
-async def test_a_server_that_is_not_there_is_data() -> None:
+async def test_a_server_that_is_not_there_is_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("httpcore._async.connection.RETRIES_BACKOFF_FACTOR", 0.01)  # seconds before the second attempt
     result = (await supervised("http://127.0.0.1:9").ainvoke(REQUEST, THREAD))["results"]["1"]
     assert result["status"] == "failed"
     assert "agent 'clerk', tool 'run'" in result["error"]
