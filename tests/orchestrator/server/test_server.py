@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,12 @@ from mcp import Client
 
 from commands import run
 from langgraph_server import DevServer
-from served import pinged, running, served
+from served import pinged
 
 pytestmark = pytest.mark.server
 
 CONVERT = "Convert 3 miles to kilometers"
 RISKY = f"Add a note with the text 'hello there'. Send a letter to ann@example.org. {CONVERT}."
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("served")
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[DevServer]:
-    with running(served(folder)) as started:
-        yield started
 
 
 @pytest.fixture
