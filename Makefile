@@ -71,7 +71,7 @@ dev: .venv/.demo .venv/.dev
 
 # The data are public and not kept here: docs/reference/benchmarks.md says where each set comes from.
 DATA ?= ../shared/benchmarks
-bench: .venv/.run
+bench: .venv/.demo .venv/.dev
 	@python -m benchmarks --data '$(DATA)' && python -m benchmarks --tables
 
 # Other programs, in an environment of their own: never a dependency of this one.

@@ -11,8 +11,9 @@ import gc
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.apps.arag_graph import create_arag
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
-from callsheet.orchestrator.run.process_state import served
-from callsheet.orchestrator.run.settings import Environment, Settings
+from callsheet.orchestrator.run.process.environment import Environment
+from callsheet.orchestrator.run.process.process_state import served
+from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 

@@ -10,6 +10,7 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
+from callsheet.agents import Plan, StepResult, Usage
 from callsheet.graphs import SettingsError
 
 
@@ -35,7 +36,8 @@ def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) ->
     """
     if before is None or result["attempts"] <= before["attempts"]:
         return dict(result)
-    told = {**result, "calls": [*before["calls"], *result["calls"]]}
+    usage = Usage(**before.get("usage", {})) + Usage(**result.get("usage", {}))
+    told = {**result, "calls": [*before["calls"], *result["calls"]], "usage": usage.model_dump()}
     if result["status"] == "done":
         return told
     causes = filter(None, dict.fromkeys((before["error"], result["error"])))
@@ -57,12 +59,16 @@ class ChatOutput(TypedDict):
         plan: The steps (``Plan`` as plain values).
         selections: Step id -> what the retriever picked for it (``Selection`` as plain values, without its trace).
         results: Step id -> what became of it (``StepResult`` as plain values).
+        revisions: How the plan was changed on the way (``Revision`` as plain values).
+        usage: What the run's models cost, in all, ``by_role`` and ``by_step`` (``Usage`` as plain values).
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
     plan: dict[str, Any]
     selections: Annotated[dict[str, dict[str, Any]], by_step]
     results: Annotated[dict[str, dict[str, Any]], by_step]
+    revisions: list[dict[str, Any]]
+    usage: dict[str, Any]
 
 
 class State(ChatOutput):
@@ -70,13 +76,27 @@ class State(ChatOutput):
 
     Attributes:
         run: Tells the sessions of this request from those of others.
-        request: What is asked, in plain text.
+        begun: When this request was begun, in seconds since 1970.
+        request: What is asked, in plain text, understandable without the conversation.
         preferences: What the user of this request prefers, from the store.
+        waves: The ids of the steps of each wave so far.
+        note: Why the request was taken without the conversation; empty otherwise.
+        question: The question that waits for the user (``Question`` as plain values), or ``answered``.
+        answers: What the user was asked during this request, and answered, a text each.
+        spent: What models cost, by role and place in the run (``Usage`` as plain values).
+        turns: Earlier requests of the conversation, the latest last, each with its ``id``, ``request`` and ``results``.
     """
 
     run: str
+    begun: float
     request: str
     preferences: Annotated[dict[str, Any], latest]
+    waves: list[list[str]]
+    note: str
+    question: dict[str, Any]
+    answers: list[str]
+    spent: Annotated[dict[str, dict[str, Any]], by_step]
+    turns: list[dict[str, Any]]
 
 
 def planned(state: State) -> bool:
@@ -93,6 +113,16 @@ def planned(state: State) -> bool:
     return bool(plan["steps"])
 
 
+def plan_of(state: State) -> Plan:
+    """The plan of a run that has one."""
+    return Plan(**state["plan"])
+
+
+def results_of(state: State) -> dict[str, StepResult]:
+    """What became of the steps so far, by id."""
+    return {name: StepResult(**result) for name, result in state["results"].items()}
+
+
 class StepState(TypedDict):
     """One step on its way through retrieve and work.
 
@@ -100,6 +130,7 @@ class StepState(TypedDict):
         run_id: ``run`` of ``State``, under a name of its own: where events are streamed, LangGraph writes every
             channel of a step's state back to the supervisor's, and of two steps at once only reducers take both.
         run_request: ``request`` of ``State``, likewise.
+        tokens_left: How many tokens the step may cost; no limit where None.
         step: The ``Step`` as plain values.
         inputs: The ``StepResult`` of each step that it builds on, directly or through others.
         tried: Agents that failed at it before and are not picked again.
@@ -114,6 +145,7 @@ class StepState(TypedDict):
 
     run_id: str
     run_request: str
+    tokens_left: int | None
     preferences: Annotated[dict[str, Any], latest]
     step: dict[str, Any]
     inputs: list[dict[str, Any]]

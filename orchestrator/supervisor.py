@@ -11,9 +11,9 @@ from langgraph.graph import END, START, StateGraph
 from callsheet.agents import Prompts, ToolRegistry, worker
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.dependencies import ObservationLog
-from callsheet.orchestrator.nodes import Nodes
-from callsheet.orchestrator.run.catalog_updates import Following
+from callsheet.orchestrator.nodes import Nodes, after_ask, after_plan
 from callsheet.orchestrator.run.current_user import caller
+from callsheet.orchestrator.run.process.catalog_updates import Following
 from callsheet.orchestrator.run.run_settings import Choices, context
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import both_ways
@@ -28,7 +28,8 @@ from callsheet.orchestrator.state import (
     StepState,
     text_of,
 )
-from callsheet.orchestrator.step.step_inputs import StepInputs, after_ask, after_work
+from callsheet.orchestrator.step.step_inputs import StepInputs, after_input, after_work
+from callsheet.orchestrator.step.step_nodes import StepNodes
 from callsheet.orchestrator.step.step_selection import selected
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -95,24 +96,31 @@ def create_supervisor(
 
     Following(nodes.retriever, nodes.registry)
 
+    inside = StepNodes(nodes.retriever, nodes.registry, nodes.choices)
     step = StateGraph(StepState, context_schema=Settings, output_schema=StepOutput)
-    step.add_node("retrieve", nodes.retrieve)
-    step.add_node("work", both_ways(nodes.work, "work", worker))
+    step.add_node("retrieve", inside.retrieve)
+    step.add_node("work", both_ways(inside.work, "work", worker))
     step.add_node("ask", StepInputs(nodes.registry).ask)
     step.add_edge(START, "retrieve")
     step.add_edge("retrieve", "work")
     step.add_conditional_edges("work", after_work, ["ask", END])
-    step.add_conditional_edges("ask", after_ask, ["ask", "work", END])
+    step.add_conditional_edges("ask", after_input, ["ask", "work", END])
 
     supervisor = StateGraph(State, context_schema=Settings, input_schema=ChatInput, output_schema=ChatOutput)
+    supervisor.add_node("request", both_ways(nodes.request, "request"))
     supervisor.add_node("plan", both_ways(nodes.plan, "plan"))
+    supervisor.add_node("question", nodes.ask)
     supervisor.add_node("dispatch", nodes.dispatch)
     supervisor.add_node("step", step.compile(name="step"))
+    supervisor.add_node("revise", both_ways(nodes.revise, "revise"))
     supervisor.add_node("answer", both_ways(nodes.answer, "answer"))
-    supervisor.add_edge(START, "plan")
-    supervisor.add_edge("plan", "dispatch")
+    supervisor.add_edge(START, "request")
+    supervisor.add_edge("request", "plan")
+    supervisor.add_conditional_edges("plan", after_plan, ["question", "dispatch"])
+    supervisor.add_conditional_edges("question", after_ask, ["plan", "revise", "dispatch"])
     supervisor.add_conditional_edges("dispatch", nodes.route, ["step", "answer"])
-    supervisor.add_edge("step", "dispatch")
+    supervisor.add_edge("step", "revise")
+    supervisor.add_conditional_edges("revise", after_plan, ["question", "dispatch"])
     supervisor.add_edge("answer", END)
     return supervisor
 

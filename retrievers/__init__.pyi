@@ -1,3 +1,4 @@
+from .catalog_outline import catalog_outline as catalog_outline
 from .catalog_tools import CatalogTools as CatalogTools
 from .evaluation.evaluator import Evaluation as Evaluation, evaluate as evaluate, metric_names as metric_names
 from .evaluation.labelled_queries import (

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from callsheet.agents.keyless.language.clauses import clauses
 from callsheet.agents.keyless.language.spans import MOST
-from callsheet.agents.keyless.language.step_links import dependencies
+from callsheet.agents.keyless.language.step_links import dependencies, refers_back
 from callsheet.agents.planning.plan import Plan, Step
 from callsheet.graphs.catalog.errors import PlanError
 
 
-def split(request: str) -> Plan:
+def split(request: str, earlier: Collection[str] = ()) -> Plan:
     """Cut a request into steps by rules, in the request's own words.
 
     A step begins where a new imperative or question does. It waits for earlier ones when an order word ("then",
@@ -18,6 +20,7 @@ def split(request: str) -> Plan:
 
     Args:
         request: What the user wrote.
+        earlier: Ids of the results of the last request; a first step that refers to a result uses them.
 
     Returns:
         A plan of one step at least; every step's text is of the request's own words, in their order.
@@ -41,7 +44,12 @@ def split(request: str) -> Plan:
         return Plan(steps=(Step(id="1", text=request.strip()),), note="keyless: taken as one step")
     waits = dependencies(found)
     steps = tuple(
-        Step(id=str(number), text=clause.text, depends_on=tuple(str(index + 1) for index in earlier))
-        for number, (clause, earlier) in enumerate(zip(found, waits, strict=True), start=1)
+        Step(
+            id=str(number),
+            text=clause.text,
+            depends_on=tuple(str(index + 1) for index in needs),
+            uses=tuple(earlier) if number == 1 and refers_back(clause) else (),
+        )
+        for number, (clause, needs) in enumerate(zip(found, waits, strict=True), start=1)
     )
     return Plan(steps=steps, note="planned by rules, without a model")

@@ -1,4 +1,4 @@
-"""Tool calls that a small model wrote as JSON text."""
+"""JSON that a small model wrote in its text: an object, or tool calls."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ _MOST_TRIED = 64
 """Places where a text is tried as JSON, and entries of a list: no text may hold anybody up."""
 _ARGS = ("arguments", "parameters", "args")
 _READ = json.JSONDecoder()
+
+
+def written_object(text: str) -> dict[str, Any] | None:
+    """The JSON object in a text, from its first brace to its last; None where that is not one object, as if cut off."""
+    try:
+        written = json.loads(text[text.find("{") : text.rfind("}") + 1]) if "{" in text else None
+    except (ValueError, RecursionError):
+        return None
+    return written if isinstance(written, dict) else None
 
 
 def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:

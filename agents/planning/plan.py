@@ -8,9 +8,13 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from callsheet.agents.models.token_usage import Usage
+from callsheet.agents.planning.drafts import Question
 from callsheet.agents.tools.tool_result import Effect, Kind
 from callsheet.graphs.catalog.errors import PlanError
 
+Mode = Literal["none", "once", "adaptive"]
+"""How a request is planned: not at all (one worker), once, or once and then revised by what comes back."""
 Status = Literal["done", "failed", "needs_input", "outcome_unknown", "skipped"]
 
 
@@ -21,6 +25,10 @@ class Step(BaseModel):
         id: Short and unique in its plan, such as ``1``.
         text: What to do, in the request's own words as far as possible.
         depends_on: Ids of the steps whose results this one uses.
+        for_each: Id of a step, with a path into its result where needed (``1.items``): the step is done once for each
+            item there. Empty for a step that is done once.
+        item: The item that the step is done for, as JSON; empty where it is done for none.
+        uses: Ids of results of earlier requests of the conversation that this one uses.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,14 +36,24 @@ class Step(BaseModel):
     id: str = Field(min_length=1)
     text: str = Field(min_length=1)
     depends_on: tuple[str, ...] = ()
+    for_each: str = ""
+    item: str = ""
+    uses: tuple[str, ...] = ()
 
 
 class Plan(BaseModel):
-    """A directed acyclic graph of steps.
+    """A directed acyclic graph of steps; or, without steps, an answer or a question to the user.
 
     Attributes:
-        steps: At least one.
+        steps: At least one, unless there is an answer or a question.
         note: How the plan came about, where that is worth saying (a fallback, a repair).
+        mode: How it was made and is carried out: ``none``, ``once`` or ``adaptive``.
+        open: Whether further steps depend on results and can only be planned once these are known.
+        answer: What the user is answered in place of steps.
+        ask: What the user is asked in place of steps.
+        request: The request that it is for, understandable without the conversation.
+        incomplete: Why the plan ended before the request was carried out; empty where it was not ended so.
+        usage: What it cost to make the plan.
 
     Raises:
         PlanError: Ids repeat, a dependency is unknown, or the steps wait for each other in a circle.
@@ -43,11 +61,20 @@ class Plan(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    steps: tuple[Step, ...] = Field(min_length=1)
+    steps: tuple[Step, ...] = ()
     note: str = ""
+    mode: Mode = "once"
+    open: bool = False
+    answer: str = ""
+    ask: Question | None = None
+    request: str = ""
+    incomplete: str = ""
+    usage: Usage = Usage()
 
     @model_validator(mode="after")
     def _is_dag(self) -> Self:
+        if not (self.steps or self.answer or self.ask):
+            raise PlanError("it has no steps")
         ids = [step.id for step in self.steps]
         if repeated := sorted({i for i in ids if ids.count(i) > 1}):
             raise PlanError(f"steps repeat the id {', '.join(repeated)}")
@@ -59,6 +86,10 @@ class Plan(BaseModel):
         except CycleError as error:
             raise PlanError(f"steps wait for each other in a circle: {' -> '.join(error.args[1])}") from error
         return self
+
+    def step(self, step_id: str) -> Step | None:
+        """The step of this id; None where there is none."""
+        return next((step for step in self.steps if step.id == step_id), None)
 
     def ready(self, finished: Collection[str]) -> tuple[Step, ...]:
         """The unfinished steps whose dependencies are all finished, in the plan's order."""
@@ -122,6 +153,7 @@ class StepResult(BaseModel):
         attempts: How many selections were tried, the re-plans included.
         exhausted: Whether no other agent is left that could do it.
         missing: Tool id -> its parameters that nothing gives a value for; a person may.
+        usage: What the worker's model cost, over all attempts.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -138,3 +170,4 @@ class StepResult(BaseModel):
     attempts: int = 1
     exhausted: bool = False
     missing: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    usage: Usage = Usage()

@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.constants import TAG_NOSTREAM
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
 from callsheet.agents.keyless import split
-from callsheet.agents.models.chat_models import ModelError, answered
+from callsheet.agents.models.chat_models import ModelError
 from callsheet.agents.models.prompts import PLANNER
+from callsheet.agents.models.structured_output import structured
+from callsheet.agents.models.token_usage import Usage
+from callsheet.agents.planning.drafts import PlanDraft, PlannedStep
 from callsheet.agents.planning.plan import Plan, Step
 from callsheet.graphs.catalog.errors import PlanError
 from callsheet.graphs.text.request_length import bounded
 
-_WORD = re.compile(r"\w{3,}")
-_STEM = 4
+_WORD = re.compile(r"\w+")
+_PARROTED = 6
+"""Words in a row of a system prompt that no step has by chance."""
 
 
 class TooManyStepsError(PlanError):
     """A request needs more steps than a plan may have."""
-
-
-class PlannedStep(BaseModel):
-    """One step of a plan."""
-
-    id: str = Field(description='"1", "2", ...')
-    text: str = Field(description="What to do, in the request's own words")
-    depends_on: list[str] = Field(default_factory=list, description="Ids of the steps whose results this one needs")
-
-
-class PlanDraft(BaseModel):
-    """The steps that a request needs."""
-
-    steps: list[PlannedStep]
 
 
 async def decompose(
@@ -47,92 +34,132 @@ async def decompose(
     model: BaseChatModel | None = None,
     *,
     prompt: str = PLANNER,
+    outline: str = "",
+    earlier: Collection[str] = (),
     max_steps: int = 12,
     max_request: int = 32_000,
 ) -> Plan:
     """Splits a request into a directed acyclic graph of steps.
 
-    A model's plan must be a DAG of at most ``max_steps`` steps, each in the request's own words; it gets one
-    chance to repair a plan that is not. After that the request is one step, and the plan's note says why; but a
-    request that needs too many steps is refused, for one step would do a part of it only.
+    A model's plan must be a DAG of at most ``max_steps`` steps; the model gets one chance to repair a plan that is
+    not. After that the request is one step, and the plan's note says why. A request that needs too many steps is
+    refused, because one step would do only a part of it. In place of steps, a model may answer directly or ask the
+    user a question.
 
     Args:
         request: What the user wants.
         model: What plans; rules where none is given.
         prompt: The model's system prompt.
-        max_steps: How many steps a plan may have.
-        max_request: How many characters the request may have.
+        outline: The agents that may do it, as text for the model.
+        earlier: Ids of results of earlier requests, which steps may depend on too.
+        max_steps: Maximum number of steps.
+        max_request: Maximum number of characters of the request.
 
     Raises:
         PlanError: The request is empty, or needs too many steps (``TooManyStepsError``).
         RequestError: The request is too long.
     """
-    request = bounded(request, max_request, "max_request")
-    if not request.strip():
-        raise PlanError("the request is empty: say what is to be done")
+    request = checked_request(request, max_request)
     if model is None:
         # In a thread: the rules take their time, and others wait for this loop.
-        plan = await asyncio.to_thread(split, request)
-        _check_number(len(plan.steps), max_steps)
+        plan = await asyncio.to_thread(split, request, earlier)
+        check_number(len(plan.steps), max_steps)
         return plan
-    messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(request)]
-    complaint, too_many = "", None
+    messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(_asked(request, outline))]
+    complaint, too_many, spent = "", None, Usage()
     for attempt in ("first", "repair"):
         try:
-            plan = _checked(await _draft(model, messages), request, max_steps)
+            drafted = await structured(model, PlanDraft, messages)
         except ModelError as error:
-            return _single(request, str(error))
+            if too_many is not None:
+                raise too_many from error
+            return single(request, f"taken as a single step: {error}", usage=spent)
+        spent += drafted.usage
+        try:
+            plan = _checked(drafted.value, f"{request}\n{outline}", prompt, earlier, max_steps)
         except PlanError as error:
             complaint = str(error)
             too_many = error if isinstance(error, TooManyStepsError) else too_many
             messages = [*messages, HumanMessage(f"That plan cannot be used: {complaint}. Give a corrected plan.")]
         else:
-            return plan if attempt == "first" else plan.model_copy(update={"note": f"repaired: {complaint}"})
+            note = "" if attempt == "first" else f"repaired: {complaint}"
+            return plan.model_copy(update={"note": note, "usage": spent})
     if too_many is not None:
         raise too_many
-    return _single(request, f"the model's plan could not be used: {complaint}")
+    return single(request, f"taken as a single step: the model's plan could not be used: {complaint}", usage=spent)
 
 
-async def _draft(model: BaseChatModel, messages: Sequence[AnyMessage]) -> PlanDraft:
-    structured = model.with_structured_output(PlanDraft, include_raw=True)
-    # A chat would show the plan's JSON, token by token, as if it were said to the user.
-    quiet: RunnableConfig = {"tags": [TAG_NOSTREAM]}
-    answer: Any = await answered(structured.ainvoke(list(messages), quiet))
-    parsed = answer.get("parsed")
-    if isinstance(parsed, PlanDraft):
-        return parsed
-    raise PlanError(f"it is not of the asked form ({answer.get('parsing_error') or 'no plan was given'})")
+def checked_request(request: str, max_request: int = 32_000) -> str:
+    """The request, if it can be planned.
+
+    Raises:
+        PlanError: It is empty.
+        RequestError: It is too long.
+    """
+    request = bounded(request, max_request, "max_request")
+    if not request.strip():
+        raise PlanError("the request is empty: say what is to be done")
+    return request
 
 
-def _checked(draft: PlanDraft, request: str, max_steps: int) -> Plan:
-    if not draft.steps:
-        raise PlanError("it has no steps")
-    _check_number(len(draft.steps), max_steps)
-    for step in draft.steps:
-        if not _grounded(step.text, request):
-            raise PlanError(f"step {step.id} ({step.text!r}) shares no word with the request")
-    try:
-        return Plan(
-            steps=tuple(Step(id=s.id, text=s.text, depends_on=tuple(dict.fromkeys(s.depends_on))) for s in draft.steps)
-        )
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise PlanError(str(first.get("ctx", {}).get("error") or first["msg"])) from error
+def single(request: str, note: str = "", *, usage: Usage | None = None) -> Plan:
+    """A plan of one step, the request itself; one worker carries it out."""
+    return Plan(steps=(Step(id="1", text=request.strip()),), note=note, mode="none", usage=usage or Usage())
 
 
-def _grounded(text: str, request: str) -> bool:
-    """Whether a step is about the request; a text without words that could be compared passes."""
-    said = {word[:_STEM] for word in _WORD.findall(request.casefold())}
-    words = {word[:_STEM] for word in _WORD.findall(text.casefold())}
-    return not words or not said or bool(words & said)
+def drafted_step(draft: PlannedStep, earlier: Collection[str] = ()) -> Step:
+    """A step as a model drafted it; of what it depends on, results of earlier requests are told apart."""
+    needs = dict.fromkeys(draft.depends_on)
+    source = source_of(draft.for_each or "", needs) if draft.for_each else ""
+    return Step(
+        id=draft.id,
+        text=draft.text,
+        depends_on=tuple(dict.fromkeys([name for name in [*needs, source] if name and name not in earlier])),
+        for_each=draft.for_each or "",
+        uses=tuple(name for name in needs if name in earlier),
+    )
 
 
-def _check_number(steps: int, most: int) -> None:
+def source_of(reference: str, ids: Collection[str]) -> str:
+    """The step that ``1.items`` refers to: of these ids the longest that begins it, else its first word."""
+    begins = [name for name in ids if reference == name or reference.startswith((f"{name}.", f"{name}["))]
+    return max(begins, key=len, default=re.split(r"[.\[]", reference, maxsplit=1)[0])
+
+
+def check_number(steps: int, most: int) -> None:
+    """Refuses a plan of too many steps.
+
+    Raises:
+        TooManyStepsError: There are more than allowed.
+    """
     if steps > most:
         raise TooManyStepsError(
             f"the request needs {steps} steps, at most {most} are allowed: ask for less at once, or raise max_steps"
         )
 
 
-def _single(request: str, why: str) -> Plan:
-    return Plan(steps=(Step(id="1", text=request.strip()),), note=f"taken as a single step: {why}")
+def _asked(request: str, outline: str) -> str:
+    return f"{request}\n\nAgents that may help:\n{outline}" if outline else request
+
+
+def _checked(draft: PlanDraft, known: str, prompt: str, earlier: Collection[str], max_steps: int) -> Plan:
+    if draft.steps:
+        check_number(len(draft.steps), max_steps)
+        for step in draft.steps:
+            if words := _parroted(step.text, prompt, known):
+                raise PlanError(f"step {step.id} repeats the instructions ({words!r}), not the request")
+    try:
+        if not draft.steps:
+            return Plan(steps=(), answer=(draft.answer or "").strip(), ask=draft.ask)
+        return Plan(steps=tuple(drafted_step(step, earlier) for step in draft.steps), open=draft.open)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise PlanError(str(first.get("ctx", {}).get("error") or first["msg"])) from error
+
+
+def _parroted(text: str, prompt: str, known: str) -> str:
+    """Words in a row that a step has from the system prompt and not from the request, as weak models copy examples."""
+    words = _WORD.findall(text.casefold())
+    told, asked = (f" {' '.join(_WORD.findall(one.casefold()))} " for one in (prompt, known))
+    rows = (" ".join(words[start : start + _PARROTED]) for start in range(len(words) - _PARROTED + 1))
+    return next((row for row in rows if f" {row} " in told and f" {row} " not in asked), "")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from callsheet.agents.keyless import compose
 from callsheet.agents.models.chat_models import ModelError, answered
@@ -19,7 +19,12 @@ NAME = "supervisor"
 
 
 async def synthesize(
-    request: str, results: Sequence[StepResult], model: BaseChatModel | None = None, *, prompt: str = ANSWER
+    request: str,
+    results: Sequence[StepResult],
+    model: BaseChatModel | None = None,
+    *,
+    prompt: str = ANSWER,
+    conversation: Sequence[BaseMessage] = (),
 ) -> AIMessage:
     """The answer to a request, from what its steps gave and nothing else.
 
@@ -28,6 +33,7 @@ async def synthesize(
         results: What became of each step, in the plan's order.
         model: What writes the answer; without one it is put together by rules.
         prompt: The model's system prompt.
+        conversation: What was said before, for the model.
 
     Returns:
         The answer, as the message that was streamed. A model that fails to answer is replaced by the rules, which
@@ -38,7 +44,7 @@ async def synthesize(
         return AIMessage(compose(request, plain), name=NAME)
     told = f"Request: {request}\n\nResults of its steps:\n\n" + "\n\n".join(map(report, results))
     try:
-        message = await answered(model.ainvoke([SystemMessage(prompt), HumanMessage(told)]))
+        message = await answered(model.ainvoke([SystemMessage(prompt), *conversation, HumanMessage(told)]))
     except ModelError as error:
         return AIMessage(f"{compose(request, plain)}\n\n(Put together without a model: {error})", name=NAME)
     text = message.text.strip() or compose(request, plain)

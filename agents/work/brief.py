@@ -41,6 +41,7 @@ class Brief(BaseModel):
         request: The whole request that it is a step of; empty where it is all of it.
         offers: The tools given, best first.
         inputs: Results of the steps that this one builds on, directly or through others.
+        item: The item that the step is done for, as JSON; empty where it is done for none.
         given: Tool id -> parameter -> value, as a person gave them for this step.
     """
 
@@ -50,4 +51,5 @@ class Brief(BaseModel):
     request: str = ""
     offers: tuple[Offer, ...] = ()
     inputs: tuple[StepResult, ...] = ()
+    item: str = ""
     given: dict[str, dict[str, Any]] = Field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,7 +33,8 @@ from callsheet.agents.approval.unknown_outcome import in_doubt
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.model_output import normalize, unstreamed
-from callsheet.agents.models.prompts import REMINDER, WORKER
+from callsheet.agents.models.prompts import BY_REFERENCE, REMINDER, WORKER
+from callsheet.agents.models.token_usage import Usage, usage_of, with_usage_of
 from callsheet.agents.planning.plan import Call, Status, StepResult
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.tools.binding import BoundTool
@@ -41,6 +43,7 @@ from callsheet.agents.work.answer import report
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, answer_request, equipped
 from callsheet.agents.work.progress import NameStep, TellCalls
+from callsheet.agents.work.result_values import ResultValueError, resolved
 from callsheet.graphs.text.sanitizing import counted
 
 
@@ -54,6 +57,7 @@ class Equipment:
         prompt: The system prompt.
         max_turns: How many times the model may be asked.
         max_calls: How many calls it may make, requests for tools included.
+        max_tokens: How many tokens its model calls may cost; no limit where None.
         requests: How it gets tools that it lacks; it cannot ask for any where None.
         supervision: How its calls are looked after; they are sent as they are where None.
         refused: Ids of tools that were picked and may not be called any more, and why.
@@ -64,6 +68,7 @@ class Equipment:
     prompt: str = WORKER
     max_turns: int = 8
     max_calls: int = 64
+    max_tokens: int | None = None
     requests: ToolRequests | None = None
     supervision: Supervision | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -101,6 +106,8 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             return _stopped(doubt, "outcome_unknown")
         if sum(isinstance(message, AIMessage) for message in request.messages) >= equipment.max_turns:
             return _stopped(f"stopped after {counted(equipment.max_turns, 'turn')} without a result")
+        if equipment.max_tokens is not None and (spent := usage_of(request.messages).tokens) >= equipment.max_tokens:
+            return _stopped(f"stopped after {spent:,} tokens: the run's token budget is spent")
         first, added = list(equipment.tools.values()), list(held.values())[len(equipment.tools) :]
         asking = request.override(
             model=unstreamed(equipment.model, held),
@@ -117,7 +124,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         alone = not request.messages[0].additional_kwargs.get("brief", {}).get("inputs")
         again = asking.override(tool_choice="any") if alone else _reminded(asking, equipment)
         with suppress(ModelError):
-            response = normalize(await answered(handler(again)), held, equipment.secrets)
+            response = _instead(normalize(await answered(handler(again)), held, equipment.secrets), response)
         return _too_many([*request.messages, response.result[-1]], equipment.max_calls) or response
 
     async def awrap_tool_call(
@@ -135,7 +142,11 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         if call["name"] not in tools:
             return _not_held(call, tools, equipment.refused)
         bound = tools[call["name"]]
-        request = request.override(tool=bound)
+        try:
+            arguments = resolved(call["args"], _inputs(messages))
+        except ResultValueError as error:
+            return ToolMessage(str(error), tool_call_id=call["id"] or "", name=call["name"], status="error")
+        request = request.override(tool=bound, tool_call={**call, "args": arguments})
         if equipment.supervision is None:
             return await handler(request)
         return await supervised(request, bound, equipment.supervision, handler)
@@ -165,6 +176,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     about = {"step_id": equipment.step_id}
     opening = HumanMessage(_told(brief), additional_kwargs={"brief": brief.model_dump(mode="json"), **about})
     named: RunnableConfig = {"run_name": f"worker, step {equipment.step_id}", "metadata": about}
+    began = time.monotonic()
     async with sole_run(checkpointer()):
         state = await app.ainvoke({"messages": [opening]}, named, context=equipment)
     messages: Sequence[AnyMessage] = state["messages"]
@@ -182,6 +194,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         error=error or "",
         exhausted=status != "done" and any(call.kind == "rejected" for call in calls),
         missing=missing_values(messages[-1].additional_kwargs),
+        usage=Usage() if isinstance(equipment.model, KeylessModel) else usage_of(messages, time.monotonic() - began),
     )
 
 
@@ -213,9 +226,24 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
 
 
 def _told(brief: Brief) -> str:
-    if not brief.inputs:
-        return brief.text
-    return f"{brief.text}\n\nResults of earlier steps:\n\n" + "\n\n".join(map(report, brief.inputs))
+    item = [f"The item:\n{brief.item}"] if brief.item else []
+    inputs = ["Results of earlier steps:", *map(report, brief.inputs), BY_REFERENCE] if brief.inputs else []
+    return "\n\n".join([brief.text, *item, *inputs])
+
+
+def _inputs(messages: Sequence[AnyMessage]) -> tuple[StepResult, ...]:
+    """The earlier results that the worker was given with its step."""
+    brief = messages[0].additional_kwargs.get("brief", {}) if messages else {}
+    return tuple(StepResult(**result) for result in brief.get("inputs", ()))
+
+
+def _instead(response: ModelResponse[Any], discarded: ModelResponse[Any]) -> ModelResponse[Any]:
+    """The response with the cost of the one that it replaces."""
+    last, before = response.result[-1], discarded.result[-1]
+    if not isinstance(last, AIMessage) or not isinstance(before, AIMessage):
+        return response
+    kept = [*response.result[:-1], with_usage_of(last, before)]
+    return ModelResponse(result=kept, structured_response=response.structured_response)
 
 
 def _outcome(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:

@@ -34,7 +34,7 @@ def load_folders(config: Mapping[str, FolderConfig]) -> Part:
     Raises:
         CatalogError: There is no such folder.
     """
-    from callsheet.orchestrator.run.settings import Environment
+    from callsheet.orchestrator.run.process.environment import Environment
 
     environment = Environment()
     parts = []

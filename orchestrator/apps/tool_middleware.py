@@ -37,8 +37,8 @@ from callsheet.agents.tools.tool_names import NEED_TOOL
 from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.orchestrator.apps.agent_requests import MOST_ADDED, last_request, picked, requests_of
-from callsheet.orchestrator.run.catalog_updates import Following
 from callsheet.orchestrator.run.current_user import caller
+from callsheet.orchestrator.run.process.catalog_updates import Following
 from callsheet.orchestrator.run.sync_bridge import waited_for
 from callsheet.retrievers import AgentGraphRetriever
 

@@ -54,8 +54,8 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
 
 
 def leave_inputs(waiting: Sequence[Any]) -> dict[str, Any]:
-    """The answers where nobody gives values: the steps that lack some stay as they are."""
-    return {found.id: dict(_LEAVE) for found in waiting if _kind(found) == "needs_input"}
+    """The answers where nobody can be asked: steps that lack values stay as they are, questions are left open."""
+    return {found.id: dict(_LEAVE) for found in waiting if _kind(found) in ("needs_input", "question")}
 
 
 def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
 def _kind(found: Any) -> str:
     value = found.value
     kind = value.get("type") if isinstance(value, Mapping) else None
-    return kind if kind in ("tool_approval", "unknown_outcome", "needs_input") else ""
+    return kind if kind in ("tool_approval", "unknown_outcome", "needs_input", "question") else ""
 
 
 def _answer(value: Any) -> Any:
@@ -79,6 +79,8 @@ def _answer(value: Any) -> Any:
             return _verdict(value)
         case {"type": "needs_input"}:
             return _values(value)
+        case {"type": "question"}:
+            return _reply(value)
         case _:  # a tool that interrupts by itself
             click.echo(f"\nA tool asks:\n{shown_value(value)}", err=True)
             return _text("Your answer (empty to be asked later)")
@@ -122,6 +124,17 @@ def _values(asked: Mapping[str, Any]) -> Any:
             return _LEAVE
         values[name] = value
     return {"type": "give", "values": values}
+
+
+def _reply(asked: Mapping[str, Any]) -> Any:
+    """What a person answers to a question about the request: a text, or the number of a choice."""
+    click.echo(f"\n{_fit(asked['question'])}", err=True)
+    choices = list(map(str, asked["choices"]))
+    for number, choice in enumerate(choices, 1):
+        click.echo(f"  {number}  {_fit(choice)}", err=True)
+    said = _text("Your answer (empty leaves the question open)") or ""
+    chosen = choices[int(said) - 1] if said.isdecimal() and 0 < int(said) <= len(choices) else said
+    return {"type": "answer", "answer": chosen} if chosen else dict(_LEAVE)
 
 
 def _value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from callsheet.graphs.catalog.errors import SettingsError
-from callsheet.orchestrator.run.settings import Environment
+from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
     from callsheet.graphs import Catalog, Loaded

@@ -83,9 +83,9 @@ class Choices:
         name = chosen or getattr(self.defaults, field) or self.defaults.model
         return chat_model(name) if name else None
 
-    def prompt(self, role: Role) -> str:
-        """The system prompt for a role in the current run."""
-        return getattr(self.settings, f"{role}_prompt") or str(getattr(self.prompts, role))
+    def prompt(self, name: str) -> str:
+        """The system prompt of this name (a field of ``Prompts``) in the current run."""
+        return getattr(self.settings, f"{name}_prompt", None) or str(getattr(self.prompts, name))
 
 
 def context() -> Settings | None:

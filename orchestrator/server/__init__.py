@@ -1,6 +1,6 @@
 """Beside LangGraph's own routes: the explorer, metrics and health, at ``/callsheet``."""
 
-from callsheet.orchestrator.run.process_state import Served
+from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server.explorer.routes import create_explorer
 from callsheet.orchestrator.server.explorer.site import Site
 

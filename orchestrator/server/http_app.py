@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from callsheet.orchestrator.run.process_state import served
-from callsheet.orchestrator.run.settings import Environment
+from callsheet.orchestrator.run.process.environment import Environment
+from callsheet.orchestrator.run.process.process_state import served
 from callsheet.orchestrator.server.explorer.reports import Report, read_reports
 from callsheet.orchestrator.server.explorer.routes import create_explorer
 from callsheet.orchestrator.server.explorer.site import Site

@@ -72,7 +72,7 @@ def after_work(state: StepState) -> str:
     return "ask" if state.get("asking") else END
 
 
-def after_ask(state: StepState) -> str:
+def after_input(state: StepState) -> str:
     """To the person again, to the worker with what was given, or to the end."""
     if state.get("asking"):
         return "ask"

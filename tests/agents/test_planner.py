@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,8 +63,7 @@ async def test_a_good_plan_is_taken_as_it_is() -> None:
         ),
         ([{"id": "1", "text": "convert"}, {"id": "1", "text": "write"}], "repeat the id 1"),
         ([], "no steps"),
-        ([{"id": "1", "text": "Book a flight to Paris"}], "shares no word with the request"),
-        ("I would first convert the miles.", "not of the asked form"),
+        ([{"id": "1", "text": "A step is one thing that one agent can do"}], "repeats the instructions"),
         ([{"id": str(i), "text": "convert"} for i in range(13)], "13 steps"),
     ],
 )
@@ -76,9 +76,49 @@ async def test_a_plan_that_cannot_be_used_is_repaired_once(bad: Any, complaint: 
 
 
 async def test_after_a_second_bad_plan_the_request_is_one_step_and_says_so() -> None:
-    plan = await decompose(REQUEST, Planner(plans=["no", "no"]))
+    plan = await decompose(REQUEST, Planner(plans=["no"] * 6))
     assert [step.text for step in plan.steps] == [REQUEST]
-    assert plan.note.startswith("taken as a single step: the model's plan could not be used")
+    assert plan.note.startswith("taken as a single step: the model did not answer in the asked form")
+    assert plan.mode == "none"
+
+
+async def test_a_second_plan_that_cannot_be_used_makes_the_request_one_step() -> None:
+    loop = [{"id": "1", "text": "convert", "depends_on": ["1"]}]
+    plan = await decompose(REQUEST, Planner(plans=[loop, loop]))
+    assert [step.text for step in plan.steps] == [REQUEST]
+    assert plan.note.startswith("taken as a single step: the model's plan could not be used: steps wait for each other")
+    assert plan.usage.calls == 2
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps({"steps": GOOD}),
+        f"Here is the plan:\n```json\n{json.dumps({'steps': GOOD})}\n```",
+        json.dumps({"name": "PlanDraft", "arguments": {"steps": GOOD}}),
+    ],
+)
+async def test_a_plan_that_is_written_as_text_is_read(written: str) -> None:
+    model = Planner(plans=[written])
+    assert len((await decompose(REQUEST, model)).steps) == 2
+    assert len(model.asked) == 1
+
+
+async def test_the_form_that_a_model_can_do_is_remembered() -> None:
+    model = Planner(
+        plans=["Let me think.", "First I convert.", json.dumps({"steps": GOOD}), json.dumps({"steps": GOOD})]
+    )
+    plan = await decompose(REQUEST, model)
+    assert len(plan.steps) == 2
+    assert plan.usage.calls == 3
+    assert "JSON schema" in model.asked[2][-1].text
+    assert (await decompose(REQUEST, model)).usage.calls == 1
+    assert "JSON schema" in model.asked[3][-1].text
+
+
+async def test_a_plan_that_was_cut_off_is_not_taken_for_a_whole_one() -> None:
+    cut = json.dumps({"steps": GOOD})[:-30]
+    assert (await decompose(REQUEST, Planner(plans=[cut] * 3))).note.startswith("taken as a single step")
 
 
 async def test_without_a_model_rules_make_the_plan() -> None:
@@ -94,7 +134,7 @@ async def test_rules_refuse_a_request_of_too_many_steps() -> None:
         await decompose(REQUEST, max_steps=1)
 
 
-@pytest.mark.parametrize("plans", [[GOOD, GOOD], [GOOD, "no"], ["no", GOOD]])
+@pytest.mark.parametrize("plans", [[GOOD, GOOD], [GOOD, "no", "no", "no"], ["no", GOOD, GOOD]])
 async def test_so_is_one_of_a_model_that_cannot_do_with_less(plans: list[Any]) -> None:
     with pytest.raises(PlanError, match=TOO_MANY):
         await decompose(REQUEST, Planner(plans=plans, asked=[]), max_steps=1)

@@ -35,6 +35,12 @@ def dependencies(found: Sequence[Clause]) -> list[tuple[int, ...]]:
     return waits
 
 
+def refers_back(clause: Clause) -> bool:
+    """Whether a clause names a result that is not its own: "it", "both", "the result"."""
+    text = _DUMMY.sub("", clause.masked)
+    return bool(_ONE.search(text) or _SEVERAL.search(text))
+
+
 def _same_objects(found: Sequence[Clause], index: int) -> set[int]:
     """Earlier steps that must be over because one of both changes what the other names, or looks at all there is."""
     paths, change = _paths_of(found[index]), _changes(found[index])

@@ -12,7 +12,7 @@ import click
 
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.shared_options import catalog_options, check_model, open_catalog, progress_bar, visible
-from callsheet.orchestrator.run.settings import Environment
+from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
     from callsheet.graphs import Catalog

@@ -11,7 +11,7 @@ import click
 
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli.shared_options import SERVER_TROUBLE, common, open_catalog, open_retriever
-from callsheet.orchestrator.run.settings import Environment
+from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
     from callsheet.agents.servers.catalogs.listings import LastKnown

@@ -36,6 +36,7 @@ class Show:
         self._calls: dict[str, str] = {}
         self._told: dict[str, list[Any]] = {}
         self._status: Status | None = None
+        self._usage: Mapping[str, Any] = {}
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -59,6 +60,10 @@ class Show:
                 self._added(event)
             case "step":
                 self._step(event)
+            case "revision":
+                self._revision(event)
+            case "usage":
+                self._usage = event
             case "tool_started":
                 self._calls[event["call_id"]] = event["tool"]
                 self._now()
@@ -77,6 +82,9 @@ class Show:
             self._console.print(Panel(Text(text), title=title, title_align="left", border_style="green"))
         else:
             self._console.print(f"{title}\n{escape(text)}")
+        if self._usage.get("calls"):
+            read = "{calls} model calls, {input_tokens:,} input tokens ({cached_tokens:,} cached)".format(**self._usage)
+            self._console.print(f"[bright_black]Usage: {read}, {self._usage['output_tokens']:,} output tokens[/]")
 
     def waiting(self, interrupts: Sequence[Any], again: str) -> None:
         """Prints what waits for a person, and the command that goes on."""
@@ -94,12 +102,23 @@ class Show:
             self._console.print("or agree to all of it with --approve never; without a model, nothing is deleted then")
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
+        if plan.get("request", "").strip() != plan.get("said", plan.get("request", "")).strip():
+            self._heading("Request")
+            self._indented(plan["request"], "", 2)
         self._heading("Plan")
         for step in plan["steps"]:
             waits = f"  [bright_black](after {', '.join(step['depends_on'])})[/]" if step["depends_on"] else ""
             self._console.print(f"  [bold]{escape(step['id'])}[/]  {escape(step['text'])}{waits}")
         if plan.get("note"):
             self._console.print(f"  [yellow]{escape(plan['note'])}[/]")
+
+    def _revision(self, event: Mapping[str, Any]) -> None:
+        self._heading("Plan revised" if not event["refused"] else "Plan not revised")
+        if event["reason"]:
+            self._indented(_short(event["reason"]), "yellow", 2)
+        for sign, name in (("+", "added"), ("~", "changed"), ("-", "dropped")):
+            for step in event[name]:
+                self._indented(f"{sign} {step}  {_short(event['texts'].get(step, ''))}", "", 2)
 
     def _picked(self, event: Mapping[str, Any]) -> None:
         again = f", attempt {event['attempt']}" if event["attempt"] > 1 else ""

@@ -16,7 +16,8 @@ from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, leave_inputs, somebody_there
 from callsheet.orchestrator.cli.requests.thread_run import Ran, run
 from callsheet.orchestrator.cli.shared_options import check_model, common, kept_options, open_catalog, open_retriever
-from callsheet.orchestrator.run.settings import Environment, Settings
+from callsheet.orchestrator.run.process.environment import Environment
+from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.thread_files import Threads
 
 if TYPE_CHECKING:
@@ -160,7 +161,9 @@ def _report(ran: Ran, thread: str, again: str, seconds: float) -> dict[str, Any]
     return {
         "answer": waits if ran.waiting else ran.answer,
         "steps": ran.steps(),
-        "note": ran.state["plan"]["note"],
+        "note": ran.plan["note"],
+        "usage": ran.state.get("usage", {}),
+        "revisions": ran.state.get("revisions", []),
         "thread": thread,
         "waiting": described(ran.waiting),
         "seconds": round(seconds, 3),

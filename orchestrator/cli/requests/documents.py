@@ -13,7 +13,8 @@ import click
 
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.shared_options import check_model, index_options, json_option
-from callsheet.orchestrator.run.settings import Environment, Settings
+from callsheet.orchestrator.run.process.environment import Environment
+from callsheet.orchestrator.run.settings import Settings
 
 if TYPE_CHECKING:
     from callsheet.retrievers.documents import DocumentIndex

@@ -62,8 +62,8 @@ def explore(
       callsheet explore --catalog mcp.json --report report.json
     """
     from callsheet.agents import ToolRegistry
-    from callsheet.orchestrator.run.process_state import Served
-    from callsheet.orchestrator.run.settings import Environment
+    from callsheet.orchestrator.run.process.environment import Environment
+    from callsheet.orchestrator.run.process.process_state import Served
     from callsheet.orchestrator.run.thread_files import Threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.explorer.reports import read_reports

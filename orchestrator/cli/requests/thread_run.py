@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "error")
 _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
+_NO_PLAN: Mapping[str, Any] = {"steps": [], "note": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,19 @@ class Ran:
 
     @property
     def done(self) -> bool:
-        """Whether every step of the plan was done: what makes the exit status 0."""
+        """Whether the request was answered, or every step of its plan done: what makes the exit status 0."""
         steps = self.steps()
-        return bool(steps) and all(step["status"] == "done" for step in steps)
+        answered = bool(steps or self.plan.get("answer")) and not self.plan.get("incomplete")
+        return answered and all(step["status"] == "done" for step in steps)
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """The plan; without steps while the user is asked about the request."""
+        return self.state.get("plan") or _NO_PLAN
 
     def steps(self) -> list[dict[str, Any]]:
         """What became of each step of the plan; one that did not run yet is ``waiting``."""
-        return [self._step(step) for step in self.state["plan"]["steps"]]
+        return [self._step(step) for step in self.plan["steps"]]
 
     def _step(self, step: Mapping[str, Any]) -> dict[str, Any]:
         if (done := self.results.get(step["id"])) is not None:

@@ -39,7 +39,7 @@ def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, scripted
     told = answer.shown[0]["messages"][-1].text
     assert "sunny in Oslo" in told
     assert "0.9 EUR" in told
-    assert set(state) == {"messages", "plan", "selections", "results"}
+    assert set(state) == {"messages", "plan", "selections", "results", "revisions", "usage"}
 
 
 def test_a_step_is_told_the_results_that_it_depends_on(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
@@ -133,7 +133,7 @@ def test_results_reach_a_step_through_others(catalog: Any, scripted: Any, say: A
 
 def test_a_model_that_does_not_answer_is_data(catalog: Any, scripted: Any) -> None:
     dead = scripted(replies=[lambda _: ConnectionError("no route to the provider")])
-    state = ask(create_supervisor(catalog, model=dead).compile(), RATE)
+    state = ask(create_supervisor(catalog, model=dead, settings=Settings(planning="once")).compile(), RATE)
     assert "no route to the provider" in state["plan"]["note"]
     assert state["results"]["1"]["status"] == "failed"
     assert "no route to the provider" in state["results"]["1"]["error"]
@@ -185,8 +185,11 @@ def test_a_run_resumes_after_a_crash_between_waves(
 def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(
     catalog: Any, scripted: Any, say: Any, worker: Any
 ) -> None:
-    planner = scripted(replies=[say["planned"](*STEPS), say["planned"](("9", RATE, []))])
-    app = create_supervisor(catalog, planner_model=planner, worker_model=worker).compile(checkpointer=InMemorySaver())
+    planner = scripted(replies=[say["planned"](*STEPS), AIMessage(RATE), say["planned"](("9", RATE, []))])
+    workflow = create_supervisor(
+        catalog, planner_model=planner, worker_model=worker, settings=Settings(planning="once")
+    )
+    app = workflow.compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
     assert set(ask(app, config=config)["results"]) == {"1", "2", "3"}
     second = ask(app, RATE, config=config)

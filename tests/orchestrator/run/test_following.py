@@ -19,7 +19,7 @@ from callsheet.agents.servers.catalogs.listings import LastListings, Listing, di
 from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, load
 from callsheet.graphs.storage import cache_folder
 from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.orchestrator.run.catalog_updates import Following, follow_every
+from callsheet.orchestrator.run.process.catalog_updates import Following, follow_every
 from callsheet.retrievers.index.protocols import VectorStoreIndex
 from servers import Servers, until
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from callsheet.orchestrator.nodes import Nodes
+from callsheet.orchestrator.step.step_nodes import StepNodes
 from fleet import Fleet, definition, empty_fleet
 
 
@@ -31,7 +31,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Any:
             raise PowerCut
 
         with monkeypatch.context() as patch:
-            patch.setattr(Nodes, "_worked", cut)
+            patch.setattr(StepNodes, "_worked", cut)
             with pytest.raises(PowerCut):
                 await workflow.compile(checkpointer=memory).ainvoke({"messages": [HumanMessage(request)]}, config)
 

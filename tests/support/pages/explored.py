@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import Catalog, Loaded, Policy
-from callsheet.orchestrator.run.process_state import Served
+from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.explorer.reports import Report
 from callsheet.orchestrator.server.runs.run_history import Runs

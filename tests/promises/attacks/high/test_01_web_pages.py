@@ -21,7 +21,7 @@ from websockets.sync.client import connect
 
 from callsheet import create_supervisor
 from callsheet.graphs import SettingsError
-from callsheet.orchestrator.run.settings import STUDIO, Environment
+from callsheet.orchestrator.run.process.environment import STUDIO, Environment
 from callsheet.orchestrator.server.request_guard import gate
 from langgraph_server import DevServer
 from notebook import Notebook

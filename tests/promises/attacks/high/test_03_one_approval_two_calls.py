@@ -23,7 +23,7 @@ from langgraph.types import Command
 
 from callsheet import CallsheetTools, create_supervisor
 from callsheet.agents import ConcurrentRunError
-from callsheet.orchestrator.nodes import Nodes
+from callsheet.orchestrator.step.step_nodes import StepNodes
 from notebook import Notebook
 from scripted_model import ScriptedModel, calls
 
@@ -124,15 +124,15 @@ async def test_a_run_that_comes_late(notebook: Notebook, monkeypatch: pytest.Mon
     """It read the thread before the first one answered, and goes on when that one is done."""
     app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
     (question,) = await asked(app)
-    real, held, go_on = Nodes.work, asyncio.Event(), asyncio.Event()
+    real, held, go_on = StepNodes.work, asyncio.Event(), asyncio.Event()
 
-    async def slow(self: Nodes, state: Any, worker: Any) -> Any:
+    async def slow(self: StepNodes, state: Any, worker: Any) -> Any:
         if not held.is_set():
             held.set()
             await go_on.wait()
         return await real(self, state, worker)
 
-    monkeypatch.setattr(Nodes, "work", slow)
+    monkeypatch.setattr(StepNodes, "work", slow)
     app = create_supervisor(notebook.agents).compile(checkpointer=app.checkpointer)
     late = asyncio.create_task(app.ainvoke(Command(resume={question: "approve"}), THREAD))
     await held.wait()

@@ -8,8 +8,8 @@ from functools import cache
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import Loaded, load
-from callsheet.orchestrator.run.catalog_updates import follow_every
-from callsheet.orchestrator.run.settings import Environment
+from callsheet.orchestrator.run.process.catalog_updates import follow_every
+from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.retrievers import AgentGraphRetriever
 
 _LOCK = threading.Lock()

@@ -1,0 +1,92 @@
+"""A request that leaves out what the one before it said: "And in Sydney?"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from callsheet.agents.keyless.language.clauses import clauses, is_question, words
+from callsheet.agents.keyless.language.lexicon import is_verb
+from callsheet.agents.keyless.language.spans import CLOCK, EMAIL, MOST, PATH, QUOTED, URL, mask
+from callsheet.graphs.catalog.errors import PlanError
+
+_LEAD = re.compile(r"^\s*(?:and|or|but|then|now|also|same|what about|how about|what if)\b[\s,:]*", re.IGNORECASE)
+_PLACED = re.compile(
+    r"^(?P<place>in|at|for|from|to|into|of|on|with|by|as)\s+(?:the\s+)?(?P<value>\S.*)$", re.IGNORECASE
+)
+_SHORT = 4
+"""Words of a question without a verb that can lean on the one before it."""
+_AMOUNT = re.compile(r"(?<![\w.])-?\d[\d.,]*(?:\s*(?:%|°\s*[CF]\b|[^\W\d_]{1,12}\b))?")
+_NAME = re.compile(r"(?<!^)(?<![.?!]\s)\b[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*)*")
+_JOINED = re.compile(r"\b(?:and|then)\b|[;，；、]|\S\s*\n\s*\S", re.IGNORECASE)
+_KINDS = (QUOTED, URL, EMAIL, PATH, CLOCK, _AMOUNT, _NAME)
+_UNIT = re.compile(r"[^\W\d_]+|%")
+
+
+def complete_request(said: str, before: Sequence[str]) -> str:
+    """A request completed by the last one where it leaves out what to do; otherwise itself.
+
+    The value that it names takes the place of the only value of the same kind (a name, an amount, a time, a path, a
+    quotation) in the last request: of those after the same preposition, if it has one.
+
+    Args:
+        said: What the user wrote.
+        before: The earlier requests of the conversation, each completed already.
+
+    Raises:
+        PlanError: It leaves out what to do, and no or several values of the last request could be meant.
+
+    Examples:
+        >>> complete_request("And in Sydney?", ["What time is it in Oslo?"])
+        'What time is it in Sydney?'
+    """
+    if not before or len(said) > MOST or len(before[-1]) > MOST or (rest := _elliptical(said)) is None:
+        return said
+    last, placed = before[-1], _PLACED.match(rest)
+    place, value = (placed["place"], placed["value"]) if placed else ("", rest)
+    spans = [span for span in _like(value, last) if _after(place, last, span[0])]
+    if len(spans) != 1:
+        many = f"{len(spans)} values" if spans else "no value"
+        raise PlanError(
+            f"{said!r} does not say what is to be done, and {many} of the last request ({last!r}) could be meant: "
+            "ask in a whole sentence"
+        )
+    start, end = spans[0]
+    _check_unit(said, value, last[start:end], last)
+    return f"{last[:start]}{value}{last[end:]}"
+
+
+def one_clause(request: str) -> bool:
+    """Whether a request is surely a single order or question: rules find one, and nothing joins it to another."""
+    return len(request) <= MOST and len(clauses(request)) <= 1 and not _JOINED.search(mask(request))
+
+
+def _elliptical(said: str) -> str | None:
+    """What a request names where it has no order or question of its own, without the words that lead to it."""
+    rest = _LEAD.sub("", said).strip().rstrip("?.!").strip()
+    opening = next(iter(words(rest)), "")
+    if not rest or is_question(rest) or (is_verb(opening) and rest.startswith(opening)):
+        return None
+    led = _LEAD.match(said) is not None
+    return rest if led or (said.rstrip().endswith("?") and len(rest.split()) <= _SHORT) else None
+
+
+def _like(value: str, last: str) -> list[tuple[int, int]]:
+    """Where values of the same kind as this one stand in the last request."""
+    kind = next((kind for kind in _KINDS[:-1] if kind.fullmatch(value)), _NAME)
+    if kind is _NAME and not value[0].isupper():
+        return []
+    taken = [match.span() for other in _KINDS[: _KINDS.index(kind)] for match in other.finditer(last)]
+    spans = [match.span() for match in kind.finditer(last)]
+    return [(a, b) for a, b in spans if not any(a < end and start < b for start, end in taken)]
+
+
+def _after(place: str, text: str, start: int) -> bool:
+    return not place or bool(re.search(rf"\b{place}\s+(?:the\s+)?$", text[:start], re.IGNORECASE))
+
+
+def _check_unit(said: str, value: str, replaced: str, last: str) -> None:
+    """Refuses an amount in the unit that the last request asks for: "convert 3 miles to km", "and 20 km?"."""
+    new, old = (match.group() if (match := _UNIT.search(text)) else "" for text in (value, replaced))
+    if _AMOUNT.fullmatch(value) and new != old and re.search(rf"\b{re.escape(new)}\b", last):
+        raise PlanError(f"{said!r} does not say what is to be done with {value}: ask in a whole sentence")

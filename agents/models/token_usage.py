@@ -1,0 +1,76 @@
+"""What a run's models cost: calls, tokens and seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import add_usage
+from pydantic import BaseModel, ConfigDict
+
+_CALLS = "model_calls"
+
+
+class Usage(BaseModel):
+    """What some model calls cost.
+
+    Attributes:
+        calls: Number of model calls.
+        input_tokens: Tokens that the models read; cached ones included.
+        output_tokens: Tokens that the models wrote.
+        cached_tokens: Input tokens that the provider read from its prompt cache.
+        seconds: Time that the work took, tool calls included.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum of both, field by field."""
+        ours, theirs = self.model_dump(), other.model_dump()
+        return Usage(**{name: round(ours[name] + theirs[name], 3) for name in ours})
+
+
+def usage_of(messages: Iterable[BaseMessage], seconds: float = 0.0) -> Usage:
+    """What it cost to get these messages; those of people and tools cost nothing.
+
+    Providers that do not report tokens count as calls with 0 tokens.
+
+    Args:
+        messages: The answers of a model, or its whole conversation.
+        seconds: How long it took.
+    """
+    total = Usage(seconds=round(seconds, 3))
+    for message in messages:
+        if not isinstance(message, AIMessage) or "outcome" in message.additional_kwargs:
+            continue
+        told = message.usage_metadata
+        cached = told.get("input_token_details", {}).get("cache_read", 0) if told else 0
+        total += Usage(
+            calls=message.response_metadata.get(_CALLS, 1),
+            input_tokens=told["input_tokens"] if told else 0,
+            output_tokens=told["output_tokens"] if told else 0,
+            cached_tokens=cached or 0,
+        )
+    return total
+
+
+def with_usage_of(message: AIMessage, discarded: AIMessage) -> AIMessage:
+    """The message with the cost of another one that was asked for before and is not kept."""
+    calls = sum(one.response_metadata.get(_CALLS, 1) for one in (message, discarded))
+    return message.model_copy(
+        update={
+            "usage_metadata": add_usage(discarded.usage_metadata, message.usage_metadata),
+            "response_metadata": {**message.response_metadata, _CALLS: calls},
+        }
+    )

@@ -1,0 +1,150 @@
+"""How a plan changes while it is carried out: a model's revision, checked and applied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from callsheet.agents.planning.drafts import PlannedStep, PlanRevision
+from callsheet.agents.planning.plan import Plan, Step, StepResult
+from callsheet.agents.planning.planner import check_number, drafted_step
+from callsheet.graphs.catalog.errors import PlanError
+
+
+class Revision(BaseModel):
+    """What was changed in a plan, and why.
+
+    Attributes:
+        wave: Number of waves of steps that had run, from 1.
+        added: Ids of new steps.
+        changed: Ids of steps that got another text, other dependencies, or became several steps.
+        dropped: Ids of steps that were taken out of the plan.
+        reason: Why.
+        refused: Whether nothing was changed, because the model gave no revision that could be applied.
+        texts: Step id -> text, of all steps above.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    wave: int
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    reason: str = ""
+    refused: bool = False
+    texts: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changed anything."""
+        return bool(self.added or self.changed or self.dropped)
+
+
+def revised(
+    plan: Plan,
+    draft: PlanRevision,
+    results: Mapping[str, StepResult],
+    *,
+    wave: int,
+    max_steps: int = 12,
+    earlier: Collection[str] = (),
+) -> tuple[Plan, Revision]:
+    """The plan after a revision, and what changed.
+
+    A step that is done stays as it is: a new step under its id gets another id. A step that failed may get another
+    text, or be replaced: dropped beside new steps. Dropped alone, it stays, because its failure must be seen. Steps
+    that waited for a replaced step wait for the new ones.
+
+    Args:
+        plan: The plan so far.
+        draft: What the model wants to change.
+        results: What became of the steps so far, by id.
+        wave: Number of waves that have run.
+        max_steps: Maximum number of steps.
+        earlier: Ids of results of earlier requests.
+
+    Raises:
+        PlanError: A step repeats another one, depends on an unknown one, or there would be too many or a circle.
+    """
+    done = {name for name, result in results.items() if result.status == "done"}
+    new, changed = _read(plan, draft.steps, done, earlier)
+    left_over = {step.id for step in plan.steps if draft.done and step.id not in results}
+    failed = set(results) - done
+    named = {name for name in draft.drop if plan.step(name)} - done - (set() if new else failed)
+    dropped = (named | left_over) - set(changed)
+    kept = [changed.get(step.id, step) for step in plan.steps if step.id not in dropped]
+    ends = [step.id for step in new if not any(step.id in other.depends_on for other in new)]
+    steps = [_relinked(step, dropped, ends if dropped & failed else []) for step in kept]
+    added = [step for step in new if not draft.done]
+    _check_new([*added, *changed.values()], plan, changed)
+    if len(steps) + len(added) > len(plan.steps):
+        check_number(len(steps) + len(added), max_steps)
+    texts = {step.id: step.text for step in [*plan.steps, *changed.values(), *added]}
+    told = [*(step.id for step in added), *changed, *dropped]
+    return _with_steps(plan, [*steps, *added]), Revision(
+        wave=wave,
+        added=tuple(step.id for step in added),
+        changed=tuple(changed),
+        dropped=tuple(step.id for step in plan.steps if step.id in dropped),
+        reason=draft.reason.strip(),
+        texts={name: texts[name] for name in told},
+    )
+
+
+def _read(
+    plan: Plan, drafts: Sequence[PlannedStep], done: Collection[str], earlier: Collection[str]
+) -> tuple[list[Step], dict[str, Step]]:
+    """The new steps, and by id the steps that are not done and get another text."""
+    new: list[Step] = []
+    changed: dict[str, Step] = {}
+    renamed: dict[str, str] = {}
+    for draft in drafts:
+        step, known = drafted_step(draft, earlier), plan.step(draft.id)
+        step = step.model_copy(update={"depends_on": tuple(renamed.get(name, name) for name in step.depends_on)})
+        if known is None:
+            new.append(step)
+        elif known.id not in done:
+            if step != known:
+                changed[known.id] = step
+        elif _same(step.text, known.text):
+            continue
+        else:
+            renamed[step.id] = _free_id(plan, [*new, *changed.values()])
+            new.append(step.model_copy(update={"id": renamed[step.id]}))
+    return new, changed
+
+
+def _free_id(plan: Plan, others: Sequence[Step]) -> str:
+    taken = {step.id for step in [*plan.steps, *others]}
+    return next(name for number in range(1, len(taken) + 2) if (name := str(number)) not in taken)
+
+
+def _check_new(steps: Sequence[Step], plan: Plan, changed: Collection[str]) -> None:
+    others = [step for step in plan.steps if step.id not in changed]
+    for number, step in enumerate(steps):
+        for other in [*others, *steps[:number]]:
+            if _same(step.text, other.text) and step.item == other.item:
+                raise PlanError(f"step {step.id} repeats step {other.id} ({other.text!r})")
+
+
+def _same(text: str, other: str) -> bool:
+    one, two = (" ".join(words.casefold().split()).strip(" .!") for words in (text, other))
+    return one == two
+
+
+def _relinked(step: Step, dropped: Collection[str], instead: Sequence[str]) -> Step:
+    if not set(step.depends_on) & set(dropped):
+        return step
+    kept = [name for name in step.depends_on if name not in dropped]
+    return step.model_copy(update={"depends_on": tuple(dict.fromkeys([*kept, *instead]))})
+
+
+def _with_steps(plan: Plan, steps: Sequence[Step]) -> Plan:
+    fields: dict[str, Any] = {**dict(plan), "steps": tuple(steps)}
+    try:
+        return Plan(**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise PlanError(str(first.get("ctx", {}).get("error") or first["msg"])) from error

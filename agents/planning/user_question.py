@@ -1,0 +1,45 @@
+"""A question that the planner, or the reviser, asks the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from callsheet.agents.planning.drafts import Question
+
+KIND = "question"
+"""The ``type`` of the interrupt."""
+
+
+def user_question(asked: Question) -> dict[str, Any]:
+    """What the interrupt shows."""
+    return {
+        "type": KIND,
+        "question": asked.question,
+        "choices": list(asked.choices),
+        "description": question_text(asked),
+        "decisions": ["answer", "leave"],
+    }
+
+
+def question_text(asked: Question) -> str:
+    """The question in one line, with its choices."""
+    return f"{asked.question} ({', '.join(asked.choices)})" if asked.choices else asked.question
+
+
+def question_answers() -> dict[str, Any]:
+    """JSON Schema of the answers, from which a client can make a form."""
+    answer = {"type": {"const": "answer"}, "answer": {"type": "string", "minLength": 1}}
+    return {
+        "oneOf": [
+            {"type": "object", "title": "answer", "properties": answer, "required": ["type", "answer"]},
+            {"type": "object", "title": "leave", "properties": {"type": {"const": "leave"}}, "required": ["type"]},
+            {"type": "string", "title": "the answer itself", "minLength": 1},
+        ]
+    }
+
+
+def user_answer(answer: object) -> str:
+    """What the user answered; empty where the question is left unanswered."""
+    text = answer.get("answer") if isinstance(answer, Mapping) else answer
+    return " ".join(text.split()) if isinstance(text, str) else ""

@@ -1,0 +1,90 @@
+"""Values of earlier results: read by a path, and passed to a tool by reference."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jmespath
+from jmespath.exceptions import JMESPathError
+
+from callsheet.agents.planning.plan import StepResult
+from callsheet.graphs.catalog.errors import CallsheetError
+
+FROM, PATH = "$from", "path"
+_LONGEST_PATH = 500
+
+
+class ResultValueError(CallsheetError, ValueError):
+    """There is no such result, or nothing at a path in it."""
+
+
+def value_of(result: StepResult) -> Any:
+    """What a step gave: the output of its last successful call, as JSON where it is some; else the worker's answer."""
+    outputs = [call.output for call in result.calls if not call.error and call.output]
+    text = outputs[-1] if outputs else result.result
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def value_at(value: Any, path: str) -> Any:
+    """What stands at a path, such as ``items[0].id`` (JMESPath); the value itself where the path is empty.
+
+    Raises:
+        ResultValueError: The path is malformed, or nothing stands there.
+    """
+    if not path:
+        return value
+    try:
+        at = jmespath.search(path[:_LONGEST_PATH], value)
+    except JMESPathError as error:
+        raise ResultValueError(f"{path!r} is not a path such as items[0].id: {error}") from error
+    if at is None:
+        raise ResultValueError(f"nothing stands at {path!r}; there is {shape(value)}")
+    return at
+
+
+def resolved(arguments: Mapping[str, Any], results: Sequence[StepResult]) -> dict[str, Any]:
+    """The arguments of a call, each ``{"$from": "1", "path": "items[0].id"}`` replaced by the value it refers to.
+
+    Raises:
+        ResultValueError: A reference names no result of these, or nothing stands at its path.
+    """
+    known = {result.id: result for result in results}
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            if FROM in value and value.keys() <= {FROM, PATH}:
+                return _referenced(value, known)
+            return {key: fill(item) for key, item in value.items()}
+        return [fill(item) for item in value] if isinstance(value, list) else value
+
+    return {name: fill(value) for name, value in arguments.items()}
+
+
+def shape(value: Any) -> str:
+    """A value in a few words: its type, its size, and what it holds."""
+    match value:
+        case dict():
+            names = ", ".join(map(str, list(value)[:12]))
+            return f"an object of {len(value)} fields ({names})"
+        case list():
+            inside = f", the first {shape(value[0])}" if value else ""
+            return f"a list of {len(value)} items{inside}"
+        case str():
+            return f"a text of {len(value):,} characters"
+        case _:
+            return json.dumps(value)
+
+
+def _referenced(reference: Mapping[str, Any], known: Mapping[str, StepResult]) -> Any:
+    name, path = str(reference[FROM]), reference.get(PATH) or ""
+    if name not in known:
+        there = ", ".join(known) or "none"
+        raise ResultValueError(f"there is no earlier result {name!r}; there are: {there}")
+    if not isinstance(path, str):
+        raise ResultValueError(f"the path of a reference must be a text, not {path!r}")
+    return value_at(value_of(known[name]), path)

@@ -1,0 +1,113 @@
+"""The plan after a wave: mapped steps become one step an item, and a model revises it where that can matter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langgraph.config import get_stream_writer
+from langgraph.types import Overwrite
+
+from callsheet.agents import Plan, Revised, Revision, StepResult, checkpointer, question_text, reason_to_revise, revise
+from callsheet.orchestrator.planning.item_waves import Expansion, expand_mapped
+from callsheet.orchestrator.planning.request_planner import outline_of
+from callsheet.orchestrator.planning.run_limits import limit_reached
+from callsheet.orchestrator.planning.run_turns import earlier_results
+from callsheet.orchestrator.run.run_settings import Choices
+from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.state import State, plan_of, results_of
+from callsheet.retrievers import AgentGraphRetriever
+
+_QUESTIONS = 3
+"""Maximum questions to the user during one request."""
+
+
+def retriable(result: StepResult, replans: int) -> bool:
+    """Whether a failed step is given to other agents before anything else happens."""
+    return result.status == "failed" and not result.exhausted and result.attempts <= replans
+
+
+def expansion(state: State, settings: Settings) -> Expansion:
+    """What became of the mapped steps that are due now."""
+    return expand_mapped(
+        plan_of(state),
+        results_of(state),
+        earlier_results(state["turns"]),
+        wave=len(state["waves"]),
+        max_items=settings.max_items,
+    )
+
+
+def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict[str, Any]:
+    """The state's update with another plan and what changed in it, which is streamed; nothing where nothing did."""
+    for revision in revisions:
+        get_stream_writer()({"event": "revision", **revision.model_dump(mode="json")})
+    new = [revision.model_dump(mode="json") for revision in revisions]
+    changed = {"plan": plan.model_dump(mode="json")} if plan != plan_of(state) else {}
+    return {**changed, **({"revisions": [*state["revisions"], *new]} if new else {})}
+
+
+async def revision_update(state: State, choices: Choices, retriever: AgentGraphRetriever) -> dict[str, Any]:
+    """The state's update after a wave; a plan that runs as foreseen is changed by no model.
+
+    Args:
+        state: The supervisor's, after the wave.
+        choices: Settings, models and prompts.
+        retriever: Over what the user may see.
+    """
+    settings, results = choices.settings, results_of(state)
+    mapped = expansion(state, settings)
+    plan = mapped.plan
+    update = plan_update(state, plan, mapped.revisions)
+    model = choices.model("planner") if plan.mode == "adaptive" else None
+    if model is None or any(retriable(result, settings.replans) for result in results.values()):
+        return update
+    answered = "the user answered a question" if state["question"].get("answered") else ""
+    unreadable = "; ".join(why for _, why in mapped.unreadable)
+    why = answered or unreadable or reason_to_revise(plan, results, state["request"], state["waves"][-1])
+    if not why:
+        return update
+    if late := limit_reached(state, settings, plan):
+        ended = plan.model_copy(update={"incomplete": f"not revised, although {why}: {late}"})
+        return {**update, **plan_update(state, ended, ())}
+    done = await revise(
+        plan,
+        results,
+        state["request"],
+        model,
+        why=why,
+        wave=len(state["waves"]),
+        prompt=choices.prompt("reviser"),
+        outline=await asyncio.to_thread(outline_of, retriever, state["request"]),
+        answers=state["answers"],
+        earlier=tuple(earlier_results(state["turns"])),
+        max_steps=settings.max_steps,
+    )
+    before: State = {**state, **update}  # type: ignore[typeddict-item]
+    return {**update, **_after(before, done, results), "question": _question(state, done)}
+
+
+def _after(state: State, done: Revised, results: Mapping[str, StepResult]) -> dict[str, Any]:
+    """The plan after a model's revision, without the results of steps that are replaced or done anew."""
+    plan, revision = done.plan, done.revision
+    if done.ask and not _may_ask(state):
+        plan = plan.model_copy(update={"incomplete": f"a question was not answered: {question_text(done.ask)}"})
+    shown = [revision] if revision.changes or revision.refused else []
+    gone = {name for name in (*revision.changed, *revision.dropped) if name in results}
+    kept = {name: result.model_dump(mode="json") for name, result in results.items() if name not in gone}
+    spent = {f"revise {len(state['waves'])} {len(state['answers'])}": done.usage.model_dump()}
+    spent |= {f"step {name} before {revision.wave}": results[name].usage.model_dump() for name in gone}
+    return {
+        **plan_update(state, plan, shown),
+        "spent": spent,
+        **({"results": Overwrite(kept)} if gone else {}),
+    }
+
+
+def _may_ask(state: State) -> bool:
+    return checkpointer() is not None and len(state["answers"]) < _QUESTIONS
+
+
+def _question(state: State, done: Revised) -> dict[str, Any]:
+    return done.ask.model_dump() if done.ask and _may_ask(state) else {}

@@ -1,0 +1,113 @@
+"""From the last message of a conversation to a plan: what is meant, and in which mode it is planned."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from langchain_core.language_models import BaseChatModel
+
+from callsheet.agents import (
+    Contextual,
+    Mode,
+    Plan,
+    checked_request,
+    complete_request,
+    decompose,
+    one_clause,
+    self_contained,
+    single,
+)
+from callsheet.orchestrator.planning.run_turns import earlier_results, last_results
+from callsheet.orchestrator.run.run_settings import Choices
+from callsheet.orchestrator.state import ChatInput, State
+from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline
+
+_AGENTS, _TOOLS = 12, 36
+"""How many agents and tools a planner is told of, at most."""
+_NO_MODEL = "planning {!r} needs a model for the planner; the request was planned once, by rules"
+
+
+async def understood(state: ChatInput, choices: Choices, before: Sequence[str]) -> Contextual:
+    """The last message as a request that is understandable without the conversation.
+
+    Args:
+        state: Holds the conversation.
+        choices: Settings and models.
+        before: The earlier requests of the conversation, each understandable by itself.
+
+    Raises:
+        PlanError: Rules cannot complete it; the message says what it lacks.
+    """
+    if not state["messages"]:
+        return Contextual(request="")
+    model, settings = choices.model("planner"), choices.settings
+    if model is None:
+        said = state["messages"][-1].text
+        return Contextual(request=await asyncio.to_thread(complete_request, said, before))
+    return await self_contained(
+        state["messages"], model, prompt=choices.prompt("condenser"), max_tokens=settings.conversation_tokens
+    )
+
+
+async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetriever) -> Plan:
+    """The plan of a request, made in the mode that the settings choose.
+
+    Args:
+        state: Holds the request, and what the user was asked about it and answered.
+        choices: Settings, models and prompts.
+        retriever: Over what the user may see.
+
+    Raises:
+        PlanError: The request is empty, or needs too many steps.
+        RequestError: The request is too long.
+    """
+    settings, model = choices.settings, choices.model("planner")
+    request = checked_request(state["request"], settings.max_request)
+    if model is None and settings.planning != "none":
+        plan = await decompose(request, earlier=last_results(state["turns"]), max_steps=settings.max_steps)
+        adaptive = settings.planning == "adaptive"
+        note = "; ".join(filter(None, (plan.note, _NO_MODEL.format("adaptive") if adaptive else "")))
+        return plan.model_copy(update={"note": note})
+    selection = await asyncio.to_thread(retriever.select, request, agents=_AGENTS, tools=_TOOLS)
+    mode = _mode(choices, request, selection)
+    if mode == "none" or model is None:
+        return _alone(state, single(request))
+    return await _planned(state, choices, model, mode, catalog_outline(retriever.catalog, selection))
+
+
+def outline_of(retriever: AgentGraphRetriever, request: str) -> str:
+    """What the catalog offers for a request, in a few lines for a model."""
+    return catalog_outline(retriever.catalog, retriever.select(request, agents=_AGENTS, tools=_TOOLS))
+
+
+async def _planned(state: State, choices: Choices, model: BaseChatModel, mode: Mode, outline: str) -> Plan:
+    settings, turns = choices.settings, state["turns"]
+    plan = await decompose(
+        "\n".join([state["request"], *state["answers"]]),
+        model,
+        prompt=choices.prompt("planner"),
+        outline=outline,
+        earlier=tuple(earlier_results(turns)),
+        max_steps=settings.max_steps,
+        max_request=settings.max_request,
+    )
+    return _alone(state, plan) if plan.mode == "none" else plan.model_copy(update={"mode": mode})
+
+
+def _mode(choices: Choices, request: str, selection: Selection) -> Mode:
+    """How a request is planned: as the settings say, or by what it looks like."""
+    planning = choices.settings.planning
+    if planning != "auto":
+        return planning
+    fits = selection.verdict == "found"
+    return "none" if fits and one_clause(request) else "adaptive"
+
+
+def _alone(state: State, plan: Plan) -> Plan:
+    """A plan of one step, which uses the results of the last request where this one was completed from it."""
+    said = state["messages"][-1].text
+    if plan.steps and said.strip() != state["request"].strip():
+        step = plan.steps[0].model_copy(update={"uses": last_results(state["turns"])})
+        return plan.model_copy(update={"steps": (step,)})
+    return plan

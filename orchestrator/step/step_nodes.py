@@ -1,0 +1,200 @@
+"""What the nodes of one step do: pick agents and tools, and let a worker carry the step out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import Runnable
+from langgraph.config import get_stream_writer
+from langgraph.errors import GraphBubbleUp
+
+from callsheet.agents import (
+    BoundTool,
+    Brief,
+    Equipment,
+    KeylessModel,
+    Step,
+    StepResult,
+    Supervision,
+    ToolRegistry,
+    ToolRequests,
+    carry_out,
+    unsettled,
+)
+from callsheet.graphs import CallsheetError
+from callsheet.orchestrator.run.current_user import caller
+from callsheet.orchestrator.run.run_metrics import count_result
+from callsheet.orchestrator.run.run_settings import Choices
+from callsheet.orchestrator.state import StepState, with_earlier
+from callsheet.orchestrator.step.step_inputs import StepInputs, finished
+from callsheet.orchestrator.step.step_selection import picked_event, selected
+from callsheet.orchestrator.step.tool_offers import offers_of
+from callsheet.retrievers import AgentGraphRetriever, Selection
+
+Worker = Runnable[Any, Any]
+
+
+class StepTimeoutError(CallsheetError, TimeoutError):
+    """A step took longer than ``Settings.step_seconds``."""
+
+
+def step_result(step: Step, **fields: Any) -> dict[str, Any]:
+    """What became of a step, as plain values."""
+    return StepResult(id=step.id, text=step.text, depends_on=step.depends_on, **fields).model_dump(mode="json")
+
+
+@dataclass(frozen=True, slots=True)
+class StepNodes:
+    """The nodes of a step, with the objects that must stay out of the state.
+
+    Attributes:
+        retriever: Picks agents and tools.
+        registry: Makes callable what was picked.
+        choices: Settings, models and prompts.
+    """
+
+    retriever: AgentGraphRetriever
+    registry: ToolRegistry
+    choices: Choices
+
+    def seen(self) -> AgentGraphRetriever:
+        """The retriever over what the user of the current run may see."""
+        return self.retriever.within(caller())
+
+    def _choices(self, state: StepState) -> Choices:
+        return self.choices.of(state.get("preferences", {}))
+
+    def retrieve(self, state: StepState) -> dict[str, Any]:
+        """Picks agents and tools for the step; those that failed at it, or again and again, are left out."""
+        step = Step(**state["step"])
+        try:
+            with self.registry.held(state["run_id"]):
+                selection, left_out = self._selected(step, state)
+        except Exception as error:  # noqa: BLE001 an embedder raises errors of its own; the step's result names them
+            return {"selection": {"error": f"nothing could be retrieved: {_words(error)}"}}
+        down = {agent.id: self.registry.down.get(agent.id) for agent in selection.agents}
+        remarks = {"left_out": left_out, "down": {agent: since for agent, since in down.items() if since}}
+        picked = {**selection.to_dict(), **{name: dict(found) for name, found in remarks.items() if found}}
+        cost = self.retriever.selector.tokens.count(tool.id for tool in selection.tools)
+        most = self._choices(state).settings.schema_tokens
+        get_stream_writer()({**picked_event(step, state["attempts"], selection, cost, most), "selection": picked})
+        return {"selection": picked, "selections": {step.id: picked}}
+
+    def _selected(self, step: Step, state: StepState) -> tuple[Selection, Mapping[str, str]]:
+        """What fits without the agents that are not called for now, and these; they are taken if nothing else fits."""
+        tried, reach = tuple(state["tried"]), self._choices(state).settings.reach()
+        left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
+        reach |= {"step_id": step.id}
+        selection = selected(self.seen(), step.text, **reach, without=(*tried, *left_out))
+        if left_out and selection.verdict == "nothing_fits":
+            return selected(self.seen(), step.text, **reach, without=tried), {}
+        return selection, left_out
+
+    async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
+        """Lets a worker do the step with what was picked; whatever goes wrong is a result, not an exception."""
+        step = Step(**state["step"])
+        try:
+            with self.registry.held(state["run_id"]):
+                result = await self._worked(step, state, worker)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # noqa: BLE001 one step must not take the others down with it
+            result = step_result(step, status="failed", error=_words(error), attempts=state["attempts"], exhausted=True)
+        whole = with_earlier(result, state["results"].get(step.id))
+        if asking := StepInputs(self.registry).wanted(whole, state, self._choices(state).settings.approval):
+            return {"asking": asking}
+        count_result(result)
+        return finished(whole)
+
+    async def _worked(self, step: Step, state: StepState, worker: Worker) -> dict[str, Any]:
+        picked = state["selection"]
+        if "error" in picked:
+            return step_result(step, status="failed", error=picked["error"], attempts=state["attempts"], exhausted=True)
+        if picked["verdict"] == "nothing_fits" and not self._all_shown(state):
+            why = "no agent or tool in the catalog fits this step"
+            before = state["results"].get(step.id) or step_result(step, status="failed", error=why)
+            return {**before, "exhausted": True}
+        agents = tuple(agent["id"] for agent in picked["agents"])
+        tools = tuple(dict.fromkeys(tool["id"] for agent in picked["agents"] for tool in agent["tools"]))
+        await self.registry.settled(state["run_id"], agents)
+        refused = self.registry.refused(tools, caller())
+        if tools and len(refused) == len(tools):
+            told = "; ".join(f"{tool}: {why}" for tool, why in refused.items())
+            why = f"none of the tools that were picked for it may be called any more: {told}"
+            return step_result(step, status="failed", error=why, agents=agents, attempts=state["attempts"])
+        done = await self._carried_out(step, state, refused, worker)
+        known = {"agents": agents, "attempts": state["attempts"]}
+        return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
+
+    def _all_shown(self, state: StepState) -> bool:
+        """Whether a model is shown all that there is: what fits is then better left to it."""
+        choices = self._choices(state)
+        return len(self.seen().catalog.tools) <= choices.settings.tools and choices.model("worker") is not None
+
+    async def _carried_out(
+        self, step: Step, state: StepState, refused: Mapping[str, str], worker: Worker
+    ) -> StepResult:
+        scores = {tool["id"]: tool["score"] for agent in state["selection"]["agents"] for tool in agent["tools"]}
+        ranked = sorted((tool for tool in scores if tool not in refused), key=lambda tool: -scores[tool])
+        bound = self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True)
+        inputs = tuple(StepResult(**result) for result in state["inputs"])
+        choices = self._choices(state)
+        settings, model = choices.settings, choices.model("worker")
+        offers = offers_of(self.registry, bound, scores, settings.approval, by_rules=model is None)
+        secrets = self.registry.secrets.of(state["run_id"])
+        equipment = Equipment(
+            model=model or KeylessModel(),
+            tools=bound,
+            prompt=choices.prompt("worker"),
+            max_turns=settings.max_turns,
+            max_calls=settings.max_calls,
+            max_tokens=state.get("tokens_left"),
+            requests=self._requests(step, state) if model and settings.tool_requests else None,
+            refused=refused,
+            supervision=Supervision(
+                step.id, settings.approval, self.registry, secrets, notice=model is not None, by_rules=model is None
+            ),
+        )
+        seconds = settings.step_seconds
+        with unsettled() as calls:
+            try:
+                async with asyncio.timeout(seconds):
+                    brief = Brief(
+                        text=step.text,
+                        request=state["run_request"],
+                        offers=offers,
+                        inputs=inputs,
+                        item=step.item,
+                        given=state.get("given", {}),
+                    )
+                    return await carry_out(brief, equipment, worker)
+            except TimeoutError:
+                late = f"the worker was not done after {seconds:g} s and was stopped"
+                if not calls:
+                    raise StepTimeoutError(late) from None
+        why = f"{late} during a call of {', '.join(calls)}; whether that took effect is unknown"
+        return StepResult(id=step.id, text=step.text, status="outcome_unknown", tools=tuple(ranked), error=why)
+
+    def _requests(self, step: Step, state: StepState) -> ToolRequests:
+        """How the worker of a step gets tools that it lacks: by another selection, with what it has left out."""
+        settings, write = self._choices(state).settings, get_stream_writer()
+        user, seen = caller(), self.seen()
+
+        async def find(what: str, has: Collection[str]) -> Sequence[str]:
+            without = (*state["tried"], *self.registry.unavailable())
+            reach = {**settings.reach(most=False), "without": without}
+            added = await asyncio.to_thread(seen.more, what, has, **reach)
+            write({"event": "added", "step_id": step.id, "what": what, "tools": list(added)})
+            return added
+
+        def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
+            return self.registry.bind(ids, state["run_id"], beside=taken, user=user, held_only=True)
+
+        return ToolRequests(find=find, bind=bind, most=settings.tool_requests)
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, CallsheetError) else f"{type(error).__name__}: {error}"

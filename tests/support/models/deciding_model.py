@@ -1,0 +1,90 @@
+"""A model that decides from what it is shown, by the role in which it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import Field
+
+Decide = Callable[[str], Any]
+
+
+class DecidingModel(BaseChatModel):
+    """Plans, revises, works and answers by functions of the text that it is shown; keeps what it was shown.
+
+    Attributes:
+        plan: From the planner's message to the fields of a ``PlanDraft``.
+        revise: From the reviser's message to the fields of a ``PlanRevision``.
+        work: From a worker's message to a tool call (name, args); from its result on, the result is the answer.
+        condense: From the conversation to a request.
+        answer: From the results to the answer.
+        shown: The role and the last text of each call, in order.
+        tokens: Input and output tokens that each call reports.
+    """
+
+    plan: Decide = lambda text: {"steps": [{"id": "1", "text": text.partition("\n")[0]}]}
+    revise: Decide = lambda _: {"done": True}
+    work: Decide = lambda _: None
+    condense: Decide = lambda text: text.rpartition("\n")[2]
+    answer: Decide = lambda text: f"Answer: {text}"
+    shown: list[tuple[str, str]] = Field(default_factory=list)
+    tokens: tuple[int, int] = (100, 10)
+
+    @property
+    def _llm_type(self) -> str:
+        return "deciding"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
+        kwargs.pop("ls_structured_output_format", None)
+        return self.bind(tools=[convert_to_openai_tool(t) for t in tools], **kwargs)
+
+    def roles(self) -> list[str]:
+        """The roles in which it was asked, in order."""
+        return [role for role, _ in self.shown]
+
+    def told(self, role: str) -> list[str]:
+        """What it was shown in a role, in order."""
+        return [text for asked, text in self.shown if asked == role]
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        names = [t["function"]["name"] for t in kwargs.get("tools", [])]
+        role = _role(messages, names)
+        text = messages[-1].text
+        self.shown.append((role, text))
+        message = self._reply(role, text, messages)
+        given, written = self.tokens
+        usage = {"input_tokens": given, "output_tokens": written, "total_tokens": given + written}
+        return ChatResult(generations=[ChatGeneration(message=message.model_copy(update={"usage_metadata": usage}))])
+
+    def _reply(self, role: str, text: str, messages: Sequence[BaseMessage]) -> AIMessage:
+        if role == "planner":
+            return _call("PlanDraft", self.plan(text))
+        if role == "reviser":
+            return _call("PlanRevision", self.revise(text))
+        if role == "worker":
+            if isinstance(messages[-1], ToolMessage):
+                return AIMessage(text)
+            decided = self.work(text)
+            return AIMessage(decided) if isinstance(decided, str) else _call(*decided)
+        return AIMessage(self.condense(text) if role == "condenser" else self.answer(text))
+
+
+def _role(messages: Sequence[BaseMessage], tools: Sequence[str]) -> str:
+    if tools in (["PlanDraft"], ["PlanRevision"]):
+        return "planner" if tools == ["PlanDraft"] else "reviser"
+    system = messages[0].text if isinstance(messages[0], SystemMessage) else ""
+    if system.startswith("You rewrite"):
+        return "condenser"
+    return "answer" if system.startswith("You answer") else "worker"
+
+
+def _call(name: str, args: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": name, "args": args, "id": f"call_{name}", "type": "tool_call"}])
