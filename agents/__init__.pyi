@@ -5,30 +5,18 @@ from .approval.checkpoints import checkpointer as checkpointer, in_threads as in
 from .approval.decisions import AnswerError as AnswerError, Decision as Decision, Verdict as Verdict
 from .approval.run_claim import ConcurrentRunError as ConcurrentRunError
 from .approval.supervised_call import Supervision as Supervision
-from .keyless import KeylessModel as KeylessModel, complete_request as complete_request, one_clause as one_clause
+from .keyless import KeylessModel as KeylessModel
 from .models.chat_models import ModelError as ModelError, chat_model as chat_model
 from .models.dependency_judge import Judged as Judged, judge_proposals as judge_proposals
 from .models.model_output import normalize as normalize, unstreamed as unstreamed
 from .models.prompts import Prompts as Prompts
-from .models.token_usage import Usage as Usage, usage_of as usage_of
-from .planning.conversation import Contextual as Contextual, recent as recent, self_contained as self_contained
+from .models.token_usage import Usage as Usage
+from .planning.conversation import self_contained as self_contained
 from .planning.drafts import PlanDraft as PlanDraft, PlanRevision as PlanRevision, Question as Question
-from .planning.item_steps import ItemsError as ItemsError, expanded as expanded, items_of as items_of
 from .planning.plan import Call as Call, Mode as Mode, Plan as Plan, Step as Step, StepResult as StepResult
-from .planning.planner import (
-    checked_request as checked_request,
-    decompose as decompose,
-    single as single,
-    source_of as source_of,
-)
-from .planning.reviser import Revised as Revised, reason_to_revise as reason_to_revise, revise as revise
+from .planning.planner import decompose as decompose
+from .planning.reviser import revise as revise
 from .planning.revision import Revision as Revision
-from .planning.user_question import (
-    question_answers as question_answers,
-    question_text as question_text,
-    user_answer as user_answer,
-    user_question as user_question,
-)
 from .servers.background_loop import BackgroundLoop as BackgroundLoop
 from .servers.limits import Limits as Limits
 from .servers.session_pool import SessionPool as SessionPool

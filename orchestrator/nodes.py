@@ -12,29 +12,17 @@ from langchain_core.messages import AIMessage
 from langgraph.config import get_stream_writer
 from langgraph.types import Overwrite, Send, interrupt
 
-from callsheet.agents import (
-    Plan,
-    Question,
-    Step,
-    StepResult,
-    ToolRegistry,
-    check_answerable,
-    checkpointer,
-    question_answers,
-    question_text,
-    recent,
-    source_of,
-    synthesize,
-    usage_of,
-    user_answer,
-    user_question,
-)
+from callsheet.agents import Plan, Question, Step, StepResult, ToolRegistry, check_answerable, checkpointer, synthesize
+from callsheet.agents.models.token_usage import usage_of
+from callsheet.agents.planning.conversation import recent
+from callsheet.agents.planning.planner import source_of
+from callsheet.agents.planning.user_question import question_answers, question_text, user_answer, user_question
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
-from callsheet.orchestrator.planning.plan_revision import expansion, plan_update, retriable, revision_update
-from callsheet.orchestrator.planning.request_planner import plan_request, understood
-from callsheet.orchestrator.planning.run_limits import limit_reached, tokens_left, usage_report
-from callsheet.orchestrator.planning.run_turns import archived, earlier_results
+from callsheet.orchestrator.plans.plan_revision import expansion, plan_update, retriable, revision_update
+from callsheet.orchestrator.plans.request_planner import plan_request, understood
+from callsheet.orchestrator.plans.run_limits import limit_reached, tokens_left, usage_report
+from callsheet.orchestrator.plans.run_turns import archived, earlier_results
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.run.run_store import preferences

@@ -10,7 +10,7 @@ from typing import Any
 from callsheet.agents.planning.plan import Plan, Step, StepResult
 from callsheet.agents.planning.planner import source_of
 from callsheet.agents.planning.revision import Revision
-from callsheet.agents.work.result_values import ResultValueError, value_at, value_of
+from callsheet.agents.work.value_references import ResultValueError, value_at, value_of
 from callsheet.graphs.catalog.errors import PlanError
 
 _LABEL = 200

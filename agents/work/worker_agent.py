@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -33,17 +32,17 @@ from callsheet.agents.approval.unknown_outcome import in_doubt
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.model_output import normalize, unstreamed
-from callsheet.agents.models.prompts import BY_REFERENCE, REMINDER, WORKER
+from callsheet.agents.models.prompts import REMINDER, WORKER
 from callsheet.agents.models.token_usage import Usage, usage_of, with_usage_of
-from callsheet.agents.planning.plan import Call, Status, StepResult
+from callsheet.agents.planning.plan import Status, StepResult
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.tool_names import NEED_TOOL, names_of
-from callsheet.agents.work.answer import report
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, answer_request, equipped
 from callsheet.agents.work.progress import NameStep, TellCalls
-from callsheet.agents.work.result_values import ResultValueError, resolved
+from callsheet.agents.work.value_references import ResultValueError, resolved
+from callsheet.agents.work.worker_conversation import calls_of, done_before, inputs_of, opening, outcome_of
 from callsheet.graphs.text.sanitizing import counted
 
 
@@ -115,7 +114,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             system_message=SystemMessage(equipment.prompt),
         )
         response = normalize(await answered(handler(asking)), held, equipment.secrets)
-        if (done := _done_before(response.result[-1], request.messages)) is not None:
+        if (done := done_before(response.result[-1], request.messages)) is not None:
             return done
         if over := _too_many([*request.messages, response.result[-1]], equipment.max_calls):
             return over
@@ -143,13 +142,15 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             return _not_held(call, tools, equipment.refused)
         bound = tools[call["name"]]
         try:
-            arguments = resolved(call["args"], _inputs(messages))
+            arguments = resolved(call["args"], inputs_of(messages))
         except ResultValueError as error:
             return ToolMessage(str(error), tool_call_id=call["id"] or "", name=call["name"], status="error")
         request = request.override(tool=bound, tool_call={**call, "args": arguments})
         if equipment.supervision is None:
-            return await handler(request)
-        return await supervised(request, bound, equipment.supervision, handler)
+            answer = await handler(request)
+        else:
+            answer = await supervised(request, bound, equipment.supervision, handler)
+        return answer if arguments == call["args"] else _with_args(answer, arguments)
 
 
 worker = create_agent(
@@ -174,15 +175,15 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         ConcurrentRunError: Another run of the thread is at the same step.
     """
     about = {"step_id": equipment.step_id}
-    opening = HumanMessage(_told(brief), additional_kwargs={"brief": brief.model_dump(mode="json"), **about})
+    task = HumanMessage(opening(brief), additional_kwargs={"brief": brief.model_dump(mode="json"), **about})
     named: RunnableConfig = {"run_name": f"worker, step {equipment.step_id}", "metadata": about}
     began = time.monotonic()
     async with sole_run(checkpointer()):
-        state = await app.ainvoke({"messages": [opening]}, named, context=equipment)
+        state = await app.ainvoke({"messages": [task]}, named, context=equipment)
     messages: Sequence[AnyMessage] = state["messages"]
     held = equipment.held(messages)
     calls = calls_of(messages, held)
-    status, error = _outcome(messages[-1], calls)
+    status, error = outcome_of(messages[-1], calls)
     text = messages[-1].text.strip()
     return StepResult(
         id="",
@@ -198,43 +199,11 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     )
 
 
-def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> tuple[Call, ...]:
-    """The tool calls of a worker's conversation, in order."""
-    answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
-    calls = []
-    for message in messages:
-        for call in message.tool_calls if isinstance(message, AIMessage) else ():
-            answer, bound = answers.get(call["id"] or ""), tools.get(call["name"])
-            text = answer.text if answer else "no answer"
-            failed = answer is None or answer.status == "error"
-            kept = answer.artifact if answer is not None else None
-            artifact: dict[str, Any] = kept if isinstance(kept, dict) else {"effect": "none"}
-            calls.append(
-                Call(
-                    agent=bound.agent if bound else artifact.get("agent", ""),
-                    tool=bound.id if bound else artifact.get("tool", call["name"]),
-                    args=artifact.get("args", call["args"]),
-                    output="" if failed else text,
-                    error=text if failed else "",
-                    kind=artifact.get("kind", ""),
-                    effect=artifact.get("effect", "reported"),
-                    files=tuple(file["path"] for file in artifact.get("media", ())),
-                    seconds=round(float(artifact.get("seconds") or 0.0), 3),
-                )
-            )
-    return tuple(calls)
-
-
-def _told(brief: Brief) -> str:
-    item = [f"The item:\n{brief.item}"] if brief.item else []
-    inputs = ["Results of earlier steps:", *map(report, brief.inputs), BY_REFERENCE] if brief.inputs else []
-    return "\n\n".join([brief.text, *item, *inputs])
-
-
-def _inputs(messages: Sequence[AnyMessage]) -> tuple[StepResult, ...]:
-    """The earlier results that the worker was given with its step."""
-    brief = messages[0].additional_kwargs.get("brief", {}) if messages else {}
-    return tuple(StepResult(**result) for result in brief.get("inputs", ()))
+def _with_args(answer: ToolMessage | Command[Any], arguments: Mapping[str, Any]) -> ToolMessage | Command[Any]:
+    """The answer of a call, which knows what its references stood for."""
+    if not isinstance(answer, ToolMessage) or not isinstance(answer.artifact, dict):
+        return answer
+    return answer.model_copy(update={"artifact": {"args": dict(arguments), **answer.artifact}})
 
 
 def _instead(response: ModelResponse[Any], discarded: ModelResponse[Any]) -> ModelResponse[Any]:
@@ -244,19 +213,6 @@ def _instead(response: ModelResponse[Any], discarded: ModelResponse[Any]) -> Mod
         return response
     kept = [*response.result[:-1], with_usage_of(last, before)]
     return ModelResponse(result=kept, structured_response=response.structured_response)
-
-
-def _outcome(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
-    """Whether the step was done: by the worker's own word, else by whether any call of it succeeded."""
-    declared = last.additional_kwargs.get("outcome")
-    if isinstance(declared, dict):
-        status = declared.get("status")
-        return (status if status in ("needs_input", "outcome_unknown") else "failed"), last.text.strip()
-    if calls and all(call.error for call in calls):
-        return "failed", calls[-1].error
-    if not last.text.strip() and not calls:
-        return "failed", "the model gave neither a tool call nor an answer"
-    return "done", ""
 
 
 def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[str, str]) -> ToolMessage:
@@ -279,29 +235,6 @@ def _too_many(messages: Sequence[BaseMessage], most: int) -> AIMessage | None:
     """The end of a step, when the calls of its last turn are more than it may make; none of these is sent."""
     made = sum(len(message.tool_calls) for message in messages if isinstance(message, AIMessage))
     return _stopped(f"stopped before it made more than {counted(most, 'call')} for one step") if made > most else None
-
-
-def _done_before(message: BaseMessage, before: Sequence[AnyMessage]) -> AIMessage | None:
-    """The earlier answer, when the model asks only for calls that it has made already, to the letter, with success.
-
-    Small models go on calling; a call that was done once for this step is not done again.
-    """
-    asked = message.tool_calls if isinstance(message, AIMessage) else []
-    answers = {m.tool_call_id: m for m in before if isinstance(m, ToolMessage) and m.status != "error"}
-    done = {
-        _key(call): answers[call["id"]].text
-        for m in before
-        if isinstance(m, AIMessage)
-        for call in m.tool_calls
-        if call["id"] in answers
-    }
-    if not asked or any(_key(call) not in done for call in asked):
-        return None
-    return AIMessage("\n".join(dict.fromkeys(done[_key(call)] for call in asked)))
-
-
-def _key(call: ToolCall) -> str:
-    return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
 
 
 def _answered_without_a_tool(

@@ -9,11 +9,13 @@ from typing import Any
 from langgraph.config import get_stream_writer
 from langgraph.types import Overwrite
 
-from callsheet.agents import Plan, Revised, Revision, StepResult, checkpointer, question_text, reason_to_revise, revise
-from callsheet.orchestrator.planning.item_waves import Expansion, expand_mapped
-from callsheet.orchestrator.planning.request_planner import outline_of
-from callsheet.orchestrator.planning.run_limits import limit_reached
-from callsheet.orchestrator.planning.run_turns import earlier_results
+from callsheet.agents import Plan, Revision, StepResult, checkpointer, revise
+from callsheet.agents.planning.reviser import Revised, reason_to_revise
+from callsheet.agents.planning.user_question import question_text
+from callsheet.orchestrator.plans.item_waves import Expansion, expand_mapped
+from callsheet.orchestrator.plans.request_planner import outline_of
+from callsheet.orchestrator.plans.run_limits import limit_reached
+from callsheet.orchestrator.plans.run_turns import earlier_results
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.state import State, plan_of, results_of

@@ -7,18 +7,11 @@ from collections.abc import Sequence
 
 from langchain_core.language_models import BaseChatModel
 
-from callsheet.agents import (
-    Contextual,
-    Mode,
-    Plan,
-    checked_request,
-    complete_request,
-    decompose,
-    one_clause,
-    self_contained,
-    single,
-)
-from callsheet.orchestrator.planning.run_turns import earlier_results, last_results
+from callsheet.agents import Mode, Plan, decompose, self_contained
+from callsheet.agents.keyless import complete_request, one_clause
+from callsheet.agents.planning.conversation import Contextual
+from callsheet.agents.planning.planner import checked_request, single
+from callsheet.orchestrator.plans.run_turns import earlier_results, last_results
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import ChatInput, State
 from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from callsheet.agents import ItemsError, Plan, Revision, Step, StepResult, expanded, items_of, source_of
+from callsheet.agents import Plan, Revision, Step, StepResult
+from callsheet.agents.planning.item_steps import ItemsError, expanded, items_of
+from callsheet.agents.planning.planner import source_of
 
 
 @dataclass(frozen=True, slots=True)

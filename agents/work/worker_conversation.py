@@ -1,0 +1,91 @@
+"""A worker's conversation: how it opens, and what it shows of calls and outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
+
+from callsheet.agents.models.prompts import BY_REFERENCE
+from callsheet.agents.planning.plan import Call, Status, StepResult
+from callsheet.agents.tools.binding import BoundTool
+from callsheet.agents.work.answer import report
+from callsheet.agents.work.brief import Brief
+
+
+def opening(brief: Brief) -> str:
+    """What the worker is told first: its step, the item it is done for, and the results that it builds on."""
+    item = [f"The item:\n{brief.item}"] if brief.item else []
+    inputs = ["Results of earlier steps:", *map(report, brief.inputs), BY_REFERENCE] if brief.inputs else []
+    return "\n\n".join([brief.text, *item, *inputs])
+
+
+def inputs_of(messages: Sequence[AnyMessage]) -> tuple[StepResult, ...]:
+    """The earlier results that the worker was given with its step."""
+    brief = messages[0].additional_kwargs.get("brief", {}) if messages else {}
+    return tuple(StepResult(**result) for result in brief.get("inputs", ()))
+
+
+def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> tuple[Call, ...]:
+    """The tool calls of a worker's conversation, in order."""
+    answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+    calls = []
+    for message in messages:
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            answer, bound = answers.get(call["id"] or ""), tools.get(call["name"])
+            text = answer.text if answer else "no answer"
+            failed = answer is None or answer.status == "error"
+            kept = answer.artifact if answer is not None else None
+            artifact: dict[str, Any] = kept if isinstance(kept, dict) else {"effect": "none"}
+            calls.append(
+                Call(
+                    agent=bound.agent if bound else artifact.get("agent", ""),
+                    tool=bound.id if bound else artifact.get("tool", call["name"]),
+                    args=artifact.get("args", call["args"]),
+                    output="" if failed else text,
+                    error=text if failed else "",
+                    kind=artifact.get("kind", ""),
+                    effect=artifact.get("effect", "reported"),
+                    files=tuple(file["path"] for file in artifact.get("media", ())),
+                    seconds=round(float(artifact.get("seconds") or 0.0), 3),
+                )
+            )
+    return tuple(calls)
+
+
+def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
+    """Whether the step was done: by the worker's own word, else by whether any call of it succeeded."""
+    declared = last.additional_kwargs.get("outcome")
+    if isinstance(declared, dict):
+        status = declared.get("status")
+        return (status if status in ("needs_input", "outcome_unknown") else "failed"), last.text.strip()
+    if calls and all(call.error for call in calls):
+        return "failed", calls[-1].error
+    if not last.text.strip() and not calls:
+        return "failed", "the model gave neither a tool call nor an answer"
+    return "done", ""
+
+
+def done_before(message: BaseMessage, before: Sequence[AnyMessage]) -> AIMessage | None:
+    """The earlier answer, when the model asks only for calls that it has made already, to the letter, with success.
+
+    Small models go on calling; a call that was done once for this step is not done again.
+    """
+    asked = message.tool_calls if isinstance(message, AIMessage) else []
+    answers = {m.tool_call_id: m for m in before if isinstance(m, ToolMessage) and m.status != "error"}
+    done = {
+        _key(call): answers[call["id"]].text
+        for m in before
+        if isinstance(m, AIMessage)
+        for call in m.tool_calls
+        if call["id"] in answers
+    }
+    if not asked or any(_key(call) not in done for call in asked):
+        return None
+    return AIMessage("\n".join(dict.fromkeys(done[_key(call)] for call in asked)))
+
+
+def _key(call: ToolCall) -> str:
+    return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
