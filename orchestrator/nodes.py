@@ -12,7 +12,17 @@ from langchain_core.messages import AIMessage
 from langgraph.config import get_stream_writer
 from langgraph.types import Overwrite, Send, interrupt
 
-from callsheet.agents import Plan, Question, Step, StepResult, ToolRegistry, check_answerable, checkpointer, synthesize
+from callsheet.agents import (
+    Plan,
+    Question,
+    Step,
+    StepResult,
+    ToolRegistry,
+    Usage,
+    check_answerable,
+    checkpointer,
+    synthesize,
+)
 from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.planning.conversation import recent
 from callsheet.agents.planning.planner import source_of
@@ -132,16 +142,18 @@ class Nodes:
     async def answer(self, state: State) -> dict[str, Any]:
         """Answers from the results, and ends the run's sessions."""
         await self.registry.close_run(state["run"])
-        message = await self._answer(state)
-        spent = {"answer": usage_of([message]).model_dump()}
+        began = time.monotonic()
+        message, asked = await self._answer(state)
+        spent = {"answer": (usage_of([message], time.monotonic() - began) if asked else Usage()).model_dump()}
         usage = usage_report({**state, "spent": {**state["spent"], **spent}})
         get_stream_writer()({"event": "usage", **usage})
         return {"messages": [message], "spent": spent, "usage": usage}
 
-    async def _answer(self, state: State) -> AIMessage:
+    async def _answer(self, state: State) -> tuple[AIMessage, bool]:
+        """The answer, and whether a model was asked for it."""
         if not planned(state):
             told = state["plan"]
-            return AIMessage(told.get("answer") or f"Nothing was done: {told['note']}.", name="supervisor")
+            return AIMessage(told.get("answer") or f"Nothing was done: {told['note']}.", name="supervisor"), False
         plan, results, choices = plan_of(state), results_of(state), self._choices(state)
         ordered = [results[step.id] for step in plan.steps]
         said = "\n".join(message.text for message in state["messages"])
@@ -152,13 +164,13 @@ class Nodes:
         except (CallsheetError, ImportError) as error:
             model, note, alone = None, f"\n\n(Put together without a model: {error})", False
         if alone:
-            return AIMessage(ordered[0].result, name="supervisor")
+            return AIMessage(ordered[0].result, name="supervisor"), False
         before = recent(state["messages"][:-1], choices.settings.conversation_tokens)
         message = await synthesize(
             state["request"], ordered, model, prompt=choices.prompt("answer"), conversation=before
         )
         note += f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
-        return message.model_copy(update={"content": message.text + note})
+        return message.model_copy(update={"content": message.text + note}), model is not None
 
 
 def after_plan(state: State) -> str:

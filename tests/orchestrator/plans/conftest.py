@@ -42,9 +42,9 @@ class Desk:
             return self._done("list_files", {"files": rows if folder == "notes" else []}, folder=folder)
 
         @tool
-        def read_file(name: str) -> str:
-            """Reads the text of a file by its name."""
-            return self._done("read_file", FILES[name][1] or "(empty)", name=name)
+        def read_file(path: str) -> str:
+            """Reads the text of a file at a path."""
+            return self._done("read_file", FILES[path][1] or "(empty)", path=path)
 
         @tool
         def write_row(text: str) -> str:

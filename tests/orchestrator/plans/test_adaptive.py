@@ -20,7 +20,7 @@ def steps(*texts: str, **fields: Any) -> Steps:
 def worker(text: str) -> Any:
     """Does a step by its first words."""
     first, _, rest = text.partition("\n")[0].partition(" ")
-    names = {"list": ("list_files", "folder"), "read": ("read_file", "name"), "write": ("write_row", "text"),
+    names = {"list": ("list_files", "folder"), "read": ("read_file", "path"), "write": ("write_row", "text"),
              "post": ("send_letter", "text"), "wire": ("send_telegram", "text")}  # fmt: skip
     tool, parameter = names[first.rstrip(":")]
     return tool, {parameter: rest.removeprefix("rows: ").strip()}
@@ -44,7 +44,7 @@ def model() -> DecidingModel:
 def test_a_step_is_added_when_its_input_is_known(office: Any, desk: Any, model: DecidingModel) -> None:
     run = office(model, planning="adaptive")
     state = run.ask(NEWEST)
-    assert desk.calls == [("list_files", {"folder": "notes"}), ("read_file", {"name": "june.txt"})]
+    assert desk.calls == [("list_files", {"folder": "notes"}), ("read_file", {"path": "june.txt"})]
     assert "rent 720" in state["messages"][-1].text
     assert [(r["wave"], r["added"], r["reason"]) for r in state["revisions"]] == [(1, ["2"], "june.txt is the newest")]
     assert [event["added"] for event in run.revisions()] == [["2"]]
@@ -123,7 +123,7 @@ def test_one_step_an_item(office: Any, desk: Any) -> None:
     model = DecidingModel(plan=lambda _: {"steps": plan}, work=worker)
     state = office(model, planning="adaptive").ask("list notes, read each file and write the sum")
     assert desk.names()[:4] == ["list_files", "read_file", "read_file", "read_file"]
-    assert {args["name"] for name, args in desk.calls if name == "read_file"} == {"may.txt", "june.txt", "april.txt"}
+    assert {args["path"] for name, args in desk.calls if name == "read_file"} == {"may.txt", "june.txt", "april.txt"}
     assert list(state["results"]) == ["1", "2.1", "2.2", "2.3", "3"]
     assert state["results"]["3"]["depends_on"] == ["2.1", "2.2", "2.3"]
     assert state["revisions"][0]["reason"] == "step 2 is done once for each of 3 items of step 1"
@@ -132,7 +132,7 @@ def test_one_step_an_item(office: Any, desk: Any) -> None:
 
 def test_one_item_that_fails_loses_none_of_the_others(office: Any, desk: Any) -> None:
     def work(text: str) -> Any:
-        return ("read_file", {"name": "gone.txt"}) if "june" in text else worker(text)
+        return ("read_file", {"path": "gone.txt"}) if "june" in text else worker(text)
 
     plan = [*steps("list notes"), {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"}]
     model = DecidingModel(plan=lambda _: {"steps": plan}, work=work, revise=lambda _: {})

@@ -1,0 +1,159 @@
+"""Planning modes: what each costs, what it shows the planner, and what it does where a model is missing or weak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.types import Command
+
+from callsheet import Settings
+from callsheet.graphs import SettingsError
+from deciding_model import DecidingModel
+
+ONE = "read may.txt"
+FOUR = "read may.txt, then read june.txt, then read april.txt, then write a row"
+
+
+def work(text: str) -> Any:
+    line = text.partition("\n")[0]
+    if line == FOUR:
+        return "read_file", {"path": "may.txt"}
+    return ("write_row", {"text": "sum"}) if line.startswith("write") else ("read_file", {"path": line.split()[-1]})
+
+
+def plan(text: str) -> dict[str, Any]:
+    clauses = text.partition("\n")[0].split(", then ")
+    return {"steps": [{"id": str(n), "text": clause} for n, clause in enumerate(clauses, 1)]}
+
+
+@pytest.mark.parametrize(
+    ("planning", "request_text", "mode", "roles"),
+    [
+        ("none", ONE, "none", ["worker"] * 2),
+        ("once", ONE, "once", ["planner", "worker", "worker", "answer"]),
+        ("adaptive", ONE, "adaptive", ["planner", "worker", "worker", "answer"]),
+        ("auto", ONE, "none", ["worker"] * 2),
+        ("none", FOUR, "none", ["worker"] * 2),
+        ("once", FOUR, "once", ["planner", *["worker"] * 8, "answer"]),
+        ("adaptive", FOUR, "adaptive", ["planner", *["worker"] * 8, "answer"]),
+        ("auto", FOUR, "adaptive", ["planner", *["worker"] * 8, "answer"]),
+    ],
+)
+def test_what_a_mode_costs(office: Any, planning: str, request_text: str, mode: str, roles: list[str]) -> None:
+    model = DecidingModel(plan=plan, work=work)
+    state = office(model, planning=planning).ask(request_text)
+    assert model.roles() == roles
+    assert state["plan"]["mode"] == mode
+    usage = state["usage"]
+    assert (usage["calls"], usage["input_tokens"], usage["output_tokens"]) == (
+        len(roles),
+        100 * len(roles),
+        10 * len(roles),
+    )
+    assert sum(spent["calls"] for spent in usage["by_role"].values()) == len(roles)
+    assert {step: spent["calls"] for step, spent in usage["by_step"].items()} == dict.fromkeys(state["results"], 2)
+
+
+def test_the_planner_is_shown_what_the_catalog_offers(office: Any) -> None:
+    model = DecidingModel(plan=plan, work=work)
+    office(model, planning="once").ask(FOUR)
+    told = model.told("planner")[0]
+    assert "- files" in told
+    assert "read_file" in told
+    assert "- ledger" in told
+
+
+def test_one_worker_is_enough_and_its_result_is_the_answer(office: Any, desk: Any) -> None:
+    state = office(DecidingModel(work=work)).ask(ONE)
+    assert state["messages"][-1].text == "rent 700"
+
+
+def test_a_failure_of_the_one_worker_is_said(office: Any, desk: Any) -> None:
+    desk.broken = {"read_file"}
+    state = office(DecidingModel(work=work)).ask(ONE)
+    assert "read_file is out of order" in state["messages"][-1].text
+    assert state["results"]["1"]["status"] == "failed"
+
+
+def test_a_greeting_is_answered_without_a_step(office: Any, desk: Any) -> None:
+    model = DecidingModel(plan=lambda _: {"steps": [], "answer": "Hello! What can I do?"})
+    state = office(model, planning="adaptive").ask("Good morning to you, dear assistant")
+    assert state["messages"][-1].text == "Hello! What can I do?"
+    assert state["plan"]["steps"] == []
+    assert desk.calls == []
+
+
+@pytest.mark.parametrize("planning", ["auto", "once", "adaptive", "none"])
+def test_without_a_model_rules_plan_and_say_so(office: Any, desk: Any, planning: str) -> None:
+    state = office(None, planning=planning).ask("Read the file may.txt")
+    assert desk.calls == [("read_file", {"path": "may.txt"})]
+    assert ("needs a model" in state["plan"]["note"]) == (planning == "adaptive")
+    assert state["usage"]["calls"] == 0
+
+
+def test_a_model_that_answers_in_prose_plans_nothing_and_it_is_said(office: Any, desk: Any) -> None:
+    class Prose(DecidingModel):
+        def _reply(self, role: str, text: str, messages: Any) -> AIMessage:
+            return AIMessage("First I would read it.") if role == "planner" else super()._reply(role, text, messages)
+
+    model = Prose(work=work, answer=lambda _: "First I would read it.")
+    state = office(model, planning="once").ask(ONE)
+    assert state["plan"]["mode"] == "none"
+    assert "did not answer in the asked form" in state["plan"]["note"]
+    assert state["messages"][-1].text == "rent 700"
+
+
+def test_a_budget_of_tokens_ends_a_worker(office: Any, desk: Any) -> None:
+    state = office(DecidingModel(work=work), token_budget=100).ask(ONE)
+    assert state["results"]["1"]["status"] == "failed"
+    assert "the run's token budget is spent" in state["messages"][-1].text
+
+
+def test_a_question_is_asked_and_its_answer_planned_with(office: Any, desk: Any) -> None:
+    def asking(text: str) -> dict[str, Any]:
+        if "The user answered: june.txt" in text:
+            return {"steps": [{"id": "1", "text": "read june.txt"}]}
+        return {"ask": {"question": "Which file?", "choices": ["may.txt", "june.txt"]}}
+
+    run = office(DecidingModel(plan=asking, work=work), planning="once")
+    state = run.ask("read the file")
+    (question,) = state["waiting"]
+    assert question.value["type"] == "question"
+    assert question.value["choices"] == ["may.txt", "june.txt"]
+    state = run.ask(Command(resume={question.id: {"type": "answer", "answer": "june.txt"}}))
+    assert desk.calls == [("read_file", {"path": "june.txt"})]
+    assert state["usage"]["by_role"]["planner"]["calls"] == 2
+
+
+@pytest.mark.parametrize("left", [{"type": "leave"}, "", {"type": "answer"}, 5, None])
+def test_a_question_that_is_left_open_does_nothing(office: Any, desk: Any, left: Any) -> None:
+    run = office(DecidingModel(plan=lambda _: {"ask": "Which file?"}, work=work), planning="once")
+    (question,) = run.ask("read the file")["waiting"]
+    state = run.ask(Command(resume={question.id: left}))
+    assert desk.calls == []
+    assert "a question was not answered: Which file?" in state["messages"][-1].text
+
+
+def test_a_question_of_the_reviser_is_asked_in_the_middle(office: Any, desk: Any) -> None:
+    def revise(told: str) -> dict[str, Any]:
+        if "The user answered: yes" in told:
+            return {"steps": [{"id": "2", "text": "read june.txt"}]}
+        return {"ask": "Shall I read the newest?"} if 'june.txt"' in told else {"done": True}
+
+    def decide(text: str) -> Any:
+        return ("list_files", {"folder": "notes"}) if text.startswith("list") else work(text)
+
+    listing = {"steps": [{"id": "1", "text": "list notes"}], "open": True}
+    run = office(DecidingModel(plan=lambda _: listing, revise=revise, work=decide), planning="adaptive")
+    (question,) = run.ask("list notes")["waiting"]
+    assert desk.names() == ["list_files"]
+    state = run.ask(Command(resume={question.id: "yes"}))
+    assert desk.names() == ["list_files", "read_file"]
+    assert state["revisions"][0]["added"] == ["2"]
+
+
+def test_settings_refuse_an_unknown_mode() -> None:
+    with pytest.raises(SettingsError, match="planning"):
+        Settings(planning="often")
