@@ -11,6 +11,8 @@ from callsheet.graphs.catalog.model import Tool
 
 NEED_TOOL = "need_tool"
 """The name by which a worker asks for a tool; no tool of the catalog is shown under it."""
+READ_RESULT = "read_result"
+"""The name by which a worker reads a long result; no tool of the catalog is shown under it either."""
 _LONGEST_NAME, _DIGEST = 64, 16
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 # Else a server could give a tool the very name that another one's tool gets.
@@ -24,7 +26,7 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
     the id is added where that is still not unique, is too long, or looks as if it had one.
     """
     bare = [_fit(tool.name, tool.id) for tool in tools]
-    taken = (*beside, NEED_TOOL)
+    taken = (*beside, NEED_TOOL, READ_RESULT)
     seen = Counter((*bare, *taken))
     names = [
         name if seen[name] == 1 else _fit(f"{tool.agent}__{tool.name}", tool.id)

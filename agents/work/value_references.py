@@ -21,8 +21,8 @@ class ResultValueError(CallsheetError, ValueError):
 
 
 def value_of(result: StepResult) -> Any:
-    """What a step gave: the output of its last successful call, as JSON where it is some; else the worker's answer."""
-    outputs = [call.output for call in result.calls if not call.error and call.output]
+    """What a step gave: the output of its last successful tool call, as JSON where it is some; else its answer."""
+    outputs = [call.output for call in result.calls if call.agent and not call.error and call.output]
     text = outputs[-1] if outputs else result.result
     try:
         return json.loads(text)
@@ -53,12 +53,11 @@ def resolved(arguments: Mapping[str, Any], results: Sequence[StepResult]) -> dic
     Raises:
         ResultValueError: A reference names no result of these, or nothing stands at its path.
     """
-    known = {result.id: result for result in results}
 
     def fill(value: Any) -> Any:
         if isinstance(value, Mapping):
             if FROM in value and value.keys() <= {FROM, PATH}:
-                return _referenced(value, known)
+                return result_value(value[FROM], value.get(PATH), results)
             return {key: fill(item) for key, item in value.items()}
         return [fill(item) for item in value] if isinstance(value, list) else value
 
@@ -80,11 +79,15 @@ def shape(value: Any) -> str:
             return json.dumps(value)
 
 
-def _referenced(reference: Mapping[str, Any], known: Mapping[str, StepResult]) -> Any:
-    name, path = str(reference[FROM]), reference.get(PATH) or ""
-    if name not in known:
-        there = ", ".join(known) or "none"
-        raise ResultValueError(f"there is no earlier result {name!r}; there are: {there}")
-    if not isinstance(path, str):
+def result_value(name: object, path: object, results: Sequence[StepResult]) -> Any:
+    """What stands at a path of the result with this id.
+
+    Raises:
+        ResultValueError: There is no such result, or nothing at the path.
+    """
+    known = {result.id: result for result in results}
+    if (result := known.get(str(name))) is None:
+        raise ResultValueError(f"there is no earlier result {str(name)!r}; there are: {', '.join(known) or 'none'}")
+    if not isinstance(path, str | None):
         raise ResultValueError(f"the path of a reference must be a text, not {path!r}")
-    return value_at(value_of(known[name]), path)
+    return value_at(value_of(result), path or "")

@@ -37,10 +37,11 @@ from callsheet.agents.models.token_usage import Usage, usage_of, with_usage_of
 from callsheet.agents.planning.plan import Status, StepResult
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.tools.binding import BoundTool
-from callsheet.agents.tools.tool_names import NEED_TOOL, names_of
+from callsheet.agents.tools.tool_names import NEED_TOOL, READ_RESULT, names_of
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, answer_request, equipped
 from callsheet.agents.work.progress import NameStep, TellCalls
+from callsheet.agents.work.read_result import READ_DEFINITION, answer_reading, shown_in_part
 from callsheet.agents.work.value_references import ResultValueError, resolved
 from callsheet.agents.work.worker_conversation import calls_of, done_before, inputs_of, opening, outcome_of
 from callsheet.graphs.text.sanitizing import counted
@@ -86,6 +87,11 @@ class Equipment:
         """The tools with those that were added in the course of this conversation, in the order in which they came."""
         return equipped(self.tools, self.requests, messages)
 
+    def own_tools(self, messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
+        """Tools of the worker itself: it asks for tools that it lacks, and reads results that it is shown in part."""
+        reads = not isinstance(self.model, KeylessModel) and shown_in_part(inputs_of(messages))
+        return [*([dict(DEFINITION)] if self.requests else []), *([dict(READ_DEFINITION)] if reads else [])]
+
 
 _NOTHING = Equipment(model=KeylessModel(), tools={})
 
@@ -110,7 +116,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         first, added = list(equipment.tools.values()), list(held.values())[len(equipment.tools) :]
         asking = request.override(
             model=unstreamed(equipment.model, held),
-            tools=[*first, *([dict(DEFINITION)] if equipment.requests else []), *added],
+            tools=[*first, *equipment.own_tools(request.messages), *added],
             system_message=SystemMessage(equipment.prompt),
         )
         response = normalize(await answered(handler(asking)), held, equipment.secrets)
@@ -138,6 +144,8 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         tools = equipment.held(messages)
         if call["name"] == NEED_TOOL and equipment.requests:
             return await answer_request(call, tools, equipment.requests, messages)
+        if call["name"] == READ_RESULT and (inputs := inputs_of(messages)):
+            return answer_reading(call, inputs)
         if call["name"] not in tools:
             return _not_held(call, tools, equipment.refused)
         bound = tools[call["name"]]

@@ -11,14 +11,14 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall
 from callsheet.agents.models.prompts import BY_REFERENCE
 from callsheet.agents.planning.plan import Call, Status, StepResult
 from callsheet.agents.tools.binding import BoundTool
-from callsheet.agents.work.answer import report
 from callsheet.agents.work.brief import Brief
+from callsheet.agents.work.read_result import shown_result
 
 
 def opening(brief: Brief) -> str:
     """What the worker is told first: its step, the item it is done for, and the results that it builds on."""
     item = [f"The item:\n{brief.item}"] if brief.item else []
-    inputs = ["Results of earlier steps:", *map(report, brief.inputs), BY_REFERENCE] if brief.inputs else []
+    inputs = ["Results of earlier steps:", *map(shown_result, brief.inputs), BY_REFERENCE] if brief.inputs else []
     return "\n\n".join([brief.text, *item, *inputs])
 
 

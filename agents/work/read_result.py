@@ -1,0 +1,82 @@
+"""A worker reads an earlier result that is too long to be shown whole, piece by piece."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import ToolCall, ToolMessage
+
+from callsheet.agents.planning.plan import StepResult
+from callsheet.agents.tools.tool_names import READ_RESULT
+from callsheet.agents.work.answer import report
+from callsheet.agents.work.value_references import ResultValueError, result_value, shape, value_of
+
+_HEAD = 1_500
+"""Characters of a result that a worker is shown at once."""
+_PIECE = 4_000
+READ_DEFINITION: Mapping[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": READ_RESULT,
+        "description": f"Read more of an earlier result that is shown in part: up to {_PIECE:,} characters at once.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "id": {"type": "string", "description": "Id of the result."},
+                "path": {"type": "string", "description": "A part of it, such as items[0]; empty for all of it."},
+                "start": {"type": "integer", "minimum": 0, "description": "The first character, from 0."},
+            },
+            "required": ["id"],
+        },
+    },
+}
+
+
+def shown_result(result: StepResult) -> str:
+    """An earlier result as a worker is shown it: its beginning, and for JSON its shape."""
+    value = value_of(result)
+    if isinstance(value, str):
+        return report(result.model_copy(update={"result": _head(result.result)}))
+    told = report(result.model_copy(update={"result": _head(result.result)}))
+    written = json.dumps(value, ensure_ascii=False)
+    inside = "" if written in result.result else f": {_head(written)}"
+    return f"{told}\nThe value of {result.id!r} is {shape(value)}{inside}"
+
+
+def shown_in_part(results: Sequence[StepResult]) -> bool:
+    """Whether one of these results is longer than what a worker is shown of it."""
+    return any(len(result.result) > _HEAD or len(_written(value_of(result))) > _HEAD for result in results)
+
+
+def answer_reading(call: ToolCall, results: Sequence[StepResult]) -> ToolMessage:
+    """A piece of an earlier result, for the worker that asked for it."""
+    args = call["args"]
+    try:
+        whole = _written(result_value(args.get("id"), args.get("path"), results))
+    except ResultValueError as error:
+        return _message(call, str(error), error=True)
+    start = args.get("start") or 0
+    if not isinstance(start, int) or not 0 <= start < max(1, len(whole)):
+        return _message(call, f"start must be a number from 0 to {len(whole) - 1}", error=True)
+    piece = whole[start : start + _PIECE]
+    left = len(whole) - start - len(piece)
+    return _message(call, f"{piece}\n[{left:,} characters follow: start={start + len(piece)}]" if left else piece)
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _head(text: str) -> str:
+    if len(text) <= _HEAD:
+        return text
+    return f"{text[:_HEAD]}…\n[{len(text):,} characters in all; read more with {READ_RESULT}]"
+
+
+def _message(call: ToolCall, text: str, *, error: bool = False) -> ToolMessage:
+    status: Any = "error" if error else "success"
+    return ToolMessage(
+        text, tool_call_id=call["id"] or "", name=READ_RESULT, status=status, artifact={"effect": "none"}
+    )
