@@ -8,22 +8,9 @@ from typing import Any
 import pytest
 
 from deciding_model import DecidingModel
+from desk import steps, worker
 
-Steps = list[dict[str, Any]]
 NEWEST = "Read the newest file in notes"
-
-
-def steps(*texts: str, **fields: Any) -> Steps:
-    return [{"id": str(number), "text": text, **fields} for number, text in enumerate(texts, 1)]
-
-
-def worker(text: str) -> Any:
-    """Does a step by its first words."""
-    first, _, rest = text.partition("\n")[0].partition(" ")
-    names = {"list": ("list_files", "folder"), "read": ("read_file", "path"), "write": ("write_row", "text"),
-             "post": ("send_letter", "text"), "wire": ("send_telegram", "text")}  # fmt: skip
-    tool, parameter = names[first.rstrip(":")]
-    return tool, {parameter: rest.removeprefix("rows: ").strip()}
 
 
 def newest(told: str) -> dict[str, Any]:
