@@ -36,7 +36,7 @@ from callsheet.orchestrator.plans.run_turns import archived, earlier_results
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.run.run_store import preferences
-from callsheet.orchestrator.state import State, StepState, plan_of, planned, results_of
+from callsheet.orchestrator.state import State, StepState, completed, plan_of, planned, results_of
 from callsheet.orchestrator.step.call_observation import keep_observed
 from callsheet.orchestrator.step.step_nodes import step_result
 from callsheet.retrievers import AgentGraphRetriever
@@ -78,6 +78,7 @@ class Nodes:
 
     async def plan(self, state: State) -> dict[str, Any]:
         """Plans the request, or has the user asked a question first."""
+        state = completed(state)
         if state["plan"]:  # nothing can be planned, and it says why
             return {}
         choices = self._choices(state)
@@ -96,6 +97,7 @@ class Nodes:
 
     def ask(self, state: State) -> dict[str, Any]:
         """Asks the user a question of the planner or the reviser."""
+        state = completed(state)
         asked = Question(**state["question"])
         answer = user_answer(interrupt(user_question(asked), response_schema=question_answers()))
         text = f"You asked: {asked.question} The user answered: {answer or 'nothing'}"
@@ -109,6 +111,7 @@ class Nodes:
 
     def dispatch(self, state: State) -> dict[str, Any]:
         """Decides on the next wave, and marks the steps that cannot run."""
+        state = completed(state)
         if not planned(state):
             return {}
         settings = self._choices(state).settings
@@ -126,6 +129,7 @@ class Nodes:
 
     def route(self, state: State) -> list[Send] | str:
         """The next wave: every step whose dependencies are done; or the answer."""
+        state = completed(state)
         if not planned(state):
             return "answer"
         settings, results = self._choices(state).settings, results_of(state)
@@ -135,12 +139,14 @@ class Nodes:
 
     async def revise(self, state: State) -> dict[str, Any]:
         """Changes the plan where what came back asks for it."""
+        state = completed(state)
         if not planned(state):
             return {}
         return await revision_update(state, self._choices(state), self.retriever.within(caller()))
 
     async def answer(self, state: State) -> dict[str, Any]:
         """Answers from the results, and ends the run's sessions."""
+        state = completed(state)
         await self.registry.close_run(state["run"])
         began = time.monotonic()
         message, asked = await self._answer(state)
@@ -175,12 +181,12 @@ class Nodes:
 
 def after_plan(state: State) -> str:
     """To the user, where a question has to be answered first."""
-    return "question" if state["question"].get("question") else "dispatch"
+    return "question" if completed(state)["question"].get("question") else "dispatch"
 
 
 def after_ask(state: State) -> str:
     """Back to where the question came from."""
-    return "plan" if not state["plan"] else "revise" if planned(state) else "dispatch"
+    return "plan" if not state.get("plan") else "revise" if planned(state) else "dispatch"
 
 
 def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Annotated, Any, NotRequired
 
@@ -99,6 +100,11 @@ class State(ChatOutput):
     turns: list[dict[str, Any]]
 
 
+def completed(state: State) -> State:
+    """The state with what it lacks: of a thread of an older version, or one that somebody has written by hand."""
+    return {**_DEFAULTS, "begun": time.time(), **state}
+
+
 def planned(state: State) -> bool:
     """Whether there is anything to be done.
 
@@ -121,6 +127,26 @@ def plan_of(state: State) -> Plan:
 def results_of(state: State) -> dict[str, StepResult]:
     """What became of the steps so far, by id."""
     return {name: StepResult(**result) for name, result in state["results"].items()}
+
+
+_DEFAULTS: State = {
+    "messages": [],
+    "plan": {},
+    "selections": {},
+    "results": {},
+    "revisions": [],
+    "usage": {},
+    "run": "",
+    "begun": 0.0,
+    "request": "",
+    "preferences": {},
+    "waves": [],
+    "note": "",
+    "question": {},
+    "answers": [],
+    "spent": {},
+    "turns": [],
+}
 
 
 class StepState(TypedDict):

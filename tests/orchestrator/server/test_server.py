@@ -34,7 +34,7 @@ async def thread_of(client: Any) -> str:
 async def test_serves_the_graphs_with_their_schemas(client: Any) -> None:
     found = {a["graph_id"]: a["assistant_id"] for a in await client.assistants.search()}
     for graph, given, back in (
-        ("supervisor", {"messages"}, {"messages", "plan", "selections", "results"}),
+        ("supervisor", {"messages"}, {"messages", "plan", "selections", "results", "revisions", "usage"}),
         ("ask", {"question"}, {"answer", "steps"}),
         ("retriever", {"query"}, {"selection"}),
     ):

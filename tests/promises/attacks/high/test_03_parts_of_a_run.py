@@ -23,11 +23,12 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from callsheet import create_supervisor
 from callsheet.agents import Plan, Step
-from callsheet.orchestrator import nodes
+from callsheet.orchestrator.plans import request_planner
+from callsheet.orchestrator.step.step_nodes import StepNodes
 
 FOLDER = Path(sys.argv[1])
 STEPS = [Step(id=text, text=f"Add a note with the text '{text}'") for text in ("one", "two")]
-retrieve = nodes.Nodes.retrieve
+retrieve = StepNodes.retrieve
 
 
 async def planned(*_, **__):
@@ -52,7 +53,7 @@ def add_note(text: str) -> str:
 
 
 async def main() -> None:
-    nodes.decompose, nodes.Nodes.retrieve = planned, held_up
+    request_planner.decompose, StepNodes.retrieve = planned, held_up
     async with AsyncSqliteSaver.from_conn_string(str(FOLDER / "runs.sqlite")) as saver:
         app = create_supervisor({"notebook": [add_note]}).compile(checkpointer=saver)
         thread = {"configurable": {"thread_id": "1"}}

@@ -100,7 +100,7 @@ def test_a_server_with_such_a_text_is_listed_as_any_other(fleet: Fleet, text: st
 @pytest.mark.parametrize("blank", [" ", "\t", "\u2003", "\n", " \n"])
 async def test_blanks_without_end_come_to_no_rule(blank: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    monkeypatch.setattr("callsheet.agents.planning.planner.split", lambda text: seen.append(text) or _one(text))
+    monkeypatch.setattr("callsheet.agents.planning.planner.split", lambda text, _: seen.append(text) or _one(text))
     await decompose(f"mail{blank * 3_000}Ann")
     assert len(seen[0]) < 20
     assert bounded("a" + " " * 32 + "b", 100, "x") == "a" + " " * 32 + "b"
