@@ -1,4 +1,4 @@
-"""What a folder of documents is about, in a few lines, without reading it all."""
+"""A short overview of a folder of documents, without reading all of it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from callsheet.retrievers.documents.reading.loaders import LOADERS
 from callsheet.retrievers.documents.rules.phrases import content_words
 
 MOST_TOPICS, MOST_TERMS = 300, 600
-_HEAD, _DOCUMENTS = 20_000, 200  # characters of a document that are looked at, and of how many documents
+_HEAD, _DOCUMENTS = 20_000, 200  # characters to read of a document, and number of documents
 _HEADING = linear(r"(?m)^#{1,3}\s+(.{2,80}?)\s*#*$")
 _AS_TEXT = (".md", ".markdown", ".txt", ".text", ".rst", ".csv", ".tsv")
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What a folder is about.
+    """The subject of a folder.
 
     Attributes:
         topics: The headings of its documents, or their names, at most 300 characters.
-        terms: The words that most of its paragraphs use, at most 600 characters; from text files only.
+        terms: The words in most of its paragraphs, at most 600 characters; from text files only.
     """
 
     topics: str
@@ -34,7 +34,7 @@ class Overview:
 
 
 def overview_of(folder: Path) -> Overview:
-    """Looks at the names of a folder's documents, and at the beginnings of those that are plain text.
+    """Reads the names of a folder's documents, and the beginnings of those in plain text.
 
     Args:
         folder: The documents.
@@ -44,10 +44,10 @@ def overview_of(folder: Path) -> Overview:
     """
     topics: dict[str, None] = {}
     terms: Counter[str] = Counter()
-    for found in documents_in(folder, set(LOADERS)).documents[:_DOCUMENTS]:
-        head = _head(found.path) if found.path.suffix.lower() in _AS_TEXT else ""
+    for document in documents_in(folder, set(LOADERS)).documents[:_DOCUMENTS]:
+        head = _head(document.path) if document.path.suffix.lower() in _AS_TEXT else ""
         headings = [heading.rstrip(".").replace(". ", ", ") for heading in _HEADING.findall(head)]
-        topics |= dict.fromkeys(headings or [re.sub(r"[\W_]+", " ", found.path.stem).strip()])
+        topics |= dict.fromkeys(headings or [re.sub(r"[\W_]+", " ", document.path.stem).strip()])
         terms.update(word for paragraph in head.split("\n\n") for word in content_words(paragraph))
     common = (word for word, _ in terms.most_common(MOST_TERMS))
     return Overview(
@@ -56,7 +56,7 @@ def overview_of(folder: Path) -> Overview:
 
 
 def _within(items: Iterator[str] | dict[str, None], most: int) -> Iterator[str]:
-    """As many of these as have so many characters together."""
+    """The first items, up to this total length."""
     length = 0
     for item in items:
         length += len(item) + 2

@@ -1,4 +1,4 @@
-"""What the three interfaces give back, as values and as the text that a model reads."""
+"""The results of the three interfaces, as values and as text for a model."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from callsheet.retrievers.documents.reading.chunking import estimated_tokens
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that was found.
+    """A chunk in a search result.
 
     Attributes:
         chunk: Its id.
         score: Eq. 1 for words, Eq. 3 for meaning.
-        snippets: The sentences that it was found by, the long ones abbreviated.
-        keywords: Those of the keywords that it holds.
+        snippets: The matching sentences, abbreviated.
+        keywords: The keywords that it contains.
     """
 
     chunk: str
@@ -24,19 +24,19 @@ class Hit:
     keywords: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """As a model reads it."""
-        held = f" holds {', '.join(self.keywords)}" if self.keywords else ""
-        shown = " … ".join(self.snippets) or "(no single sentence holds a keyword)"
-        return f"[{self.chunk}]{held}: {shown}"
+        """The text for a model."""
+        keywords = f" holds {', '.join(self.keywords)}" if self.keywords else ""
+        snippets = " … ".join(self.snippets) or "(no single sentence holds a keyword)"
+        return f"[{self.chunk}]{keywords}: {snippets}"
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         hits: The chunks, best first.
-        note: What the caller should know: nothing was found, a limit was met.
+        note: A note for the caller: there are no hits, or a limit applies.
     """
 
     hits: tuple[Hit, ...]
@@ -48,7 +48,7 @@ class Hits:
         return sum(estimated_tokens(snippet) for hit in self.hits for snippet in hit.snippets)
 
     def __str__(self) -> str:
-        """As a model reads it."""
+        """The text for a model."""
         return "\n".join((*map(str, self.hits), *([f"({self.note})"] if self.note else [])))
 
 
@@ -58,10 +58,10 @@ class Part:
 
     Attributes:
         chunk: Its id.
-        text: All of it; empty when it was read before or is not there.
-        digest: What tells its text from another one of the same id; empty when it is not there.
+        text: Its text; empty if it was read before or does not exist.
+        digest: Hash of its text; empty if it does not exist.
         note: Why there is no text.
-        page: The page that it begins on, if it has one.
+        page: Its first page, if the document has pages.
     """
 
     chunk: str
@@ -71,7 +71,7 @@ class Part:
     page: int | None = None
 
     def __str__(self) -> str:
-        """As a model reads it."""
+        """The text for a model."""
         if not self.text:
             return f"[{self.chunk}] ({self.note})"
         where = f" (page {self.page})" if self.page else ""
@@ -80,11 +80,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read.
+    """The result of reading.
 
     Attributes:
-        parts: The chunks in the order they were asked for, each with its neighbours around it.
-        note: What the caller should know.
+        parts: The chunks in the requested order, each with its neighbours.
+        note: A note for the caller.
     """
 
     parts: tuple[Part, ...]
@@ -92,14 +92,14 @@ class Reading:
 
     @property
     def read(self) -> dict[str, str]:
-        """The context tracker's news: id -> digest of every chunk whose text is here."""
+        """Update of the context tracker: id -> digest of every chunk with text."""
         return {part.chunk: part.digest for part in self.parts if part.text}
 
     @property
     def tokens(self) -> int:
-        """The retrieved tokens: those of the texts; a chunk that was read before costs none."""
+        """The retrieved tokens: those of the texts, without chunks that were read before."""
         return sum(estimated_tokens(part.text) for part in self.parts if part.text)
 
     def __str__(self) -> str:
-        """As a model reads it."""
+        """The text for a model."""
         return "\n\n".join((*map(str, self.parts), *([f"({self.note})"] if self.note else [])))

@@ -28,52 +28,52 @@ _SPACE = re.compile(r"\s+")
 def keyword_search(
     index: DocumentIndex, keywords: Sequence[str], *, top_k: int = TOP_K, sentences: int = SENTENCES
 ) -> Hits:
-    """The chunks that hold these keywords as they are written, in any case.
+    """The chunks that contain these keywords exactly, in any case.
 
-    A chunk's score is the sum of ``count(k, T) * |k|`` over the keywords, so longer ones weigh more, and its snippets
-    are the sentences that hold one. White space counts as one space, and composed characters as their parts.
+    A chunk's score is the sum of ``count(k, T) * |k|`` over the keywords, so that longer ones have more weight; its
+    snippets are the sentences with a keyword. White space and canonical Unicode forms are normalized.
 
     Args:
         index: The documents.
-        keywords: Words or short phrases; 50 at most.
-        top_k: How many chunks, 1 to 20.
-        sentences: How many snippets a chunk.
+        keywords: Words or short phrases, at most 50.
+        top_k: Number of chunks, 1 to 20.
+        sentences: Maximum number of snippets per chunk.
 
     Source: A-RAG (arXiv 2602.03442), section 3.2, Eq. 1 and 2.
 
     Raises:
         SettingsError: There is no keyword, or ``top_k`` is less than 1.
     """
-    wanted = {key: word for word in keywords if (key := plain(word))}
-    if not wanted:
+    by_key = {key: word for word in keywords if (key := plain(word))}
+    if not by_key:
         raise SettingsError("keyword_search needs at least one keyword: a word or a short phrase")
-    kept = dict(list(wanted.items())[:MOST_KEYWORDS])
+    first = dict(list(by_key.items())[:MOST_KEYWORDS])
     limit, note = _limited(top_k)
 
     lexicon = index.lexicon
     scores: Counter[int] = Counter()
-    for key, found in lexicon.occurrences(list(kept)).items():
-        scores.update(dict(zip(found.rows.tolist(), (found.counts * len(key)).tolist(), strict=True)))
+    for key, places in lexicon.occurrences(list(first)).items():
+        scores.update(dict(zip(places.rows.tolist(), (places.counts * len(key)).tolist(), strict=True)))
     best = nsmallest(limit, ((-score, row) for row, score in scores.items()))
-    if len(kept) < len(wanted):
+    if len(first) < len(by_key):
         note = _joined(note, f"only the first {MOST_KEYWORDS} keywords were looked for")
     if not best:
-        note = _joined(note, _nothing(index, f"no chunk holds {' or '.join(kept.values())}; try other words"))
+        note = _joined(note, _nothing(index, f"no chunk holds {' or '.join(first.values())}; try other words"))
     chunks = ((index.chunk(lexicon.ids[row]), -score) for score, row in best)
-    return Hits(tuple(_keyword_hit(chunk, score, kept, sentences) for chunk, score in chunks if chunk), note)
+    return Hits(tuple(_keyword_hit(chunk, score, first, sentences) for chunk, score in chunks if chunk), note)
 
 
 def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sentences: int = SENTENCES) -> Hits:
-    """The chunks with the sentences that are nearest in meaning.
+    """The chunks with the sentences nearest in meaning.
 
-    A chunk's score is the cosine of its best sentence. Its snippets are that one and those of its others that are
+    A chunk's score is the cosine of its best sentence. Its snippets are this sentence and those of its others that are
     among the ``3 * top_k`` best of all.
 
     Args:
         index: The documents.
-        query: What is looked for, in plain language.
-        top_k: How many chunks, 1 to 20.
-        sentences: How many snippets a chunk.
+        query: The query in plain language.
+        top_k: Number of chunks, 1 to 20.
+        sentences: Maximum number of snippets per chunk.
 
     Source: A-RAG (arXiv 2602.03442), section 3.2, Eq. 3.
 
@@ -83,19 +83,19 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sen
     if not query.strip():
         raise SettingsError("semantic_search needs a query: say in a few words what is looked for")
     limit, note = _limited(top_k)
-    found = index.similar(query)
-    least = np.sort(found.sentences)[-3 * limit :][:1]
+    similar = index.similar(query)
+    least = np.sort(similar.sentences)[-3 * limit :][:1]
     hits = []
-    for place in np.argsort(-found.scores, kind="stable")[:limit]:
-        chunk = index.chunk(found.chunks[place])
-        if chunk is None:  # another process has indexed meanwhile
+    for place in np.argsort(-similar.scores, kind="stable")[:limit]:
+        chunk = index.chunk(similar.chunks[place])
+        if chunk is None:  # another process has updated the index
             continue
-        own = slice(found.starts[place], found.starts[place + 1])
-        cosines, places = found.sentences[own], found.places[own]
+        own = slice(similar.starts[place], similar.starts[place + 1])
+        cosines, places = similar.sentences[own], similar.places[own]
         best = np.argsort(-cosines, kind="stable")[:sentences]
-        shown = [int(places[i]) for i in best[:1]] + [int(places[i]) for i in best[1:] if cosines[i] >= least[0]]
-        snippets = tuple(_abbreviated(chunk.passage.sentences[i]) for i in sorted(shown))
-        hits.append(Hit(chunk.id, float(found.scores[place]), snippets))
+        relevant = [int(places[i]) for i in best[:1]] + [int(places[i]) for i in best[1:] if cosines[i] >= least[0]]
+        snippets = tuple(_abbreviated(chunk.passage.sentences[i]) for i in sorted(relevant))
+        hits.append(Hit(chunk.id, float(similar.scores[place]), snippets))
     if not hits:
         note = _joined(note, _nothing(index, "nothing was found"))
     return Hits(tuple(hits), note)
@@ -104,14 +104,13 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sen
 def chunk_read(
     index: DocumentIndex, chunk_ids: Sequence[str], *, neighbours: int = 0, read: Mapping[str, str] | None = None
 ) -> Reading:
-    """The whole text of chunks, but for those that were read before.
+    """The whole text of chunks, without those that were read before.
 
     Args:
         index: The documents.
-        chunk_ids: As searches give them; at most 10 chunks are read at once.
-        neighbours: How many chunks before and after each are read too, 0 to 2.
-        read: The context tracker: id -> digest of what was read before. A chunk whose text is another one now is
-            read again.
+        chunk_ids: Ids from searches; at most 10 chunks are read at once.
+        neighbours: Number of chunks to read before and after each, 0 to 2.
+        read: The context tracker: id -> digest of each chunk that was read. A chunk with a new text is read again.
 
     Source: A-RAG (arXiv 2602.03442), section 3.2, chunk read and context tracker.
 
@@ -122,22 +121,22 @@ def chunk_read(
         raise SettingsError("chunk_read needs at least one chunk id, as the searches give it")
     if not 0 <= neighbours <= MOST_NEIGHBOURS:
         raise SettingsError(f"neighbours must be between 0 and {MOST_NEIGHBOURS}, not {neighbours}")
-    asked = list(dict.fromkeys(one for chunk_id in chunk_ids for one in _around(index, bare_id(chunk_id), neighbours)))
+    ids = list(dict.fromkeys(one for chunk_id in chunk_ids for one in _around(index, bare_id(chunk_id), neighbours)))
     note = ""
-    if len(asked) > MOST_READ:
-        note = f"{MOST_READ} chunks at once are the most; not read: {', '.join(asked[MOST_READ : 2 * MOST_READ])}"
-    return Reading(tuple(_part(index, chunk_id, read or {}) for chunk_id in asked[:MOST_READ]), note)
+    if len(ids) > MOST_READ:
+        note = f"{MOST_READ} chunks at once are the most; not read: {', '.join(ids[MOST_READ : 2 * MOST_READ])}"
+    return Reading(tuple(_part(index, chunk_id, read or {}) for chunk_id in ids[:MOST_READ]), note)
 
 
 def search_and_read(
     index: DocumentIndex, query: str, *, top_k: int = TOP_K, read: Mapping[str, str] | None = None
 ) -> Reading:
-    """The whole text of the chunks nearest in meaning: the one tool of Naive A-RAG, and naive RAG when called once.
+    """The whole text of the chunks nearest in meaning: the one tool of Naive A-RAG, and naive RAG if called once.
 
     Args:
         index: The documents.
-        query: What is looked for.
-        top_k: How many chunks, 1 to 10.
+        query: The query.
+        top_k: Number of chunks, 1 to 10.
         read: As in ``chunk_read``.
 
     Source: A-RAG (arXiv 2602.03442), section 4.1, A-RAG (Naive).
@@ -145,14 +144,14 @@ def search_and_read(
     Raises:
         SettingsError: As ``semantic_search``.
     """
-    found = semantic_search(index, query, top_k=top_k)
-    if not found.hits:
-        return Reading((), found.note)
-    return chunk_read(index, [hit.chunk for hit in found.hits], read=read)
+    result = semantic_search(index, query, top_k=top_k)
+    if not result.hits:
+        return Reading((), result.note)
+    return chunk_read(index, [hit.chunk for hit in result.hits], read=read)
 
 
 def bare_id(chunk_id: str) -> str:
-    """A chunk's id without the brackets and spaces that models leave around it."""
+    """A chunk's id without the brackets and spaces that models may add."""
     return str(chunk_id).strip().removeprefix("[").removesuffix("]").strip()
 
 
@@ -164,15 +163,15 @@ def _limited(top_k: int) -> tuple[int, str]:
 
 def _keyword_hit(chunk: Chunk, score: float, keywords: Mapping[str, str], sentences: int) -> Hit:
     text = plain(chunk.text)
-    held = [key for key in keywords if key in text]
+    contained = [key for key in keywords if key in text]
     snippets: list[str] = []
     for sentence in chunk.passage.sentences:
         if len(snippets) >= sentences:
             break
-        as_compared = plain(sentence)
-        if any(key in as_compared for key in held):
-            snippets.append(_abbreviated(sentence, held))
-    return Hit(chunk.id, score, tuple(snippets), tuple(keywords[key] for key in held))
+        plain_sentence = plain(sentence)
+        if any(key in plain_sentence for key in contained):
+            snippets.append(_abbreviated(sentence, contained))
+    return Hit(chunk.id, score, tuple(snippets), tuple(keywords[key] for key in contained))
 
 
 def _abbreviated(sentence: str, keys: Sequence[str] = ()) -> str:

@@ -1,1 +1,1 @@
-"""How well a retriever serves labelled queries: queries, metrics and error analysis."""
+"""Evaluation of a retriever on labelled queries: queries, metrics and error analysis."""

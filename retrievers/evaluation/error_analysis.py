@@ -1,4 +1,4 @@
-"""What a retriever got wrong on labelled queries: what it missed and why, and what it took instead."""
+"""Error analysis on labelled queries: missing items with reasons, and confused tools."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MOST_CONFUSED = 20
 
 @dataclass(frozen=True, slots=True)
 class Confused:
-    """A tool that stood above a wanted one and serves nothing of the query.
+    """An irrelevant tool that ranks above a relevant one.
 
     Attributes:
-        wanted: The tool that was wanted.
-        instead: The tool that was ranked above it.
-        count: In how many queries.
+        wanted: The relevant tool.
+        instead: The irrelevant tool above it.
+        count: Number of queries.
     """
 
     wanted: str
@@ -31,14 +31,14 @@ class Confused:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """A wanted item that a selection does not hold.
+    """A relevant item that a selection lacks.
 
     Attributes:
         ids: Its alternatives.
         kind: ``agent`` or ``tool``.
-        nearest: The alternative that came nearest.
+        nearest: The alternative with the best rank.
         rank: Its rank by score among the agents or tools of the trace, from 1; None if it is not in the trace.
-        evidence: What the search knew about it; None if it is not in the trace.
+        evidence: Its scores; None if it is not in the trace.
         why: The reason, in words.
     """
 
@@ -52,13 +52,13 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A query whose selection lacks something that is wanted.
+    """A query whose selection is incomplete.
 
     Attributes:
-        id: The query's id.
+        id: Id of the query.
         query: The query.
-        lacking: What the selection does not hold.
-        got: What it holds, best first: tools, or agents where only agents are labelled.
+        lacking: The missing items.
+        got: The selected tools, best first; agents if only agents are labelled.
     """
 
     id: str
@@ -68,9 +68,9 @@ class Missed:
 
 
 def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> Missed | None:
-    """What a selection lacks, with the trace's reasons; None if it holds all that is wanted.
+    """The items that a selection lacks, with reasons from the trace; None if it is complete.
 
-    Where the agents follow from the tools, a tool that is there speaks for its agent.
+    If the agents are derived from the tools, only the tools count.
     """
     agents = tuple(agent.id for agent in selection.agents)
     tools = tuple(tool.id for tool in selection.tools)
@@ -83,11 +83,11 @@ def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> M
 
 
 def confused(pairs: Iterable[tuple[LabelledQuery, Selection]], most: int = MOST_CONFUSED) -> tuple[Confused, ...]:
-    """The pairs of a wanted tool and a useless one ranked above it, most frequent first.
+    """The pairs of a relevant tool and an irrelevant one above it, most frequent first.
 
     Args:
         pairs: Queries with their selections.
-        most: How many pairs are given; of two as frequent, the one whose useless tool stood higher comes first.
+        most: Maximum number of pairs; of equally frequent pairs, those with a higher irrelevant tool come first.
     """
     counts: Counter[tuple[str, str]] = Counter()
     height: defaultdict[tuple[str, str], float] = defaultdict(float)
@@ -100,7 +100,7 @@ def confused(pairs: Iterable[tuple[LabelledQuery, Selection]], most: int = MOST_
 
 
 def _above(wanted: Wanted, ranked: list[str]) -> Iterator[tuple[str, str, int]]:
-    """Each wanted tool (of alternatives the best ranked) with each tool above it that serves nothing, and its rank."""
+    """Each relevant tool (the best of its alternatives) with each irrelevant tool above it, and its rank."""
     place = {tool: rank for rank, tool in enumerate(ranked, 1)}
     useful = {tool for group in wanted for tool in group}
     for group in dict.fromkeys(wanted):

@@ -1,4 +1,4 @@
-"""How well a retriever serves labelled queries: metrics with intervals, what went wrong, what it costs."""
+"""Evaluates a retriever on labelled queries: metrics with intervals, errors, and costs in tokens."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _METRICS: Mapping[str, Metric] = {"recall": recall, "map": average_precision, "n
 
 @dataclass(frozen=True, slots=True)
 class TokenCost:
-    """What the tools' schemas cost a model, in tokens (see ``SchemaTokens``: an approximation).
+    """Tokens of the tools' schemas, approximated by ``SchemaTokens``.
 
     Attributes:
-        selected: Mean over the queries of what the selected tools cost.
-        all: What all tools of the catalog cost.
+        selected: Mean over the queries of the tokens of the selected tools.
+        all: Tokens of all tools of the catalog.
     """
 
     selected: float
@@ -41,28 +41,28 @@ class TokenCost:
 
     @property
     def share(self) -> float:
-        """What part of the whole a selection costs, 0 to 1."""
+        """The share of a selection in all tokens, 0 to 1."""
         return self.selected / self.all if self.all else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """How well a retriever serves labelled queries.
+    """The results of an evaluation.
 
     Attributes:
-        n: How many queries.
-        n_tool: How many of them have tools labelled; the figures of tools are means over these.
-        agents_from_tools: In how many the wanted agents are the owners of the wanted tools.
+        n: Number of queries.
+        n_tool: Number of queries with labelled tools; the metrics of tools are means over these.
+        agents_from_tools: Number of queries whose labelled agents are the owners of the labelled tools.
         agent: ``recall@1``, ``map@1``, ``ndcg@1``, ... of the ranking of agents.
-        tool: The same of the ranking of tools; empty if no query has tools labelled.
-        complete: ``complete@10``: the share of queries of which the first ten tools serve all that is wanted.
+        tool: The same for the ranking of tools; empty if no query has labelled tools.
+        complete: ``complete@10``: the share of queries whose first ten tools include everything that is relevant.
         intervals: 95 % bootstrap confidence intervals over the queries, by ``agent.recall@5``, ``complete@10`` ...
-        confused: The pairs of tools most often confused.
-        missed: The queries whose selection lacks something, and why.
-        nothing_fits: To how many queries the retriever said that nothing fits.
-        tokens: What a selection costs a model.
-        seconds: How long all selections took.
-        seconds_per_query: The median of one.
+        confused: The most frequent pairs of confused tools.
+        missed: The queries with incomplete selections, with reasons.
+        nothing_fits: Number of queries with the verdict ``nothing_fits``.
+        tokens: Tokens of the selections.
+        seconds: Time of all selections.
+        seconds_per_query: Median time of a selection.
     """
 
     n: int
@@ -83,7 +83,7 @@ class Evaluation:
         """The value of ``recall@5`` or ``agent.recall@5``, ``tool.recall@10``, ``complete@10``.
 
         Raises:
-            SettingsError: There is none of this name, or it could not be measured; the message names those there are.
+            SettingsError: The metric is unknown or was not measured; the message names those that were.
         """
         values = {f"agent.{key}": value for key, value in self.agent.items()}
         values |= {f"tool.{key}": value for key, value in self.tool.items()}
@@ -93,7 +93,7 @@ class Evaluation:
         return values[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values only, as ``callsheet eval --json`` prints them."""
+        """JSON values, for ``callsheet eval --json``."""
         plain = asdict(self)
         return {
             **{key: plain[key] for key in ("n", "n_tool", "agents_from_tools", "agent", "tool")},
@@ -118,30 +118,32 @@ def evaluate(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Runs a retriever over labelled queries and measures its selections.
+    """Runs a retriever on labelled queries and measures its selections.
 
-    The ranking of agents is the selection's order of agents, that of tools its order of tools. The figures are
-    taken at 1, 3 and 5 agents and at 1, 3, 5 and 10 tools, as far as the selection reaches, and where it ends.
+    The metrics are computed at 1, 3 and 5 agents and at 1, 3, 5 and 10 tools, up to the size of the selection, and at
+    this size.
 
     Args:
-        retriever: What is measured.
-        queries: What it is measured on; see ``read_queries``.
-        agents: How many agents are picked for a query.
-        tools: How many tools are picked for a query.
-        seed: Of the bootstrap: the same seed gives the same intervals.
-        progress: Called after each query with how many are done and how many there are.
+        retriever: The retriever.
+        queries: The labelled queries; see ``read_queries``.
+        agents: Number of agents per selection.
+        tools: Number of tools per selection.
+        seed: Seed of the bootstrap.
+        progress: Called after each query with the number of finished queries and the number of all queries.
 
     Raises:
-        SettingsError: There is no query, or ``agents`` or ``tools`` cannot work.
+        SettingsError: There is no query, or ``agents`` or ``tools`` is invalid.
     """
     if not queries:
         raise SettingsError("there is no labelled query to measure with: give at least one")
     selections, seconds = _run(retriever, queries, agents, tools, progress)
-    ran = list(zip(queries, selections, strict=True))
+    runs = list(zip(queries, selections, strict=True))
+    by_agent = [(query.agents, [agent.id for agent in selection.agents]) for query, selection in runs]
+    by_tool = [(query.tools, [tool.id for tool in selection.tools]) for query, selection in runs]
     levels = {
-        "agent": _level([(q.agents, [a.id for a in s.agents]) for q, s in ran], _METRICS, _cuts(_AGENT_CUTS, agents)),
-        "tool": _level([(q.tools, [t.id for t in s.tools]) for q, s in ran], _METRICS, _cuts(_TOOL_CUTS, tools)),
-        "": _level([(q.tools, [t.id for t in s.tools]) for q, s in ran], {"complete": complete}, _complete_cuts(tools)),
+        "agent": _level(by_agent, _METRICS, _cuts(_AGENT_CUTS, agents)),
+        "tool": _level(by_tool, _METRICS, _cuts(_TOOL_CUTS, tools)),
+        "": _level(by_tool, {"complete": complete}, _complete_cuts(tools)),
     }
     catalog, cost = retriever.catalog, SchemaTokens(retriever.catalog)
     selected = [cost.count(tool.id for tool in selection.tools) for selection in selections]
@@ -154,8 +156,8 @@ def evaluate(
         tool=means["tool"],
         complete=means[""],
         intervals=_intervals(levels, seed),
-        confused=confused(ran),
-        missed=tuple(miss for query, selection in ran if (miss := missed(query, selection, catalog))),
+        confused=confused(runs),
+        missed=tuple(miss for query, selection in runs if (miss := missed(query, selection, catalog))),
         nothing_fits=sum(selection.verdict == "nothing_fits" for selection in selections),
         tokens=TokenCost(float(np.mean(selected)), cost.count(catalog.tools)),
         seconds=sum(seconds),
@@ -164,7 +166,7 @@ def evaluate(
 
 
 def metric_names(agents: int = AGENTS, tools: int = TOOLS) -> tuple[str, ...]:
-    """The names of all figures that ``evaluate`` takes with so many agents and tools."""
+    """The names of all metrics that ``evaluate`` computes for these numbers of agents and tools."""
     of_agents = [f"{metric}@{k}" for metric in _METRICS for k in _cuts(_AGENT_CUTS, agents)]
     of_tools = [f"tool.{metric}@{k}" for metric in _METRICS for k in _cuts(_TOOL_CUTS, tools)]
     of_sets = [f"complete@{k}" for k in _complete_cuts(tools)]
@@ -172,7 +174,7 @@ def metric_names(agents: int = AGENTS, tools: int = TOOLS) -> tuple[str, ...]:
 
 
 def _cuts(usual: Sequence[int], most: int) -> tuple[int, ...]:
-    """The usual cut-offs that a selection of this size reaches, and its end."""
+    """The usual cut-offs up to the size of the selection, and this size."""
     return tuple(sorted({k for k in usual if k <= most} | {most}))
 
 
@@ -183,7 +185,7 @@ def _complete_cuts(tools: int) -> tuple[int, ...]:
 def _run(
     retriever: AgentGraphRetriever, queries: Sequence[LabelledQuery], agents: int, tools: int, progress: Progress | None
 ) -> tuple[list[Selection], list[float]]:
-    """Selects for every query, with at least as many agents as tools, so that neither level's bound hides the other."""
+    """Selects for every query, with at least as many agents as tools, so that agents do not limit the tools."""
     selections, seconds = [], []
     for done, labelled in enumerate(queries, 1):
         began = perf_counter()
@@ -197,12 +199,12 @@ def _run(
 def _level(
     rankings: Sequence[tuple[Wanted, list[str]]], metrics: Mapping[str, Metric], cuts: Sequence[int]
 ) -> dict[str, list[float]]:
-    """Each figure of one level with a value a query; queries that want nothing at this level are left out."""
-    labelled = [(wanted, ranked) for wanted, ranked in rankings if wanted]
+    """The values of each metric of one level, one per query; queries without labels at this level are left out."""
+    labelled = [(gold, ranked) for gold, ranked in rankings if gold]
     if not labelled:
         return {}
     return {
-        f"{name}@{k}": [metric(ranked, wanted, k) for wanted, ranked in labelled]
+        f"{name}@{k}": [metric(ranked, gold, k) for gold, ranked in labelled]
         for name, metric in metrics.items()
         for k in cuts
     }
@@ -210,7 +212,7 @@ def _level(
 
 def _intervals(levels: Mapping[str, Mapping[str, Sequence[float]]], seed: int) -> dict[str, tuple[float, float]]:
     """95 % percentile bootstrap intervals of the means (Efron and Tibshirani 1993, chapter 13), over queries."""
-    found: dict[str, tuple[float, float]] = {}
+    intervals: dict[str, tuple[float, float]] = {}
     for level, of in levels.items():
         if not of:
             continue
@@ -219,5 +221,5 @@ def _intervals(levels: Mapping[str, Mapping[str, Sequence[float]]], seed: int) -
         means = np.array([values[:, draw.integers(0, n, n)].mean(axis=1) for _ in range(_RESAMPLES)])
         low, high = np.percentile(means, (2.5, 97.5), axis=0)
         names = [f"{level}.{name}" if level else name for name in of]
-        found |= {name: (float(a), float(b)) for name, a, b in zip(names, low, high, strict=True)}
-    return found
+        intervals |= {name: (float(a), float(b)) for name, a, b in zip(names, low, high, strict=True)}
+    return intervals

@@ -1,4 +1,4 @@
-"""Labelled queries: requests, each with the agents and tools that serve it, read from JSON Lines."""
+"""Labelled queries in JSON Lines: requests with their relevant agents and tools."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class QueriesError(CallsheetError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuery:
-    """One request, and what serves it.
+    """One request with its labels.
 
     Attributes:
-        id: Its id; the number of its line where it has none.
+        id: Its id; by default, the number of its line.
         query: The request.
-        agents: One tuple of alternatives a wanted agent.
-        tools: One tuple of alternatives a wanted tool; empty where only agents are labelled.
-        agents_from_tools: Whether the agents are the owners of the wanted tools, because the line names none.
+        agents: One tuple of alternatives per relevant agent.
+        tools: One tuple of alternatives per relevant tool; empty if only agents are labelled.
+        agents_from_tools: Whether the agents are the owners of the tools, because the line has no agents.
     """
 
     id: str
@@ -46,16 +46,16 @@ def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...
     """The labelled queries of a JSON Lines file, checked against a catalog.
 
     A line is ``{"id": "1", "query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x", ["b/y", "c/y"]]}``: an inner
-    list holds alternatives, any one of which counts; a line has agents, tools or both; a bare tool name serves where
-    it is unique. Blank lines and further fields are passed over.
+    list holds alternatives, any one of which counts; a line has agents, tools or both; a bare tool name is allowed if
+    it is unique. Blank lines and other fields are ignored.
 
     Args:
         path: The file.
-        catalog: What the labels name.
+        catalog: The agents and tools of the labels.
 
     Raises:
-        QueriesError: The file cannot be read, is empty, or has lines that are not valid; the message names the first
-            five by file and line, what is wrong and how to cure it.
+        QueriesError: The file cannot be read, is empty, or has invalid lines; the message says for the first five what
+            is wrong and how to correct it.
     """
     reader = _Reader(catalog)
     queries: list[LabelledQuery] = []
@@ -74,7 +74,7 @@ def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers; only a line feed ends one: JSON text may hold the others."""
+    """The non-blank lines with their numbers; only a line feed ends a line, because JSON text may contain others."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -85,7 +85,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 class _Reader:
-    """Reads lines, with the names of one catalog at hand."""
+    """Reads lines with the names of one catalog."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -115,13 +115,13 @@ class _Reader:
     def _tool(self, name: str) -> str:
         if name in self._catalog.tools:
             return name
-        found = self._bare.get(name, [])
-        if len(found) > 1:
-            raise QueriesError(f"{len(found)} agents have a tool {name!r}: write one of {', '.join(found)}")
-        if not found:
+        candidates = self._bare.get(name, [])
+        if len(candidates) > 1:
+            raise QueriesError(f"{len(candidates)} agents have a tool {name!r}: write one of {', '.join(candidates)}")
+        if not candidates:
             known = self._catalog.tools if "/" in name else self._bare
             raise QueriesError(f"no tool {name!r} in the catalog{near_names(name, known)}: correct it")
-        return found[0]
+        return candidates[0]
 
 
 def _entry(line: str) -> Mapping[str, Any]:
@@ -138,7 +138,7 @@ def _entry(line: str) -> Mapping[str, Any]:
 
 
 def _groups(entry: Mapping[str, Any], field: str) -> Iterator[tuple[str, ...]]:
-    """The wanted items of a field, each as a tuple of alternatives."""
+    """The labels of a field, each as a tuple of alternatives."""
     items = entry.get(field)
     if items is None:
         return

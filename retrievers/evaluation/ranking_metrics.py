@@ -1,9 +1,10 @@
-"""How good a ranking is: one function a metric, with the names and definitions of the field.
+"""Ranking metrics, with the names and definitions of the field.
 
-``ranked`` holds ids, best first; an id that comes again is passed over. ``gold`` holds one element for each wanted
-item: the set of its alternatives, any one of which satisfies it. Equal elements count once. A ranked item is
-*relevant* when it satisfies an element that nothing before it has satisfied: a second alternative of the same
-element is not. Every value lies between 0 and 1.
+Each metric takes ``ranked`` (ids, best first; repeated ids are ignored), ``gold`` (one element per relevant item: the
+set of its alternatives, any one of which satisfies it; equal elements count once) and ``k``, the number of ranked items
+that count. A ranked item is *relevant* if it satisfies an element that no item before it satisfies. All values are
+between 0 and 1. A metric raises ``SettingsError`` if ``gold`` is empty, holds plain text or an empty set, or if k is
+below 1.
 
     >>> recall(["clock", "units"], [{"units", "scales"}, {"files"}], k=2)
     0.5
@@ -22,20 +23,12 @@ Gold = Sequence[Collection[str]]
 
 
 def recall(ranked: Sequence[str], gold: Gold, k: int) -> float:
-    """The share of wanted items that the first k hold: ``R@k = |satisfied by the first k| / |gold|``.
+    """The share of elements that the first k items satisfy: ``R@k = |satisfied by the first k| / |gold|``.
 
     Source: Manning, Raghavan and Schütze, *Introduction to Information Retrieval*, section 8.3, at a cut-off.
-
-    Args:
-        ranked: Ids, best first.
-        gold: One set of alternatives a wanted item.
-        k: How many ranked items count.
-
-    Raises:
-        SettingsError: ``gold`` is empty or holds plain text or an empty set, or k is below 1.
     """
-    satisfied, wanted = _satisfied(ranked, gold, k)
-    return sum(satisfied) / wanted
+    gains, total = _gains(ranked, gold, k)
+    return sum(gains) / total
 
 
 def average_precision(ranked: Sequence[str], gold: Gold, k: int) -> float:
@@ -45,22 +38,14 @@ def average_precision(ranked: Sequence[str], gold: Gold, k: int) -> float:
 
     Source: Manning, Raghavan and Schütze, section 8.4. The divisor min(|gold|, k) instead of |gold|
     lets a perfect ranking score 1 at every k; trec_eval's ``map_cut`` divides by |gold|.
-
-    Args:
-        ranked: Ids, best first.
-        gold: One set of alternatives a wanted item.
-        k: How many ranked items count.
-
-    Raises:
-        SettingsError: As for ``recall``.
     """
-    satisfied, wanted = _satisfied(ranked, gold, k)
-    total, relevant = 0.0, 0
-    for place, new in enumerate(satisfied, 1):
-        if new:
+    gains, total = _gains(ranked, gold, k)
+    precisions, relevant = 0.0, 0
+    for place, gain in enumerate(gains, 1):
+        if gain:
             relevant += 1
-            total += relevant / place
-    return total / min(wanted, k)
+            precisions += relevant / place
+    return precisions / min(total, k)
 
 
 def ndcg(ranked: Sequence[str], gold: Gold, k: int) -> float:
@@ -69,43 +54,27 @@ def ndcg(ranked: Sequence[str], gold: Gold, k: int) -> float:
     The gains are binary; a perfect ranking has relevant items in its first min(|gold|, k) places.
 
     Source: Järvelin and Kekäläinen, *Cumulated Gain-Based Evaluation of IR Techniques* (TOIS 2002), with the
-    discount log2(i + 1) that trec_eval's ``ndcg_cut`` takes.
-
-    Args:
-        ranked: Ids, best first.
-        gold: One set of alternatives a wanted item.
-        k: How many ranked items count.
-
-    Raises:
-        SettingsError: As for ``recall``.
+    discount log2(i + 1) of trec_eval's ``ndcg_cut``.
     """
-    satisfied, wanted = _satisfied(ranked, gold, k)
-    gain = sum(1 / log2(place + 1) for place, new in enumerate(satisfied, 1) if new)
-    return gain / sum(1 / log2(place + 1) for place in range(1, min(wanted, k) + 1))
+    gains, total = _gains(ranked, gold, k)
+    dcg = sum(1 / log2(place + 1) for place, gain in enumerate(gains, 1) if gain)
+    return dcg / sum(1 / log2(place + 1) for place in range(1, min(total, k) + 1))
 
 
 def complete(ranked: Sequence[str], gold: Gold, k: int) -> float:
-    """``COMP@k``: 1.0 if the first k satisfy every wanted item, else 0.0.
+    """``COMP@k``: 1.0 if the first k items satisfy every element, otherwise 0.0.
 
-    A request that needs three tools is served by three of them and not by two, which recall does not show.
+    A request that needs three tools cannot be served by two, which recall does not show.
 
     Source: Qu et al., *Towards Completeness-Oriented Tool Retrieval for Large Language Models* (CIKM 2024),
-    where it is named COMP@K.
-
-    Args:
-        ranked: Ids, best first.
-        gold: One set of alternatives a wanted item.
-        k: How many ranked items count.
-
-    Raises:
-        SettingsError: As for ``recall``.
+    under the name COMP@K.
     """
-    satisfied, wanted = _satisfied(ranked, gold, k)
-    return float(sum(satisfied) == wanted)
+    gains, total = _gains(ranked, gold, k)
+    return float(sum(gains) == total)
 
 
-def _satisfied(ranked: Sequence[str], gold: Gold, k: int) -> tuple[list[int], int]:
-    """How many elements each of the first k satisfies that were open before it, and how many elements there are."""
+def _gains(ranked: Sequence[str], gold: Gold, k: int) -> tuple[list[int], int]:
+    """The number of elements that each of the first k items is the first to satisfy, and the number of elements."""
     if k < 1:
         raise SettingsError(f"k must be at least 1, not {k}")
     for element in gold:
@@ -113,17 +82,17 @@ def _satisfied(ranked: Sequence[str], gold: Gold, k: int) -> tuple[list[int], in
             raise SettingsError(f"an element of gold must be a set of one or more ids, not {element!r}")
     every = set(map(frozenset, gold))
     if not every:
-        raise SettingsError("gold is empty: where nothing is wanted, nothing can be measured")
-    still, counts = every, []
+        raise SettingsError("gold is empty: there is nothing to measure")
+    remaining, gains = every, []
     for item in islice(dict.fromkeys(ranked), k):
-        left = {element for element in still if item not in element}
-        counts.append(len(still) - len(left))
-        still = left
-    return counts, len(every)
+        unsatisfied = {element for element in remaining if item not in element}
+        gains.append(len(remaining) - len(unsatisfied))
+        remaining = unsatisfied
+    return gains, len(every)
 
 
 def rounded(value: Any) -> Any:
-    """A report with every number to four digits after the point."""
+    """A report with all numbers rounded to four decimal places."""
     match value:
         case float():
             return round(value, 4)

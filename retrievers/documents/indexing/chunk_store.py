@@ -1,4 +1,4 @@
-"""The exact text of all chunks, in one SQLite file that changes as a whole or not at all."""
+"""The texts of all chunks in a SQLite file with atomic updates."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _INSERT = "INSERT INTO chunk (file, number, page, text, ends) VALUES (?, ?, ?, ?
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a document, as it is read and cited.
+    """A part of a document, the unit of reading and citation.
 
     Attributes:
         file: Path of its document, relative to the folder, with ``/``.
-        number: Its place in the document, counted from 1.
+        number: Its number in the document, from 1.
         passage: Its text.
     """
 
@@ -43,7 +43,7 @@ class Chunk:
 
     @property
     def id(self) -> str:
-        """``file#number``: the same until the document changes."""
+        """``file#number``, stable until the document changes."""
         return f"{self.file}#{self.number}"
 
     @property
@@ -53,25 +53,25 @@ class Chunk:
 
     @property
     def digest(self) -> str:
-        """What tells this text from another one of the same id."""
+        """A hash of the text, to detect changes of a chunk with the same id."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
 def split_id(chunk_id: str) -> tuple[str, int] | None:
-    """File and number of a chunk's id; None for what cannot be one."""
+    """File and number of a chunk's id; None for an invalid id."""
     file, mark, number = chunk_id.rpartition("#")
     digits = number.isascii() and number.isdigit() and len(number) < 16
     return (file, int(number)) if mark and file and digits else None
 
 
 class TextStore:
-    """Documents and their chunks. Whoever reads sees them as the last complete indexing left them.
+    """Documents and their chunks. Readers see the state after the last complete update.
 
     Args:
-        path: The SQLite file; made where it is missing.
+        path: The SQLite file; created if missing.
 
     Raises:
-        SettingsError: It cannot be opened.
+        SettingsError: The file cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -88,18 +88,18 @@ class TextStore:
             ) from error
 
     def files(self) -> dict[str, str]:
-        """Every document by name, with the hash of its content."""
+        """All documents by name, with the hashes of their content."""
         with closing(self._connect()) as connection:
             return dict(connection.execute("SELECT name, digest FROM file ORDER BY name"))
 
     def count(self) -> int:
-        """How many chunks there are."""
+        """Number of chunks."""
         with closing(self._connect()) as connection:
             (count,) = connection.execute("SELECT COUNT(*) FROM chunk").fetchone()
         return int(count)
 
     def chunks(self) -> Iterator[Chunk]:
-        """All chunks, document by document, one at a time."""
+        """Iterates over all chunks, document by document."""
         with closing(self._connect()) as connection:
             yield from map(_chunk, connection.execute(_ALL))
 
@@ -118,14 +118,14 @@ class TextStore:
         return _chunk(row) if row else None
 
     def last_number(self, file: str) -> int:
-        """The number of a document's last chunk; 0 where there is no such document."""
+        """The number of a document's last chunk; 0 for an unknown document."""
         with closing(self._connect()) as connection:
             (last,) = connection.execute("SELECT MAX(number) FROM chunk WHERE file = ?", (file,)).fetchone()
         return int(last or 0)
 
     @contextmanager
     def changing(self) -> Iterator[Change]:
-        """One change of everything: kept when the block ends, forgotten when it raises or the process dies."""
+        """A transaction: committed at the end of the block, rolled back if it raises or the process dies."""
         with closing(self._connect()) as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -140,16 +140,13 @@ class TextStore:
 
 
 class Change:
-    """What may be done within ``TextStore.changing``."""
+    """The operations within ``TextStore.changing``."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def put(self, name: str, digest: str, passages: Iterable[Passage]) -> int:
-        """Puts a document in the place of what was there under its name; gives the number of its chunks.
-
-        What was there stays when the passages raise.
-        """
+        """Adds or replaces a document and returns the number of its chunks; the old one stays if the passages raise."""
         self._connection.execute("SAVEPOINT document")
         try:
             count = self._replace(name, digest, passages)
@@ -177,7 +174,7 @@ class Change:
         self._connection.execute("DELETE FROM file WHERE name = ?", (name,))
 
     def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """The chunks of these documents, as they are within this change."""
+        """The chunks of these documents within this change."""
         for name in names:
             yield from map(_chunk, self._connection.execute(_OF_FILE, (name,)))
 

@@ -1,4 +1,4 @@
-"""The index of a folder of documents: chunks with their exact text, and vectors of what a query may find."""
+"""The index of a folder of documents: texts and vectors of chunks."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from callsheet.retrievers.index.embedding.providers import Embedder, embedder_of
 RECIPE = "d2"
 
 Stage = Callable[[str, int, int], None]
-"""Called with what is done (``reading`` files, ``embedding`` digests), how many are done and how many there are."""
+"""Called with the activity (``reading`` files, ``embedding`` digests), the number finished and the number of all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What an indexing found and did.
+    """The result of an update of the index.
 
     Attributes:
-        documents: How many documents can be searched.
-        chunks: How many chunks they have.
-        sentences: How many different sentences they have.
-        added: Documents that are new.
-        updated: Documents whose content is new.
-        removed: Documents that are gone.
-        problems: What was left out, and why.
+        documents: Number of documents.
+        chunks: Number of their chunks.
+        sentences: Number of their different sentences.
+        added: Number of new documents.
+        updated: Number of changed documents.
+        removed: Number of removed documents.
+        problems: Documents that were left out, with reasons.
     """
 
     documents: int = 0
@@ -112,17 +112,17 @@ class DocumentIndex:
         A document that is broken, empty or of a duplicate content is left out and named in ``problems``; so is one
         that changes while it is read, of which the old text stays.
         """
-        said = progress or (lambda stage, done, total: None)
+        report = progress or (lambda stage, done, total: None)
         with exclusive(self._lock):
             listing = documents_in(self.folder, set(self._loaders))
             before = self._store.files()
             with self._store.changing() as change:
-                new = [found for found in listing.documents if before.get(found.name) != found.digest]
-                problems = self._put(change, new, said)
-                for name in set(before) - {found.name for found in listing.documents}:
+                new = [document for document in listing.documents if before.get(document.name) != document.digest]
+                problems = self._put(change, new, report)
+                for name in set(before) - {document.name for document in listing.documents}:
                     change.remove(name)
-                put = [found.name for found in new]
-                self._vectors.embed(lambda: change.chunks(put), lambda done, total: said("embedding", done, total))
+                names = [document.name for document in new]
+                self._vectors.embed(lambda: change.chunks(names), lambda done, total: report("embedding", done, total))
             after = self._store.files()
             if after != self._seen:
                 self._sentences = self._vectors.refresh()
@@ -137,27 +137,27 @@ class DocumentIndex:
             problems=tuple(sorted((*listing.problems, *problems), key=lambda problem: problem.agent)),
         )
 
-    def _put(self, change: Change, new: list[Found], said: Stage) -> list[Problem]:
+    def _put(self, change: Change, new: list[Found], report: Stage) -> list[Problem]:
         problems = []
         with Reader() as reader:
-            for done, found in enumerate(new):
-                said("reading", done, len(new))
-                loader = self._loaders[found.path.suffix.lower()]
-                problem = put_document(change, found, loader, tokens=self._chunk_tokens, reader=reader)
+            for done, document in enumerate(new):
+                report("reading", done, len(new))
+                loader = self._loaders[document.path.suffix.lower()]
+                problem = put_document(change, document, loader, tokens=self._chunk_tokens, reader=reader)
                 problems += [problem] if problem else []
         return problems
 
     def similar(self, query: str, also: Collection[str] = ()) -> Similar:
-        """How similar every chunk, and every sentence of it, is to a query; estimates where no chance is to be seen.
+        """The similarity of every chunk, and of its sentences, to a query; estimates for unpromising chunks.
 
         Args:
-            query: What is looked for.
-            also: Ids of chunks whose sentences are compared in any case.
+            query: The query.
+            also: Ids of chunks whose sentences are always compared.
         """
         return self._vectors.similar(query, self.lexicon.shares(content_words(query)), also)
 
     def chunks(self) -> Iterator[Chunk]:
-        """All chunks, one at a time."""
+        """Iterates over all chunks."""
         return self._store.chunks()
 
     def chunk(self, chunk_id: str) -> Chunk | None:
@@ -165,7 +165,7 @@ class DocumentIndex:
         return self._store.chunk(chunk_id)
 
     def last_number(self, file: str) -> int:
-        """The number of a document's last chunk; 0 where there is no such document."""
+        """The number of a document's last chunk; 0 for an unknown document."""
         return self._store.last_number(file)
 
     def files(self) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ class DocumentIndex:
         return tuple(self._store.files())
 
     def _place_of_texts(self, where: str | Path) -> Path:
-        """The folder of the texts; one in memory has a folder that goes with it."""
+        """The folder of the texts; an index in memory has a temporary folder."""
         if where == IN_MEMORY:
             folder = tempfile.TemporaryDirectory(prefix="callsheet-")
             weakref.finalize(self, folder.cleanup)

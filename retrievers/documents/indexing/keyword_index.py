@@ -1,8 +1,7 @@
-"""The words of all chunks: where keywords stand, each looked for once."""
+"""The occurrences of keywords in all chunks, with a cache."""
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,19 +12,20 @@ from numpy.typing import NDArray
 
 from callsheet.retrievers.documents.indexing.chunk_store import TextStore
 from callsheet.retrievers.documents.rules.phrases import first_line, plain
+from callsheet.retrievers.index.lexical_index import inverse_frequency
 
 HELD = 16_000_000
-"""Characters of a folder's texts up to which they are held in memory as words are compared."""
+"""Maximum number of characters of a folder's texts that stay in memory."""
 _MOST_KEYS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class PlainChunk:
-    """A chunk as words are compared (``plain``).
+    """A chunk in the form for comparing words (``plain``).
 
     Attributes:
         id: Its id.
-        title: Its first sentence, or the heading that it begins with.
+        title: Its first sentence, or its heading.
         text: All of it.
     """
 
@@ -36,12 +36,12 @@ class PlainChunk:
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """The chunks that hold one keyword.
+    """The chunks that contain one keyword.
 
     Attributes:
-        rows: ``(found,)`` their places among all chunks, rising.
-        counts: ``(found,)`` how often each holds it.
-        titles: ``(found,)`` the share of each one's title that the keyword is, 0 where it is not in the title.
+        rows: ``(m,)`` their indexes among all chunks, ascending.
+        counts: ``(m,)`` number of occurrences in each chunk.
+        titles: ``(m,)`` the share of the keyword in the title of each chunk, 0 if it is not in the title.
     """
 
     rows: NDArray[np.int64]
@@ -50,7 +50,7 @@ class Occurrences:
 
 
 class Lexicon:
-    """The chunks of one state of an index, as words are compared.
+    """The chunks of one state of an index, for comparing words.
 
     Args:
         store: The texts.
@@ -58,8 +58,8 @@ class Lexicon:
 
     def __init__(self, store: TextStore) -> None:
         self._store = store
-        self._held: list[PlainChunk] | None = None
-        self._found: dict[str, Occurrences] = {}
+        self._chunks: list[PlainChunk] | None = None
+        self._cache: dict[str, Occurrences] = {}
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
@@ -67,49 +67,47 @@ class Lexicon:
         return self._store.ids()
 
     def chunks(self) -> Iterator[PlainChunk]:
-        """All chunks in order; those of a small folder are held in memory from the second time on."""
-        if self._held is not None:
-            yield from self._held
+        """All chunks in order; those of a small folder stay in memory after the first iteration."""
+        if self._chunks is not None:
+            yield from self._chunks
             return
-        held, size = [], 0
+        chunks, size = [], 0
         for chunk in self._store.chunks():
             item = PlainChunk(chunk.id, plain(first_line(chunk.passage.sentences[0])), plain(chunk.text))
             size += len(item.text)
             if size <= HELD:
-                held.append(item)
+                chunks.append(item)
             yield item
         if size <= HELD:
-            self._held = held
+            self._chunks = chunks
 
     def occurrences(self, keys: Sequence[str]) -> Mapping[str, Occurrences]:
-        """Where these keywords, plain, stand: ``rows`` are places in ``ids``."""
-        known = self._found if len(self._found) < _MOST_KEYS else {}
-        if missing := [key for key in dict.fromkeys(keys) if key not in known]:
-            known = {**known, **_occurrences(missing, self.chunks())}
-            self._found = known
-        return {key: known[key] for key in keys}
+        """The occurrences of these plain keywords; ``rows`` are indexes of ``ids``."""
+        cache = self._cache if len(self._cache) < _MOST_KEYS else {}
+        if missing := [key for key in dict.fromkeys(keys) if key not in cache]:
+            cache = {**cache, **_occurrences(missing, self.chunks())}
+            self._cache = cache
+        return {key: cache[key] for key in keys}
 
     def shares(self, keywords: Sequence[str]) -> Mapping[str, float]:
-        """Id of a chunk -> the share of these keywords that it holds, each weighed by its rarity; of those with any."""
+        """Id of a chunk -> its share of these keywords, weighted by rarity; chunks without any are left out."""
         keys = list(dict.fromkeys(filter(None, map(plain, keywords))))
-        found = self.occurrences(keys)
-        held = np.zeros(len(self.ids))
-        rarities = {key: rarity(len(found[key].rows), len(held)) for key in keys}
+        occurrences = self.occurrences(keys)
+        sums = np.zeros(len(self.ids))
+        rarities = {key: rarity(len(occurrences[key].rows), len(sums)) for key in keys}
         for key in keys:
-            held[found[key].rows] += rarities[key]
+            sums[occurrences[key].rows] += rarities[key]
         total = sum(rarities.values())
-        return {self.ids[row]: float(held[row] / total) for row in np.flatnonzero(held).tolist()}
+        return {self.ids[row]: float(sums[row] / total) for row in np.flatnonzero(sums).tolist()}
 
 
-def rarity(found: int, chunks: int) -> float:
-    """Inverse document frequency of a word of so many chunks, divided by that of a word of one chunk alone."""
-    if not found:
-        return 0.0
-    return math.log1p((chunks - found + 0.5) / (found + 0.5)) / math.log1p((chunks - 0.5) / 1.5)
+def rarity(n: int, chunks: int) -> float:
+    """Inverse document frequency of a word in n chunks, divided by that of a word in one chunk."""
+    return inverse_frequency(n, chunks) / inverse_frequency(1, chunks) if n else 0.0
 
 
 def _occurrences(keys: Sequence[str], chunks: Iterable[PlainChunk]) -> Mapping[str, Occurrences]:
-    """Looks for keywords in one pass over all chunks."""
+    """Searches keywords in one pass over all chunks."""
     rows = {key: array("q") for key in keys}
     counts = {key: array("q") for key in keys}
     titles = {key: array("d") for key in keys}

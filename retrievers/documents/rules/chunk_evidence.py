@@ -1,4 +1,4 @@
-"""What speaks for each chunk, by words and by meaning: the numbers that the rules decide on."""
+"""The evidence for each chunk, by words and by meaning, that the rules use."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _COUNTED = 2
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Where keywords stand.
+    """The occurrences of keywords.
 
     Attributes:
         keys: The keywords, plain.
-        rarity: ``(keys,)``, 1 for a keyword of one chunk alone, near 0 for one of nearly all, 0 for one of none.
-        held: ``(chunks, keys)``, how often each chunk holds each, up to 2, divided by 2.
-        title: ``(chunks, keys)``, the share of the chunk's title that the keyword is.
+        rarity: ``(keys,)``, 1 for a keyword in one chunk, near 0 for one in nearly all chunks, 0 for one in none.
+        held: ``(chunks, keys)``, number of occurrences in each chunk, up to 2, divided by 2.
+        title: ``(chunks, keys)``, the share of the keyword in the chunk's title.
     """
 
     keys: tuple[str, ...]
@@ -34,47 +34,48 @@ class Words:
     title: Scores
 
     def coverage(self, keys: Collection[str]) -> Scores:
-        """``(chunks,)``, the share of these keywords that a chunk holds, each weighed by its rarity, 0 to 1."""
+        """``(chunks,)``, a chunk's share of these keywords, each weighted by its rarity, 0 to 1."""
         weights = np.where([key in keys for key in self.keys], self.rarity, 0.0)
         share: Scores = ((self.held > 0) @ weights / max(float(weights.sum()), 1e-9)).astype(np.float32)
         return share
 
     def titled(self, keys: Collection[str]) -> Scores:
-        """``(chunks,)``, how far a title is the rarest of these keywords, 0 to 1."""
+        """``(chunks,)``, the share of the rarest of these keywords in a title, 0 to 1."""
         weights = np.where([key in keys for key in self.keys], self.rarity, 0.0)
         return _largest(self.title * weights)
 
     def linked(self, keys: Collection[str], *, title: float, mention: float, power: float) -> Scores:
-        """``(chunks,)``, how far a chunk is about the rarest of these keywords: by its title, or by holding it."""
+        """``(chunks,)``, how far a chunk concerns the rarest of these keywords, by its title and its text."""
         weights = np.where([key in keys for key in self.keys], self.rarity**power, 0.0)
         return _largest((title * self.title + mention * self.held) * weights)
 
 
 def words_of(index: DocumentIndex, keywords: Sequence[str]) -> Words:
-    """Where these keywords stand among the chunks of ``index.lexicon.ids``."""
+    """The occurrences of these keywords in the chunks of ``index.lexicon.ids``."""
     keys = tuple(dict.fromkeys(filter(None, map(plain, keywords))))
     chunks = len(index.lexicon.ids)
-    held: Scores = np.zeros((chunks, len(keys)), np.float32)
+    counts: Scores = np.zeros((chunks, len(keys)), np.float32)
     title: Scores = np.zeros((chunks, len(keys)), np.float32)
-    found = index.lexicon.occurrences(keys)
+    occurrences = index.lexicon.occurrences(keys)
     for column, key in enumerate(keys):
-        held[found[key].rows, column] = np.minimum(found[key].counts, _COUNTED) / _COUNTED
-        title[found[key].rows, column] = found[key].titles
-    rarities = [rarity(len(found[key].rows), chunks) for key in keys]
-    return Words(keys, np.array(rarities, np.float32), held, title)
+        places = occurrences[key]
+        counts[places.rows, column] = np.minimum(places.counts, _COUNTED) / _COUNTED
+        title[places.rows, column] = places.titles
+    rarities = [rarity(len(occurrences[key].rows), chunks) for key in keys]
+    return Words(keys, np.array(rarities, np.float32), counts, title)
 
 
 def meaning_of(index: DocumentIndex, query: str, ids: Sequence[str]) -> tuple[Scores, Scores]:
     """``(chunks,)`` twice: the cosine of each chunk's best sentence with a query, and the mean over its sentences."""
-    found = index.similar(query)
-    place = {chunk: i for i, chunk in enumerate(found.chunks)}
+    similar = index.similar(query)
+    place = {chunk: i for i, chunk in enumerate(similar.chunks)}
     best, mean = np.zeros(len(ids), np.float32), np.zeros(len(ids), np.float32)
-    if not found.chunks:
+    if not similar.chunks:
         return best, mean
-    means = np.add.reduceat(found.sentences, found.starts[:-1]) / np.diff(found.starts)
+    means = np.add.reduceat(similar.sentences, similar.starts[:-1]) / np.diff(similar.starts)
     for row, chunk in enumerate(ids):
         if (i := place.get(chunk)) is not None:
-            best[row], mean[row] = found.scores[i], means[i]
+            best[row], mean[row] = similar.scores[i], means[i]
     return best, mean
 
 

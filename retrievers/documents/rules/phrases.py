@@ -1,4 +1,4 @@
-"""Names and content words of a text, found by their form alone."""
+"""Names and content words of a text, recognized by their form."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ STOP_WORDS = frozenset(
 
 
 def plain(text: str) -> str:
-    """A text as words are compared: in lower case of any script, canonical characters, single spaces."""
+    """A text in the form for comparing words: lower case, canonical characters, single spaces."""
     folded = text.lower() if text.isascii() else normalized("NFD", text).casefold()
     return " ".join(normalized("NFC", folded).split())
 
 
 def names(text: str) -> list[str]:
-    """What seems to be a name in a text: quotations, runs of capitalised words, numbers; each once, in order.
+    """Likely names in a text: quotations, runs of capitalized words, numbers; without repetitions, in order.
 
-    Of names that are joined by "and", each counts too. Chinese, Japanese and Korean have no capitals and so no names.
+    Names joined by "and" also count one by one. Chinese, Japanese and Korean have no capitals and so no names.
     """
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for match in _NAME.finditer(text):
         if _CJK.match(match.group()):
             continue
         whole = _trimmed(match.group())
         parts = map(_trimmed, whole.split(" and ")) if " and " in whole else ()
-        found |= dict.fromkeys(name for name in (whole, *parts) if _LEAST_NAME <= len(name) <= _LONGEST_NAME)
-    return list(found)
+        result |= dict.fromkeys(name for name in (whole, *parts) if _LEAST_NAME <= len(name) <= _LONGEST_NAME)
+    return list(result)
 
 
 def first_line(text: str) -> str:
-    """The first line of a text without a heading's marks."""
+    """The first line of a text without the marks of a heading."""
     return text.lstrip().split("\n", 1)[0].strip("#= \t")
 
 
 def content_words(text: str) -> list[str]:
-    """The words of a text that say something, plain, each once; Chinese, Japanese and Korean in pairs of characters."""
+    """The content words of a text, plain, without repetitions; Chinese, Japanese and Korean in pairs of characters."""
     return list(dict.fromkeys(_content_words(plain(text))))
 
 
@@ -66,7 +66,7 @@ def _content_words(text: str) -> Iterator[str]:
 
 
 def _trimmed(name: str) -> str:
-    """A name without the quotation marks around it and the small words at its ends."""
+    """A name without quotation marks and without stop words at its ends."""
     words = name.strip(_EDGE).split()
     if name[:1] in _QUOTES:
         return " ".join(words)

@@ -1,4 +1,4 @@
-"""An answer without a language model: the sentences that account for the question, each with its chunk, or none."""
+"""Answers without a language model: the sentences that cover the question, each with its chunk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from callsheet.retrievers.documents.rules.phrases import plain
 NO_MODEL = "(Found by rules, without a language model: the sentences that fit best.)"
 NOT_FOUND = "The documents do not answer this"
 ENOUGH = 0.88
-"""The share of a question's needs from which on it counts as answered, chosen on the even questions of HotpotQA."""
+"""Minimum share of a question's needs for an answer, tuned on the even questions of HotpotQA."""
 _SEARCHED = "(Searched by rules, without a language model.)"
 _HEADING = re.compile(r"^#{1,6}\s+")
 _MOST_NAMED = 8
@@ -22,7 +22,7 @@ _LEAST_STEM, _ENDING = 3, 3
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A sentence of a chunk that belongs to an answer.
+    """A sentence of an answer.
 
     Attributes:
         text: The sentence, white space as single spaces.
@@ -35,13 +35,13 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the documents say to a question, by rules.
+    """An answer from the documents, by rules.
 
     Attributes:
-        quotes: The sentences that answer it, the best first; none where nothing does.
-        coverage: The share of the question's needs that the best sentences account for, 0 to 1.
-        missing: The needs that they leave out, as the question says them.
-        complete: Whether none of these is one that is never left out.
+        quotes: The sentences that answer the question, best first; empty if it is not answered.
+        coverage: The share of the question's needs that the best sentences cover, 0 to 1.
+        missing: The needs that they do not cover, in the words of the question.
+        complete: Whether all required needs are covered.
     """
 
     quotes: tuple[Quote, ...] = ()
@@ -51,7 +51,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The quotes with their citations, or that nothing answers the question; and that no model was used."""
+        """The quotes with citations, or a note that nothing answers the question; both say that no model was used."""
         if self.quotes:
             return "\n".join((*(f"{quote.text} [{quote.chunk}]" for quote in self.quotes), NO_MODEL))
         words = ", ".join(f'"{word}"' for word in self.missing[:_MOST_NAMED])
@@ -60,12 +60,12 @@ class Answer:
 
 
 def answer_from(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> Answer:
-    """The sentences of these chunks that together account for a question; nothing where they leave out too much.
+    """The sentences of these chunks that together answer a question; none if they do not cover enough.
 
     Args:
-        question: What is asked.
+        question: The question.
         index: The documents.
-        chunk_ids: What was read.
+        chunk_ids: Ids of the chunks that were read.
     """
     needs = needs_of(question)
     chosen = joined(needs, list(_sentences(question, index, chunk_ids)), question)
@@ -78,29 +78,29 @@ def answer_from(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -
 
 
 def _unknown(index: DocumentIndex, need: Need) -> bool:
-    """Whether no document at all holds a word, in any of its forms: no answer leaves that out."""
+    """Whether no document contains a word in any form; an answer must not ignore such a word."""
     stem = plain(need.text)
     stem = stem[: max(_LEAST_STEM, len(stem) - _ENDING)]
     return not len(index.lexicon.occurrences([stem])[stem].rows)
 
 
 def _sentences(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> Iterator[Sentence]:
-    """Every different sentence of these chunks, with its headings and its cosine with the question."""
-    found = index.similar(question, also=chunk_ids)
-    place = {chunk: i for i, chunk in enumerate(found.chunks)}
+    """The sentences of these chunks, with their headings and cosines with the question."""
+    similar = index.similar(question, also=chunk_ids)
+    place = {chunk: i for i, chunk in enumerate(similar.chunks)}
     for chunk_id in dict.fromkeys(chunk_ids):
         chunk = index.chunk(chunk_id)
         if chunk is None or chunk_id not in place:
             continue
         title = heading = ""
-        for at in range(found.starts[place[chunk_id]], found.starts[place[chunk_id] + 1]):
-            sentence = " ".join(chunk.passage.sentences[found.places[at]].split())
+        for at in range(similar.starts[place[chunk_id]], similar.starts[place[chunk_id] + 1]):
+            sentence = " ".join(chunk.passage.sentences[similar.places[at]].split())
             if mark := _HEADING.match(sentence):
                 heading = sentence[mark.end() :]
                 title = title or heading
                 continue
             above = dict.fromkeys((_name_of(index, chunk_id), title, heading))
-            yield Sentence(sentence, chunk_id, "\n".join(filter(None, above)), float(found.sentences[at]))
+            yield Sentence(sentence, chunk_id, "\n".join(filter(None, above)), float(similar.sentences[at]))
 
 
 def _name_of(index: DocumentIndex, chunk_id: str) -> str:
