@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware import ModelResponse
@@ -28,26 +28,37 @@ def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChat
 
 
 def normalize(
-    response: ModelResponse[Any], tools: Mapping[str, BoundTool], secrets: RunSecrets | None = None
+    response: ModelResponse[Any],
+    tools: Mapping[str, BoundTool],
+    secrets: RunSecrets | None = None,
+    conversation: Sequence[BaseMessage] = (),
 ) -> ModelResponse[Any]:
     """The response as the state keeps it.
+
+    A call that the model wrote as text is a call, unless it is a quotation: a tool result, or anything else that the
+    model was shown, holds the same call.
 
     Args:
         response: What the model said.
         tools: What it may call, by the names that it sees.
         secrets: Where secret arguments are put away; a placeholder takes their place. They stay where None.
+        conversation: What the model was shown.
     """
-    said = [_with_calls(message, (*tools, NEED_TOOL)) for message in response.result]
+    said = [_with_calls(message, (*tools, NEED_TOOL), conversation) for message in response.result]
     kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
     return ModelResponse(result=kept, structured_response=response.structured_response)
 
 
-def _with_calls(message: BaseMessage, names: Collection[str]) -> BaseMessage:
+def _with_calls(message: BaseMessage, names: Collection[str], conversation: Sequence[BaseMessage]) -> BaseMessage:
     """The message with the tool calls that a small model wrote as JSON text, where they name a given tool."""
     if not isinstance(message, AIMessage) or message.tool_calls:
         return message
     said = message.id or uuid.uuid4().hex  # a message may have no id, and no two calls of a conversation share one
     written = written_calls(message.text, names)
+    if written:
+        shown = [other.text for other in conversation if not isinstance(other, AIMessage)]
+        quoted = [call for text in shown for call in written_calls(text, names)]
+        written = [call for call in written if call not in quoted]
     calls = [{**call, "id": f"written_{said}_{n}", "type": "tool_call"} for n, call in enumerate(written, 1)]
     return message.model_copy(update={"content": "", "tool_calls": calls}) if calls else message
 

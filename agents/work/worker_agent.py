@@ -119,7 +119,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             tools=[*first, *equipment.own_tools(request.messages), *added],
             system_message=SystemMessage(equipment.prompt),
         )
-        response = normalize(await answered(handler(asking)), held, equipment.secrets)
+        response = normalize(await answered(handler(asking)), held, equipment.secrets, request.messages)
         if (done := done_before(response.result[-1], request.messages)) is not None:
             return done
         if over := _too_many([*request.messages, response.result[-1]], equipment.max_calls):
@@ -129,7 +129,9 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         alone = not request.messages[0].additional_kwargs.get("brief", {}).get("inputs")
         again = asking.override(tool_choice="any") if alone else _reminded(asking, equipment)
         with suppress(ModelError):
-            response = _instead(normalize(await answered(handler(again)), held, equipment.secrets), response)
+            response = _instead(
+                normalize(await answered(handler(again)), held, equipment.secrets, request.messages), response
+            )
         return _too_many([*request.messages, response.result[-1]], equipment.max_calls) or response
 
     async def awrap_tool_call(

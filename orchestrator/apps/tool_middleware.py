@@ -210,7 +210,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it stands in one list w
     def _normalized(
         self, response: ModelResponse[Any], state: Any, own: list[str], held: Mapping[str, BoundTool]
     ) -> ExtendedModelResponse[Any]:
-        response = normalize(response, held, self._registry.secrets.of(state.get("callsheet_run", "")))
+        secrets = self._registry.secrets.of(state.get("callsheet_run", ""))
+        response = normalize(response, held, secrets, state.get("messages", ()))
         command: Command[Any] = Command(update={"callsheet_own": own})
         return ExtendedModelResponse(response, command if own != state.get("callsheet_own", []) else None)
 

@@ -13,11 +13,12 @@ _MOST = 5
 
 
 def archived(state: State) -> list[dict[str, Any]]:
-    """The earlier requests with the last one of this thread, which a new one is about to replace."""
+    """The earlier requests with the last one of this thread, which a new one is about to replace, if it had a plan."""
     turns = list(state.get("turns", []))
-    done = {name: result for name, result in state.get("results", {}).items() if result["status"] == "done"}
-    if not state.get("request"):
+    results = state.get("results", {})
+    if not results:
         return turns
+    done = {name: result for name, result in results.items() if result["status"] == "done"}
     number = 1 + max((int(turn["id"].removeprefix("t")) for turn in turns), default=0)
     return [*turns, {"id": f"t{number}", "request": state["request"], "results": done}][-_MOST:]
 

@@ -123,6 +123,7 @@ def test_without_a_model_a_request_goes_on_from_the_last_one(office: Any, desk: 
     lost = run.ask("And in Sydney?")
     assert lost["results"] == {}
     assert "does not say what is to be done" in lost["messages"][-1].text
+    assert run.ask("And april.txt?")["plan"]["request"] == "Read the file april.txt"
 
 
 def test_without_a_model_a_reference_is_to_the_last_result(office: Any, desk: Any) -> None:
