@@ -1,4 +1,4 @@
-"""The catalog in the forms of other programs: GraphML, Cypher, Mermaid. RDF is in ``graphs.rdf``."""
+"""Exports to the formats of other programs: GraphML, Cypher, Mermaid. RDF is in ``graphs.rdf``."""
 
 from callsheet.graphs.export.cypher import cypher_schema, to_cypher
 from callsheet.graphs.export.graphml import to_graphml

@@ -1,4 +1,4 @@
-"""A Cypher script: plain openCypher that Neo4j, Memgraph, FalkorDB and Ladybug (the successor of Kuzu) take alike."""
+"""Cypher scripts in plain openCypher, for Neo4j, Memgraph, FalkorDB and Ladybug (the successor of Kuzu)."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _DEPENDENCY = "position INT64, parameter STRING, reason STRING, provenance STRIN
 
 
 def to_cypher(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> str:
-    """The knowledge graph as a Cypher script of one statement a line; run twice, it changes nothing more.
+    """The knowledge graph as a Cypher script with one statement per line; a second run changes nothing.
 
     Nodes are labelled ``Agent``, ``Tool``, ``Parameter``, ``Output`` and ``Capability`` and have a unique ``key``;
     relationships are ``HOSTED_ON``, ``HAS_REQUIRED_INPUT``, ``TOOL_DIRECTLY_DEPENDS_ON`` and so on.
 
     Args:
-        catalog: What is written.
-        taxonomy: What the ids of capabilities mean; the default taxonomy if None.
+        catalog: The catalog.
+        taxonomy: The taxonomy of the capabilities; None: the default taxonomy.
     """
     return written_out("".join(f"{statement};\n" for statement in _statements(catalog, taxonomy)), longest=8)
 
 
 def cypher_schema() -> str:
-    """Tables for an engine that wants them before the script (Ladybug, Kuzu); Neo4j needs none."""
+    """Definitions of tables for engines that require them before the script (Ladybug, Kuzu); Neo4j needs none."""
     nodes = [f"CREATE NODE TABLE {label}(key STRING, {fields}, PRIMARY KEY(key))" for label, fields in _NODES.items()]
     edges = [f"CREATE REL TABLE {name}(FROM {source} TO {target})" for name, (source, target) in _EDGES.items()]
     needs = [f"CREATE REL TABLE {_relationship(kind)}(FROM Tool TO Tool, {_DEPENDENCY})" for kind in DependencyKind]
@@ -69,8 +69,8 @@ def _relationship(kind: str) -> str:
 
 
 def _set(variable: str, properties: Mapping[str, Property]) -> str:
-    said = {name: value for name, value in properties.items() if name not in ("kind", "position")}
-    parts = [f"{variable}.{name} = {_literal(value)}" for name, value in said.items()]
+    values = {name: value for name, value in properties.items() if name not in ("kind", "position")}
+    parts = [f"{variable}.{name} = {_literal(value)}" for name, value in values.items()]
     return f" SET {', '.join(parts)}" if parts else ""
 
 

@@ -1,4 +1,4 @@
-"""GraphML, which networkx, Gephi, yEd and igraph read."""
+"""GraphML, for networkx, Gephi, yEd and igraph."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def to_graphml(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> str:
     """The knowledge graph as GraphML.
 
-    Characters that XML cannot hold, such as NUL, become U+FFFD in texts; the keys of nodes are percent-encoded and so
-    stay different.
+    Characters that XML does not allow, such as NUL, become U+FFFD in texts; keys of nodes are percent-encoded and stay
+    unique.
 
     Args:
-        catalog: What is written.
-        taxonomy: What the ids of capabilities mean; the default taxonomy if None.
+        catalog: The catalog.
+        taxonomy: The taxonomy of the capabilities; None: the default taxonomy.
     """
     import networkx as nx
 

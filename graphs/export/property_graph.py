@@ -1,4 +1,4 @@
-"""Everything that a catalog says as one graph: what GraphML and Cypher are made of."""
+"""The knowledge graph of a catalog, the source of GraphML and Cypher."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic_core import to_jsonable_python
 
 from callsheet.graphs.capabilities.taxonomy import Capability, default_taxonomy
 from callsheet.graphs.catalog.model import Catalog, Parameter, Tool
+from callsheet.graphs.dependencies.traversal import reachable
 from callsheet.graphs.export.node_keys import FieldRole, agent_key, capability_key, field_key, tool_key
 from callsheet.graphs.text.sanitizing import encodable
 
@@ -22,21 +23,21 @@ EntityKind = Literal["agent", "tool", "parameter", "output", "capability"]
 
 
 def knowledge_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> KnowledgeGraph:
-    """Agents, tools, parameters, output fields and capabilities, and what links them.
+    """Agents, tools, parameters, output fields and capabilities, with their relations.
 
     Source: Representing Agentic Tools in Knowledge Graphs; outputs, dependencies and the hierarchy of
     capabilities are ours.
 
     Args:
-        catalog: Where agents and tools come from.
-        taxonomy: What the ids of capabilities mean; the default taxonomy if None. Of it, what tools have and what is
-            broader is taken.
+        catalog: The agents and tools.
+        taxonomy: The taxonomy of the capabilities; None: the default taxonomy. The graph includes the capabilities of
+            the tools and all broader ones.
 
     Returns:
-        A graph whose nodes are keys (``tool/weather.forecast``) with the attribute ``kind`` and further texts,
-        numbers and truth values, the same for every node of a kind. An edge carries ``kind``: ``hosted_on``,
-        ``has_required_input``, ``has_optional_input``, ``has_output``, ``has_capability``, ``broader``, or one of the
-        kinds of dependency, which carries what is known of it too.
+        A graph whose nodes are keys (``tool/weather.forecast``) with the attribute ``kind`` and other texts, numbers
+        and booleans, the same for every node of a kind. An edge has ``kind``: ``hosted_on``, ``has_required_input``,
+        ``has_optional_input``, ``has_output``, ``has_capability``, ``broader``, or a kind of dependency, which also has
+        the fields of ``Dependency``.
     """
     import networkx as nx
 
@@ -49,24 +50,19 @@ def knowledge_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = No
     _add_capabilities(graph, catalog, taxonomy)
     for tool in catalog.tools.values():
         for position, edge in enumerate(tool.depends_on, 1):
-            needed = catalog.tools[edge.tool]
-            said = edge.model_dump(mode="json", exclude={"tool", "kind"})
-            said["parameter"] = edge.parameter or ""
-            _edge(graph, _key(tool), _key(needed), edge.kind.value, position=position, **said)
+            details = edge.model_dump(mode="json", exclude={"tool", "kind"})
+            details["parameter"] = edge.parameter or ""
+            _edge(graph, _key(tool), _key(catalog.tools[edge.tool]), edge.kind.value, position=position, **details)
     return graph
 
 
 def capabilities_of(catalog: Catalog, taxonomy: Sequence[Capability] | None) -> tuple[Capability, ...]:
-    """Of a taxonomy (None: the default one), what the tools of a catalog have and what is broader, in its order."""
+    """The capabilities of a catalog's tools and all broader ones, in the order of the taxonomy (None: the default)."""
     taxonomy = default_taxonomy().capabilities if taxonomy is None else taxonomy
-    known = {capability.id: capability for capability in taxonomy}
-    todo = {name for tool in catalog.tools.values() for name in tool.capabilities}
-    found: set[str] = set()
-    while todo:
-        found.add(name := todo.pop())
-        if name in known and (broader := known[name].broader) is not None and broader not in found:
-            todo.add(broader)
-    return tuple(capability for capability in taxonomy if capability.id in found)
+    broader = {capability.id: [capability.broader] for capability in taxonomy if capability.broader is not None}
+    assigned = (name for tool in catalog.tools.values() for name in tool.capabilities)
+    ids = reachable(assigned, lambda name: broader.get(name, []))
+    return tuple(capability for capability in taxonomy if capability.id in ids)
 
 
 def _add_tool(graph: KnowledgeGraph, tool: Tool) -> None:
@@ -82,11 +78,11 @@ def _add_tool(graph: KnowledgeGraph, tool: Tool) -> None:
 
 
 def _add_capabilities(graph: KnowledgeGraph, catalog: Catalog, taxonomy: Sequence[Capability] | None) -> None:
-    taken = capabilities_of(catalog, taxonomy)
-    named = [name for tool in catalog.tools.values() for name in tool.capabilities]
-    for name in [*named, *(capability.broader for capability in taken if capability.broader is not None)]:
+    capabilities = capabilities_of(catalog, taxonomy)
+    assigned = [name for tool in catalog.tools.values() for name in tool.capabilities]
+    for name in [*assigned, *(capability.broader for capability in capabilities if capability.broader is not None)]:
         _node(graph, capability_key(name), "capability", id=name, name="", definition="")
-    for capability in taken:
+    for capability in capabilities:
         texts = {"name": capability.name, "definition": capability.definition}
         _node(graph, capability_key(capability.id), "capability", id=capability.id, **texts)
         if capability.broader is not None:
@@ -121,5 +117,5 @@ def _encodable(properties: dict[str, Property]) -> dict[str, Property]:
 
 
 def json_text(value: Any) -> str:
-    """JSON in its author's order, without escapes for other alphabets; empty for None."""
+    """JSON with keys in their original order and without ASCII escapes; empty for None."""
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=to_jsonable_python)

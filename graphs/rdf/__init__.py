@@ -1,4 +1,4 @@
-"""The catalog as RDF in Callsheet's own vocabulary: written, read and checked. Needs the extra ``rdf``."""
+"""The catalog as RDF in Callsheet's vocabulary: writing, reading and validation. Needs the extra ``rdf``."""
 
 import logging
 
@@ -13,7 +13,7 @@ from callsheet.graphs.rdf.formats.serialization import RdfFormat, from_rdf, grap
 from callsheet.graphs.rdf.validation import checks, graph_findings, rdf_file_findings, rdf_findings, shapes
 from callsheet.graphs.rdf.vocabulary_terms import BASE, CS, vocabulary
 
-logging.getLogger("rdflib").addHandler(logging.NullHandler())  # what matters of its warnings is an error of ours
+logging.getLogger("rdflib").addHandler(logging.NullHandler())  # relevant warnings are errors here
 
 __all__ = [
     "BASE",

@@ -1,4 +1,4 @@
-"""An RDF graph as a catalog."""
+"""Reads a catalog from an RDF graph."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ _KINDS = {term: kind for kind, term in EDGES.items()}
 
 
 def from_graph(graph: Graph) -> Catalog:
-    """The catalog that an RDF graph in Callsheet's vocabulary describes: the inverse of ``to_graph``.
+    """The catalog in an RDF graph in Callsheet's vocabulary: the inverse of ``to_graph``.
 
-    Where a tool has no ``cs:inputSchema``, one is made of its inputs; where an agent, a tool or a dependency has no
-    ``cs:position``, its kind is ordered by identifier; an edge such as ``cs:toolDirectlyDependsOn`` needs no
-    ``cs:Dependency`` of its own.
+    A missing ``cs:inputSchema`` is made from the tool's inputs; nodes without ``cs:position`` are ordered by
+    identifier; an edge such as ``cs:toolDirectlyDependsOn`` is sufficient without a ``cs:Dependency``.
 
     Raises:
-        CatalogError: There is no catalog in it, a node lacks what it must have, an edge leads to what the graph
-            does not describe, or the whole is not consistent.
+        CatalogError: The graph has no catalog, a node lacks a required property, an edge leads to an undescribed node,
+            or the catalog is inconsistent.
     """
     agents = _ordered(graph, graph.subjects(RDF.type, CS.Agent))
     if not agents and (None, RDF.type, CS.Catalog) not in graph:
@@ -89,9 +88,9 @@ class _Reading:
             raise CatalogError(f"tool '{agent}/{name}': {error}") from error
 
     def _schemas(self, node: Node) -> dict[str, Any]:
-        given = {"input_schema": CS.inputSchema, "output_schema": CS.outputSchema}
-        found = {key: _document(self._graph, node, term) for key, term in given.items()}
-        schemas = {key: schema for key, schema in found.items() if schema is not None}
+        terms = {"input_schema": CS.inputSchema, "output_schema": CS.outputSchema}
+        documents = {key: _document(self._graph, node, term) for key, term in terms.items()}
+        schemas = {key: schema for key, schema in documents.items() if schema is not None}
         graph = self._graph
         required = set(graph.objects(node, CS.hasRequiredInput))
         inputs = {*required, *graph.objects(node, CS.hasInput), *graph.objects(node, CS.hasOptionalInput)}
@@ -102,27 +101,27 @@ class _Reading:
         return schemas
 
     def _schema(self, fields: set[Node], required: set[Node]) -> dict[str, Any]:
-        named = sorted((_needed(self._graph, field, CS.name), field) for field in fields)
-        schema: dict[str, Any] = {"type": "object", "properties": {name: self._field(field) for name, field in named}}
-        needed = [name for name, field in named if field in required]
-        return {**schema, "required": needed} if needed else schema
+        by_name = sorted((_needed(self._graph, field, CS.name), field) for field in fields)
+        schema: dict[str, Any] = {"type": "object", "properties": {name: self._field(field) for name, field in by_name}}
+        required_names = [name for name, field in by_name if field in required]
+        return {**schema, "required": required_names} if required_names else schema
 
     def _field(self, node: Node) -> dict[str, Any]:
         types = sorted({str(value) for value in self._graph.objects(node, CS.valueType)} - {"any"})
         values = sorted(self._graph.objects(node, CS.enumValue), key=str)
-        given = {
+        spec = {
             "type": types[0] if len(types) == 1 else types,
             "enum": [_value(value) for value in values],
             **self._texts(node, {"description": DCTERMS.description, "format": CS.valueFormat}),
         }
         default = _one(self._graph, node, CS.defaultValue)
-        known = {key: value for key, value in given.items() if value}
+        known = {key: value for key, value in spec.items() if value}
         return known if default is None else {**known, "default": _value(default)}
 
     def _annotations(self, node: Node) -> dict[str, Any]:
-        given = _document(self._graph, node, CS.annotations)
-        if given is not None:
-            return given
+        annotations = _document(self._graph, node, CS.annotations)
+        if annotations is not None:
+            return annotations
         claims = {hint: _boolean(self._graph, node, term) for hint, term in HINTS.items()}
         return {hint: claim for hint, claim in claims.items() if claim is not None}
 
@@ -130,9 +129,9 @@ class _Reading:
         graph = self._graph
         ids = {_needed(graph, item, SKOS.notation) for item in graph.objects(node, CS.hasCapability)}
         order = _one(graph, node, CS.capabilityOrder)
-        hinted = [] if order is None else _parsed(order)
-        listed = [item for item in hinted if item in ids] if isinstance(hinted, list) else []
-        return [*listed, *sorted(ids.difference(listed))]
+        preferred = [] if order is None else _parsed(order)
+        first = [item for item in preferred if item in ids] if isinstance(preferred, list) else []
+        return [*first, *sorted(ids.difference(first))]
 
     def _dependencies(self, node: Node) -> list[dict[str, Any]]:
         graph = self._graph
@@ -169,8 +168,8 @@ class _Reading:
         return f"{agent}/{name}"
 
     def _texts(self, node: Node, terms: dict[str, URIRef]) -> dict[str, str]:
-        found = {key: _one(self._graph, node, term) for key, term in terms.items()}
-        return {key: str(value) for key, value in found.items() if value is not None}
+        values = {key: _one(self._graph, node, term) for key, term in terms.items()}
+        return {key: str(value) for key, value in values.items() if value is not None}
 
 
 def _all(graph: Graph, kind: URIRef) -> list[Node]:
@@ -178,7 +177,7 @@ def _all(graph: Graph, kind: URIRef) -> list[Node]:
 
 
 def _ordered(graph: Graph, nodes: Iterable[Node]) -> list[Node]:
-    """By position; what has none comes last, by identifier and then by IRI."""
+    """The nodes by position; nodes without one come last, by identifier and then by IRI."""
 
     def place(node: Node) -> tuple[float, str, str]:
         position = _number(graph, node, CS.position)
@@ -252,7 +251,7 @@ def _parsed(value: Node) -> Any:
 
 
 def _shown(node: Node) -> str:
-    """As a prefixed name or in angle brackets, cut where it is long."""
+    """The node as a prefixed name, or as an IRI of at most 120 characters in angle brackets."""
     text = str(node)
     for prefix, namespace in {"cs": CS._NS, "dcterms": DCTERMS._NS, "skos": SKOS._NS}.items():
         if text.startswith(namespace):

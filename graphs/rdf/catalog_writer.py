@@ -1,4 +1,4 @@
-"""A catalog as an RDF graph."""
+"""Writes a catalog as an RDF graph."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, 
     parameters; outputs, annotations, dependencies and the hierarchy are ours.
 
     Args:
-        catalog: What is written. Lone surrogates, which no file can hold, become question marks.
-        taxonomy: What the ids of capabilities mean; the default taxonomy if None. Of it, what tools have and what is
-            broader is written.
-        base: What the IRIs of agents, tools and all else of the catalog begin with.
+        catalog: The catalog. Lone surrogates become question marks.
+        taxonomy: The taxonomy of the capabilities; None: the default taxonomy. The graph includes the capabilities of
+            the tools and all broader ones.
+        base: The beginning of the IRIs of the catalog's nodes.
 
     Raises:
         SettingsError: The base is not an absolute IRI that ends in a slash or a hash.
@@ -87,9 +87,9 @@ class _Writing:
             },
         )
         for place, tool in enumerate(agent.tools, 1):
-            hosted = self._tool(tool, place)
-            self._say(hosted, CS.hostedOn, node)
-            self._say(node, CS.hosts, hosted)
+            tool_node = self._tool(tool, place)
+            self._say(tool_node, CS.hostedOn, node)
+            self._say(node, CS.hosts, tool_node)
         return node
 
     def _tool(self, tool: Tool, position: int) -> URIRef:
@@ -199,5 +199,5 @@ def _value(value: Any) -> Literal:
 
 
 def _decimal(number: float) -> Literal:
-    """Without an exponent and with every digit: rdflib's Turtle would round a double."""
+    """All digits without an exponent; as a double, rdflib's Turtle would round it."""
     return Literal(format(Decimal(repr(number)), "f"), datatype=XSD.decimal)

@@ -1,4 +1,4 @@
-"""What SHACL shapes and SPARQL queries find in an RDF graph."""
+"""Validates RDF graphs by SHACL shapes and SPARQL queries."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _SEVERITIES = {SH.Violation: Severity.ERROR, SH.Warning: Severity.WARNING, SH.In
 
 
 def rdf_findings(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> tuple[Finding, ...]:
-    """What the SHACL shapes and the SPARQL checks find in a catalog's RDF.
+    """The findings of the SHACL shapes and the SPARQL checks for a catalog.
 
     Args:
-        catalog: What is checked.
-        taxonomy: The capabilities that there are; those of the default taxonomy if None.
+        catalog: The catalog.
+        taxonomy: The known capabilities; None: the default taxonomy.
     """
     return graph_findings(to_graph(catalog, taxonomy))
 
 
 def rdf_file_findings(path: Path) -> tuple[Finding, ...]:
-    """What is wrong with an RDF file: its syntax, the SHACL shapes, the SPARQL checks, and whether it can be read.
+    """The findings for an RDF file: syntax, SHACL shapes, SPARQL checks, and validity as a catalog.
 
     Args:
         path: A ``.ttl``, ``.jsonld`` or ``.nt`` file, valid as a catalog or not.
@@ -46,22 +46,22 @@ def rdf_file_findings(path: Path) -> tuple[Finding, ...]:
         graph = graph_of_file(path)
     except CatalogError as error:
         return (Finding(Severity.ERROR, "rdf-syntax", str(error)),)
-    found = graph_findings(graph)
+    findings = graph_findings(graph)
     try:
         from_graph(graph)
     except CatalogError as error:
-        return (*found, Finding(Severity.ERROR, "rdf-catalog", f"{path}: {error}"))
-    return found
+        return (*findings, Finding(Severity.ERROR, "rdf-catalog", f"{path}: {error}"))
+    return findings
 
 
 def graph_findings(graph: Graph) -> tuple[Finding, ...]:
-    """What the SHACL shapes and the SPARQL checks find in a graph, without repetitions, in the order of the rules."""
+    """The findings of the SHACL shapes and the SPARQL checks, without repetitions, in the order of the rules."""
     return tuple(dict.fromkeys((*_shaped(graph), *_checked(graph))))
 
 
 @cache
 def shapes() -> str:
-    """The SHACL shapes as Turtle, as they are shipped."""
+    """The shipped SHACL shapes as Turtle."""
     return files("callsheet.graphs.rdf").joinpath("shapes", "shapes.ttl").read_text(encoding="utf-8")
 
 
@@ -69,7 +69,7 @@ def shapes() -> str:
 def checks() -> Mapping[str, str]:
     """The SPARQL checks by rule: relation traversal, inverse consistency, hierarchy and integrity.
 
-    Each selects ``?node``, ``?severity`` and ``?message`` of what is wrong.
+    Each selects ``?node``, ``?severity`` and ``?message`` of each problem.
 
     Source: Representing Agentic Tools in Knowledge Graphs, the validation of the graph by SPARQL; the queries are ours.
     """
@@ -81,18 +81,17 @@ def checks() -> Mapping[str, str]:
 def _shaped(graph: Graph) -> Iterator[Finding]:
     import pyshacl
 
-    conforms, report, said = pyshacl.validate(graph, shacl_graph=_shapes_graph(), inplace=True)
+    conforms, report, message = pyshacl.validate(graph, shacl_graph=_shapes_graph(), inplace=True)
     if isinstance(report, Exception) or not isinstance(report, Graph):
-        raise CallsheetError(f"the SHACL shapes could not be applied: {said}")
+        raise CallsheetError(f"the SHACL shapes could not be applied: {message}")
     results = () if conforms else report.subjects(RDF.type, SH.ValidationResult)
-    found = []
+    findings = []
     for result in results:
         node, shape = report.value(result, SH.focusNode), report.value(result, SH.sourceShape)
-        named = isinstance(shape, URIRef)
-        rule = str(shape).rpartition("#")[2] if named else "rdf-shape"
+        rule = str(shape).rpartition("#")[2] if isinstance(shape, URIRef) else "rdf-shape"
         severity = _SEVERITIES[cast("URIRef", report.value(result, SH.resultSeverity))]
-        found.append(_finding(graph, node, severity, rule, str(report.value(result, SH.resultMessage))))
-    yield from sorted(found, key=lambda finding: (finding.rule, finding.agent, finding.tool, finding.message))
+        findings.append(_finding(graph, node, severity, rule, str(report.value(result, SH.resultMessage))))
+    yield from sorted(findings, key=lambda finding: (finding.rule, finding.agent, finding.tool, finding.message))
 
 
 def _checked(graph: Graph) -> Iterator[Finding]:
@@ -114,7 +113,7 @@ def _shapes_graph() -> Graph:
 
 
 def _finding(graph: Graph, node: Node | None, severity: Severity, rule: str, message: str) -> Finding:
-    """With the agent and the tool that the node is, or belongs to; a node of no name is shown by its IRI."""
+    """A finding with the agent and the tool of the node; the message names any other node by its IRI."""
     tool = graph.value(predicate=CS.hasDependency, object=node, any=True) or node
     if (tool, RDF.type, CS.Tool) in graph:
         agent = graph.value(tool, CS.hostedOn, any=True)

@@ -13,7 +13,7 @@ from rdflib.namespace import DCTERMS, RDFS, SKOS, XSD, DefinedNamespace
 from callsheet.graphs.catalog.model import DependencyKind
 
 BASE = "https://w3id.org/callsheet/catalog/"
-"""What the IRIs of a catalog's own nodes begin with, where no other base is given."""
+"""Default beginning of the IRIs of a catalog's nodes."""
 
 
 class CS(DefinedNamespace):
@@ -99,5 +99,5 @@ def prefixes(base: str) -> dict[str, str]:
 
 
 def vocabulary() -> str:
-    """The vocabulary as Turtle, as it is shipped."""
+    """The shipped vocabulary as Turtle."""
     return files("callsheet.graphs.rdf").joinpath("shapes", "vocabulary.ttl").read_text(encoding="utf-8")

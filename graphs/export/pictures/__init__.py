@@ -1,4 +1,4 @@
-"""The whole graph as a picture that stays legible at hundreds of tools: an SVG file, or a page that answers."""
+"""Pictures of the whole graph, legible for hundreds of tools: an SVG file, or an interactive page."""
 
 from callsheet.graphs.export.pictures.html import to_html
 from callsheet.graphs.export.pictures.svg import to_svg

@@ -1,4 +1,4 @@
-"""A layout as SVG elements: frames, dependencies, and the tools before them."""
+"""Draws a layout as SVG elements: frames, dependencies and tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS: Mapping[DependencyKind, tuple[str, str]] = {
     DependencyKind.PARAMETER_DIRECTLY: ("pd", "needs it for a parameter"),
     DependencyKind.PARAMETER_INDIRECTLY: ("pi", "may need it for a parameter"),
 }
-"""The class of a dependency's line, and what it means."""
+"""The CSS class of a dependency's line, and its meaning."""
 UNREVIEWED = frozenset({Provenance.PROPOSED, Provenance.OBSERVED})
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _CROWD, _FAINTEST, _STRONGEST, _ARROWS = 90.0, 0.12, 0.7, 300
@@ -27,7 +27,7 @@ _CROWD, _FAINTEST, _STRONGEST, _ARROWS = 90.0, 0.12, 0.7, 300
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The number by which a page knows each agent and each tool: ids themselves are only ever text."""
+    """The numbers that identify agents and tools in a page, where ids occur only as text."""
 
     agents: Mapping[str, int]
     tools: Mapping[str, int]
@@ -40,12 +40,12 @@ class Numbers:
 
 
 def xml(text: str, most: int = 300) -> str:
-    """A text from outside, fit to stand in XML and HTML, between tags or in quotes."""
+    """A text from outside, escaped for XML and HTML, between tags or in attributes."""
     return escape(_NO_XML.sub("", shown(text, most=most)), {'"': "&quot;", "'": "&#39;"})
 
 
 def drawn(layout: Layout, catalog: Catalog) -> Iterator[str]:
-    """The elements of a picture, what is behind first."""
+    """The elements of a picture, from back to front."""
     numbers = Numbers.of(catalog)
     yield from _arrowheads()
     for frame in layout.frames:
@@ -102,7 +102,7 @@ def _edges(layout: Layout, catalog: Catalog, numbers: Numbers) -> Iterator[str]:
 
 
 def _curve(start: Line, end: Line) -> str:
-    """From dot to dot in one column, else from the end of a name to a dot: through neither name."""
+    """A curve from dot to dot in one column, otherwise from the end of a name to a dot, so that it crosses no name."""
     if abs(start.x - end.x) < MARK:
         x1, x2 = start.x + 5, end.x + 5
         bend1 = bend2 = -min(40.0, 8 + abs(end.y - start.y) / 8)

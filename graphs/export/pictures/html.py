@@ -1,4 +1,4 @@
-"""The whole graph as one page that stands by itself: search, details, dark and light, nothing fetched."""
+"""The whole graph as one self-contained page with search, details, and light and dark colours."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _TITLE = "Callsheet"
 def to_html(catalog: Catalog) -> str:
     """All agents, tools and dependencies as one HTML page.
 
-    The picture is that of ``to_svg``. A search marks what it finds, a click shows what is known of an agent or a tool
-    and what depends on what. The page needs no network and allows none: a content security policy names its one
-    script and its one style by their hashes. What a server wrote gets in as text only.
+    The picture is that of ``to_svg``. A search marks its results; a click shows the details of an agent or a tool, and
+    its dependencies. The page uses no network: its content security policy allows only its own script and style, by
+    their hashes. Texts of servers are inserted as text only.
 
     Args:
-        catalog: What is shown.
+        catalog: The catalog.
     """
     style = f"{asset('picture.css')}{asset('page.css')}:root[data-theme=dark] {{\n{asset('picture_dark.css')}}}\n"
     script = asset("page.js")
@@ -42,7 +42,7 @@ def to_html(catalog: Catalog) -> str:
         "svg": "\n".join(_svg(catalog)),
         "data": _in_script(_data(catalog)),
     }
-    # In one pass: what is put in is not looked at again, whatever it says.
+    # One pass, so that placeholders in inserted texts are not replaced.
     return _PLACE.sub(lambda match: parts[match.group(1)], asset("page.html"))
 
 
@@ -70,7 +70,7 @@ def _hash(text: str) -> str:
 
 
 def _in_script(value: Any) -> str:
-    """JSON that no HTML parser takes for anything else."""
+    """JSON without characters that an HTML parser interprets."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -83,7 +83,7 @@ def _data(catalog: Catalog) -> dict[str, Any]:
 
 
 def _agent(agent: Agent) -> dict[str, Any]:
-    return _without_nothing(
+    return _without_empty(
         id=shown(agent.id, most=None),
         name=shown(agent.id),
         title=shown(agent.name),
@@ -93,7 +93,7 @@ def _agent(agent: Agent) -> dict[str, Any]:
 
 
 def _tool(tool: Tool, numbers: Numbers) -> dict[str, Any]:
-    return _without_nothing(
+    return _without_empty(
         id=shown(tool.id, most=None),
         name=shown(tool.name),
         title=shown(tool.title),
@@ -111,14 +111,14 @@ def _tool(tool: Tool, numbers: Numbers) -> dict[str, Any]:
 def _parameter(parameter: Parameter) -> dict[str, Any]:
     values = ", ".join(map(str, parameter.enum[:20]))
     about = "\n".join(filter(None, (parameter.description, f"one of: {values}" if values else "")))
-    return _without_nothing(
+    return _without_empty(
         name=shown(parameter.name), type=shown(parameter.type), about=shown(about), required=parameter.required
     )
 
 
 def _needed(edge: Dependency, numbers: Numbers) -> dict[str, Any]:
     declared = edge.provenance is Provenance.DECLARED
-    return _without_nothing(
+    return _without_empty(
         to=numbers.tools[edge.tool],
         kind=KINDS[edge.kind][0],
         parameter=shown(edge.parameter or ""),
@@ -127,6 +127,6 @@ def _needed(edge: Dependency, numbers: Numbers) -> dict[str, Any]:
     )
 
 
-def _without_nothing(**fields: Any) -> dict[str, Any]:
-    """The fields that say something; a number always does."""
+def _without_empty(**fields: Any) -> dict[str, Any]:
+    """The fields that are not empty; a number is never empty."""
     return {name: value for name, value in fields.items() if value or (isinstance(value, int) and value is not False)}

@@ -1,7 +1,7 @@
-"""Where everything stands in a picture: a frame an agent, a line a tool, packed like the columns of a newspaper.
+"""The layout of a picture: one frame per agent, one line per tool, packed like the columns of a newspaper.
 
-A force-directed picture of 500 tools is either a knot or, with room for its labels, four screens large. Here the
-names themselves are the nodes, so all of them can be read, and dependencies are drawn behind them.
+A force-directed layout of 500 tools is illegible or, with space for labels, four screens large. Here the names
+themselves are the nodes, and dependencies are drawn behind them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Line:
     """One line of a frame: a tool, or a heading.
 
     Attributes:
-        text: What is written, cut to the line.
+        text: The text, cut to the width of the line.
         tool: The tool's id; empty for a heading.
         x: Pixels from the left edge of the picture.
         y: Pixels from its upper edge to the middle of the line.
@@ -38,7 +38,7 @@ class Line:
 
     @property
     def end(self) -> float:
-        """Pixels from the left edge of the picture to the end of what is written."""
+        """Pixels from the left edge of the picture to the end of the text."""
         return self.x + MARK + CELL * _width(self.text)
 
 
@@ -56,9 +56,9 @@ class Frame:
     y: float = 0.0
 
     def at(self, x: float, y: float) -> Frame:
-        """The same frame in another place."""
-        moved = tuple(replace(line, x=line.x + x - self.x, y=line.y + y - self.y) for line in self.lines)
-        return replace(self, x=x, y=y, lines=moved)
+        """The frame at another position."""
+        lines = tuple(replace(line, x=line.x + x - self.x, y=line.y + y - self.y) for line in self.lines)
+        return replace(self, x=x, y=y, lines=lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def lay_out(catalog: Catalog) -> Layout:
     line = MARK + room * CELL
     pitch = line + 2 * PAD + GAP
     lines = {agent.id: _lines(agent, room) for agent in catalog.agents}
-    height = sum(HEADER + PAD + GAP + len(found) * LINE for found in lines.values())
+    height = sum(HEADER + PAD + GAP + len(rows) * LINE for rows in lines.values())
     columns = max(1, math.ceil(math.sqrt(height * _RATIO / pitch)))
     tallest = max(_FEWEST, int(_TALLEST * height / columns / LINE))
     frames = [
@@ -101,17 +101,17 @@ def lay_out(catalog: Catalog) -> Layout:
 
 
 def cut(text: str, room: int) -> str:
-    """The text on one line, cut to so many cells; an East Asian wide character takes two."""
+    """The text on one line, cut to this number of cells; an East Asian wide character has two."""
     line = " ".join(shown(text).split())
     if _width(line) <= room:
         return line
-    kept, used = "", 1
+    prefix, used = "", 1
     for char in line:
         used += _cells(char)
         if used > room:
             break
-        kept += char
-    return f"{kept}…"
+        prefix += char
+    return f"{prefix}…"
 
 
 def _width(text: str) -> int:
@@ -154,7 +154,7 @@ def _frame(agent: Agent, lines: Sequence[Line], columns: int, line: float, pitch
 
 
 def _poured(lines: Sequence[Line], columns: int) -> Iterator[list[Line]]:
-    """The lines in columns of about one height; no heading is the last of its column."""
+    """The lines in columns of about equal height; a heading is never the last line of a column."""
     tallest = math.ceil(len(lines) / columns)
     column: list[Line] = []
     for i, line in enumerate(lines):
@@ -168,7 +168,7 @@ def _poured(lines: Sequence[Line], columns: int) -> Iterator[list[Line]]:
 
 
 def _packed(frames: Sequence[Frame], columns: int, pitch: float) -> Iterator[Frame]:
-    """Each frame at the highest free place, the largest first; in the order in which they came."""
+    """Places each frame at the highest free position, largest first; returns them in their original order."""
     filled = [GAP] * columns
     where: dict[str, tuple[float, float]] = {}
     for frame in sorted(frames, key=lambda frame: (-frame.columns, -frame.height)):

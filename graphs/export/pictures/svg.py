@@ -14,13 +14,13 @@ _TOP, _STEP = 46.0, 34.0
 
 
 def to_svg(catalog: Catalog) -> str:
-    """All agents, tools and dependencies as one SVG picture that stands by itself.
+    """All agents, tools and dependencies as one self-contained SVG picture.
 
-    An agent is a frame, a tool a line in it, a dependency a curve from the tool that needs to the one that is needed.
-    It follows the reader's light or dark setting.
+    An agent is a frame, a tool a line in it, a dependency a curve to the needed tool. The colours follow the light or
+    dark setting of the viewer.
 
     Args:
-        catalog: What is drawn.
+        catalog: The catalog.
     """
     layout = lay_out(catalog)
     width, height = max(layout.width, 760.0), layout.height + _TOP
@@ -43,7 +43,7 @@ def to_svg(catalog: Catalog) -> str:
 
 
 def summary(catalog: Catalog) -> str:
-    """How much there is of what."""
+    """The numbers of agents, tools and dependencies."""
     edges = sum(len(tool.depends_on) for tool in catalog.tools.values())
     nodes = (counted(len(catalog.agents), "agent"), counted(len(catalog.tools), "tool"))
     return ", ".join((*nodes, counted(edges, "dependency", "dependencies")))
@@ -55,7 +55,7 @@ def asset(name: str) -> str:
 
 
 def signs(catalog: Catalog) -> Iterator[tuple[str, str, str]]:
-    """The signs of a picture as far as they occur: an element of 26 pixels, its meaning, the class of a dependency."""
+    """The signs that occur in a picture: an element of 26 pixels, its meaning, the CSS class of a dependency."""
     dot = '<g class="{}"><circle cx="{}" cy="0" r="{}"/></g>'
     needed = any(tool.depends_on for tool in catalog.tools.values())
     larger = dot.format("tool", 8, 2) + dot.format("tool", 20, 4.5)
@@ -69,10 +69,10 @@ def signs(catalog: Catalog) -> Iterator[tuple[str, str, str]]:
 
 
 def _legend(catalog: Catalog) -> Iterator[str]:
-    """What the signs mean, as far as they occur."""
+    """The legend of the signs that occur."""
     yield f'<text class="title" x="{GAP:g}" y="18">{xml(summary(catalog))}</text>'
     x = GAP
     for sign, label, _ in signs(catalog):
-        said = f'<text class="legend" x="{_STEP - 4:g}" y="4">{label}</text>'
-        yield f'<g transform="translate({x:.1f} 35)">{sign}{said}</g>'
+        text = f'<text class="legend" x="{_STEP - 4:g}" y="4">{label}</text>'
+        yield f'<g transform="translate({x:.1f} 35)">{sign}{text}</g>'
         x += _STEP + len(label) * CELL + 2 * GAP

@@ -1,1 +1,1 @@
-"""RDF as text: Turtle, JSON-LD and N-Triples, written and read without fetching anything."""
+"""RDF as text: Turtle, JSON-LD and N-Triples, written and read without network access."""

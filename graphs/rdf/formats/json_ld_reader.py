@@ -1,4 +1,4 @@
-"""JSON-LD read by rdflib with a loader that refuses: no context is fetched, however it is referred to."""
+"""Reads JSON-LD by rdflib with a loader that never fetches remote contexts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_json_ld(text: str, base: str) -> Graph:
     """The default graph in a JSON-LD text.
 
     Raises:
-        CatalogError: It is not JSON, or leaves a context to another document.
+        CatalogError: The text is not JSON, or its context is in another document.
     """
     try:
         document = json.loads(text)
@@ -36,7 +36,7 @@ def read_json_ld(text: str, base: str) -> Graph:
 
 @cache
 def _parser() -> ModuleType:
-    """The parser of rdflib over a context module of our own, for there is no setting for the loader of contexts."""
+    """Rdflib's parser with our own copy of its context module, because rdflib has no setting for the loader."""
     context, parser = _copy_of(_CONTEXT), _copy_of(_PARSER)
     vars(context)["source_to_json"] = _refuse
     for name in ("Context", "Term", "UNDEF"):

@@ -1,9 +1,9 @@
-"""JSON-LD of a graph without blank nodes. rdflib's own writer loses values beside an empty text and large integers."""
+"""Writes JSON-LD of a graph without blank nodes. rdflib's own writer loses some values and large integers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rdflib import RDF, SKOS, XSD, Graph, Literal
@@ -27,10 +27,10 @@ _TYPED = {
 
 
 def json_ld(graph: Graph, prefixes: Mapping[str, str]) -> str:
-    """The graph as one JSON-LD document that brings its context with it.
+    """The graph as one JSON-LD document with its context.
 
     Args:
-        graph: Without blank nodes; subjects and values are written in alphabetical order.
+        graph: A graph without blank nodes; subjects and values are written in alphabetical order.
         prefixes: Prefix -> namespace; each namespace ends in a slash or a hash.
     """
     short = _Names(prefixes)
@@ -72,8 +72,4 @@ def _value(value: Node, short: _Names, declared: str) -> Any:
 
 def _single(node: Mapping[str, Any]) -> dict[str, Any]:
     """A list of one value as the value."""
-    return {name: value[0] if _of_one(value) else value for name, value in node.items()}
-
-
-def _of_one(value: str | Iterable[Any]) -> bool:
-    return isinstance(value, list) and len(value) == 1
+    return {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in node.items()}

@@ -1,4 +1,4 @@
-"""N-Triples read line by line. rdflib's own reader looks for the end of a long line again with every 2 kB it reads."""
+"""Reads N-Triples line by line. rdflib's own reader takes quadratic time for long lines."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def read_n_triples(text: str) -> Graph:
     lines = _Lines(text)
     try:
         W3CNTriplesParser(NTGraphSink(graph)).parse(cast("IO[bytes]", lines))
-    except Exception as error:  # what the parser raises depends on where in a line it stands
+    except Exception as error:  # the parser can raise any error
         raise NTriplesError(f"line {lines.read_so_far} is not a triple") from error
     return graph
 
 
 class _Lines:
-    """A file that gives one line for each reading."""
+    """A file that returns one line per read."""
 
     encoding = "utf-8"
 

@@ -1,4 +1,4 @@
-"""RDF as text: the three forms that are written and read."""
+"""Writes and reads RDF in three formats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from callsheet.graphs.text.sanitizing import written_out
 
 
 class RdfFormat(StrEnum):
-    """A way to write RDF down."""
+    """A text format of RDF."""
 
     TURTLE = "turtle"
     JSON_LD = "jsonld"
@@ -47,7 +47,7 @@ def to_rdf(
     form: RdfFormat = RdfFormat.TURTLE,
     base: str = BASE,
 ) -> str:
-    """The catalog as RDF text, which ``from_rdf`` reads back unchanged. Arguments and errors as for ``to_graph``."""
+    """The catalog as RDF text, which ``from_rdf`` reads back unchanged; arguments and errors as for ``to_graph``."""
     graph = to_graph(catalog, taxonomy, base=base)
     if form is RdfFormat.JSON_LD:
         return written_out(json_ld(graph, prefixes(base)))
@@ -60,13 +60,13 @@ def from_rdf(text: str, *, form: RdfFormat = RdfFormat.TURTLE) -> Catalog:
     """The catalog in an RDF text.
 
     Raises:
-        CatalogError: The text is not RDF of this form, or as for ``from_graph``.
+        CatalogError: The text is not valid in this format, or as for ``from_graph``.
     """
     return from_graph(parse(text, form=form))
 
 
 def read_rdf(path: Path) -> Catalog:
-    """The catalog in a file; its form is told by its suffix: ``.ttl``, ``.jsonld`` or ``.nt``.
+    """The catalog in a file; the suffix determines the format: ``.ttl``, ``.jsonld`` or ``.nt``.
 
     Raises:
         CatalogError: The file cannot be read, or as for ``from_rdf``; the message begins with its path.
@@ -82,7 +82,7 @@ def graph_of_file(path: Path) -> Graph:
     """The graph in an RDF file, valid as a catalog or not.
 
     Raises:
-        CatalogError: The file cannot be read, or is not RDF of the form that its suffix tells.
+        CatalogError: The file cannot be read, or is not valid in the format of its suffix.
     """
     if path.suffix.lower() not in _OF_SUFFIX:
         raise CatalogError(f"{path}: not an RDF file: its name should end in {', '.join(_OF_SUFFIX)}")
@@ -97,10 +97,10 @@ def graph_of_file(path: Path) -> Graph:
 
 
 def parse(text: str, *, form: RdfFormat) -> Graph:
-    """The graph in an RDF text; nothing is fetched that the text names.
+    """The graph in an RDF text, without network access.
 
     Raises:
-        CatalogError: It is not RDF of this form, or it is JSON-LD that leaves its context to another document.
+        CatalogError: The text is not valid in this format, or it is JSON-LD whose context is in another document.
     """
     try:
         with warnings.catch_warnings(action="ignore"):
