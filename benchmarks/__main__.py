@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.costs import coldstart, firstminute
+from benchmarks.costs import coldstart, firstminute, planning_costs
 from benchmarks.costs.latency import measure
 from benchmarks.fleet import fleet_costs, fleet_tasks
 from benchmarks.measurements import (
@@ -187,6 +187,10 @@ def _first_minute(options: Options, say: Say) -> Mapping[str, object]:
     return firstminute.measure(say, quick=options.quick)
 
 
+def _planning_costs(options: Options, say: Say) -> Mapping[str, object]:
+    return planning_costs.measure()
+
+
 def _fleet(options: Options, say: Say) -> Mapping[str, object]:
     if options.fleet is None and "fleet" not in options.only:
         say("fleet: left out, --fleet names no mcp.json of installed servers")
@@ -215,6 +219,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "arag-hotpotqa": partial(_reading, arag.on_hotpotqa, "hotpotqa"),
     "arag-medical": partial(_reading, arag.on_medical, "graphrag-bench"),
     "not-found": partial(_reading, not_found.on_hotpotqa, "hotpotqa"),
+    "planning-costs": _planning_costs,
     "latency": _latency,
     "coldstart": _coldstart,
     "first-minute": _first_minute,

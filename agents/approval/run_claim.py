@@ -153,17 +153,17 @@ def _left(place: _Place, owner: _Owner, part: _Part, *, stopped: bool) -> bool:
 
 async def _take(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owner) -> None:
     try:
-        records = await _records(saver, place)
-        if records is not None:  # else no other process can know of this checkpoint
-            taken = [record for record in records if record["kind"] == "taken"]
-            if taken:
-                await _check_free(saver, place, taken[-1], records)
-            mine = {"kind": "taken", "generation": len(taken) + 1, "key": uuid.uuid4().hex, **await _whoami()}
-            await _write(saver, place, mine, f"{len(taken) + 1}")
-            kept = [record for record in await _records(saver, place) or () if record["kind"] == "taken"]
-            if kept[-1]["key"] != mine["key"]:
-                raise _taken_by(kept[-1])
-            owner.generation = len(taken) + 1
+        records = await _records(saver, place) or []
+        taken = [record for record in records if record["kind"] == "taken"]
+        if taken:
+            await _check_free(saver, place, taken[-1], records)
+        mine = {"kind": "taken", "generation": len(taken) + 1, "key": uuid.uuid4().hex, **await _whoami()}
+        # A checkpoint that is still being written is taken too: another process may find it a moment later.
+        await _write(saver, place, mine, f"{len(taken) + 1}")
+        kept = [record for record in await _records(saver, place) or () if record["kind"] == "taken"]
+        if kept and kept[-1]["key"] != mine["key"]:
+            raise _taken_by(kept[-1])
+        owner.generation = len(taken) + 1
     except BaseException as error:
         owner.taken.set_exception(error)
         raise
@@ -194,7 +194,7 @@ async def _say_left(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owne
 
 
 async def _records(saver: BaseCheckpointSaver[Any], place: _Place) -> list[dict[str, Any]] | None:
-    """What runs have written to a checkpoint, in order; None where it is not kept (yet)."""
+    """What runs have written to a checkpoint, in order; None where it is not stored (yet)."""
     found = await saver.aget_tuple(_config(place))
     if found is None:
         return None

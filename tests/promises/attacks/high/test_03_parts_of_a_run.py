@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from callsheet import create_supervisor
 from callsheet.agents import ConcurrentRunError
+from callsheet.agents.approval import run_claim
 from notebook import Notebook
 
 PROGRAM = '''
@@ -85,3 +88,23 @@ async def test_between_two_parts_of_a_run(notebook: Notebook, tmp_path: Path) ->
         other.communicate()
     assert notebook.notes == []
     assert (tmp_path / "notes").read_text() == "one two "
+
+
+async def test_a_checkpoint_is_taken_before_it_is_stored() -> None:
+    """With durability "async" a step begins while its checkpoint is being written; another process finds it."""
+    saver, place = InMemorySaver(), ("thread", "1f0c9a5e-0000-6000-8000-000000000001")
+    first, second = run_claim._Owner(object()), run_claim._Owner(object())
+    await run_claim._take(saver, place, first)
+    config: Any = {"configurable": {"thread_id": place[0], "checkpoint_ns": ""}}
+    saver.put(config, {**empty_checkpoint(), "id": place[1]}, {}, {})
+    records = await run_claim._records(saver, place)
+    assert records is not None
+    assert [record["kind"] for record in records] == ["taken"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_claim, "_whoami", another_process)
+        with pytest.raises(run_claim.ConcurrentRunError, match="another run is at the same step"):
+            await run_claim._take(saver, place, second)
+
+
+async def another_process() -> dict[str, Any]:
+    return {"host": "here", "machine": "another", "process": 1, "born": "", "at": 0.0}
