@@ -1,1 +1,1 @@
-"""From files to passages: folder scan, loaders within bounds of memory and time, and chunking."""
+"""Reads files as passages: folder scan, loaders with limits of memory and time, chunking."""

@@ -1,4 +1,4 @@
-"""Reads documents within bounds: of text for every kind, of memory and time for those that a library reads."""
+"""Reads documents with limits of text length, and of memory and time for formats that a library reads."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _OUT_OF_TIME = getattr(signal, "SIGXCPU", 0)
 
 
 class Reader:
-    """Reads one document at a time; HTML, PDF and Word in a process of its own, which is started when it is needed.
+    """Reads one document at a time; HTML, PDF and Word in a separate process, which starts on first use.
 
     Args:
-        memory: Bytes that the process may take.
-        seconds: Seconds of computing that it may take for a file; five times that by the clock.
-        rate: How many more for each megabyte of the file.
-        text: Characters that the text of a file may have, and 20 more for each byte of it.
+        memory: Maximum memory of the process, in bytes.
+        seconds: Maximum processor time per file, in seconds; the timeout is five times that.
+        rate: Additional seconds per megabyte of the file.
+        text: Maximum number of characters of a file's text, plus 20 per byte of the file.
     """
 
     def __init__(self, *, memory: int = _MEMORY, seconds: float = 60, rate: float = 20, text: int = _TEXT) -> None:
@@ -56,8 +56,8 @@ class Reader:
         """The text of a file in order.
 
         Raises:
-            DocumentError: It is broken, or takes more than is allowed.
-            ImportError: What reads this kind is not installed; the message names it.
+            DocumentError: The file is broken, or exceeds a limit.
+            ImportError: The package for this format is not installed; the message names it.
         """
         size = path.stat().st_size
         most = self._text + _GROWTH * size
@@ -102,7 +102,7 @@ class Reader:
 
 def _answers(process: subprocess.Popen[str], order: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     orders, answers = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
-    with suppress(BrokenPipeError):  # it has died, which the end of its output says
+    with suppress(BrokenPipeError):  # the process has ended; so has its output
         orders.write(json.dumps(order) + "\n")
         orders.flush()
     for line in answers:

@@ -1,4 +1,4 @@
-"""From a document's text to chunks of about 1,000 tokens, cut between sentences."""
+"""Cuts the text of a document into chunks of about 1,000 tokens, between sentences."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _BREAKABLE = re.compile(r".*(?:[;,:；，、。]\s*|\s)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a document as its loader gives it: a paragraph, a page, a row; sentences do not run on between two.
+    """A piece of a document from its loader: a paragraph, a page, a row; sentences do not continue in the next block.
 
     Attributes:
-        text: Its text; blank lines in it part paragraphs.
-        page: The page that it is from, counted from 1, where the document has pages.
+        text: Its text; blank lines separate paragraphs.
+        page: Its page, from 1, if the document has pages.
     """
 
     text: str
@@ -36,9 +36,9 @@ class Passage:
     """The text of one chunk.
 
     Attributes:
-        text: All of it, sentence after sentence.
-        ends: Where each sentence ends in it, in characters.
-        page: The page that it begins on, if it has one.
+        text: The text.
+        ends: The end of each sentence, in characters.
+        page: Its first page, if the document has pages.
     """
 
     text: str
@@ -53,44 +53,43 @@ class Passage:
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens a chat model counts: a quarter of the bytes in UTF-8, rounded up.
+    """Estimated tokens for a chat model: a quarter of the bytes in UTF-8, rounded up.
 
-    It needs no vocabulary, and holds for scripts of one, two and three bytes a character.
+    The estimate needs no vocabulary and is valid for scripts with one, two and three bytes per character.
     """
     return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 
 def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Iterator[Passage]:
-    """Cuts a document into passages of at most so many tokens, each of whole sentences.
+    """Cuts a document into passages of whole sentences, with a maximum number of tokens.
 
-    Only one passage is held at a time, however long the document is.
+    Only one passage is in memory at a time.
 
     Args:
-        blocks: Its text in order.
-        tokens: Estimated tokens of a passage; a sentence that is longer by itself is cut.
+        blocks: The text in order.
+        tokens: Maximum number of estimated tokens of a passage; longer sentences are cut.
 
     Source: A-RAG (arXiv 2602.03442), section 3.1: chunks of about 1,000 tokens that end with a sentence.
     """
-    held: list[str] = []
+    sentences: list[str] = []
     size, page = 0, None
     for sentence, on_page in _sentences(blocks):
         cost = estimated_tokens(sentence)
-        if held and size + cost > tokens:
-            yield _passage(held, page)
-            held, size = [], 0
-        if not held:
+        if sentences and size + cost > tokens:
+            yield _passage(sentences, page)
+            sentences, size = [], 0
+        if not sentences:
             page = on_page
-        held.append(sentence)
+        sentences.append(sentence)
         size += cost
-    if held:
-        yield _passage(held, page)
+    if sentences:
+        yield _passage(sentences, page)
 
 
 def sentences_of(text: str) -> Iterator[str]:
-    """The sentences of a text with the white space that follows each: joined they are the text again.
+    """The sentences of a text with the white space after each; joined, they are the text again.
 
-    None is longer than 1,000 characters: what seems so (a table, a list without full stops) is cut at the last comma
-    or space before that.
+    Longer sentences than 1,000 characters (tables, lists without full stops) are cut at the last comma or space.
     """
     start = 0
     for gap in _PARAGRAPH.finditer(text):
@@ -120,7 +119,7 @@ def _passage(sentences: list[str], page: int | None) -> Passage:
 
 
 def _of_paragraph(text: str) -> Iterator[str]:
-    """The last sentence of each window is held back, for it may go on in the next."""
+    """The sentences of a paragraph; the last sentence of a window may continue in the next."""
     rest = ""
     for start in range(0, len(text), _WINDOW):
         *whole, rest = _split(rest + text[start : start + _WINDOW])
@@ -133,24 +132,24 @@ def _of_paragraph(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    found: list[str] = []
+    sentences: list[str] = []
     for sentence in _segmented(text, text):
-        if found and not sentence.strip():
-            found[-1] += sentence
+        if sentences and not sentence.strip():
+            sentences[-1] += sentence
         elif len(sentence) > _SUSPICIOUS:
-            # A quotation mark or bracket that is never closed may hold it together.
-            found.extend(_segmented(sentence, sentence.translate(_PAIRED)))
+            # An unclosed quotation mark or bracket may join several sentences.
+            sentences.extend(_segmented(sentence, sentence.translate(_PAIRED)))
         else:
-            found.append(sentence)
-    return found or [text]
+            sentences.append(sentence)
+    return sentences or [text]
 
 
-def _segmented(text: str, seen: str) -> Iterator[str]:
-    """A text cut where the library would cut ``seen``, a text of the same length; its English knows other scripts."""
+def _segmented(text: str, model: str) -> Iterator[str]:
+    """A text cut where the library cuts ``model``, a text of the same length; its English supports other scripts."""
     from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] (compiled, without stubs)
 
     start = 0
-    for part in segment("en", clean(seen)):
+    for part in segment("en", clean(model)):
         yield text[start : start + len(part)]
         start += len(part)
 

@@ -59,16 +59,16 @@ def html(path: Path, encoding: str) -> Iterator[tuple[str, int | None]]:
 def without_scripts(source: str) -> str:
     """A page without scripts, styles, templates and comments; one that is never closed goes on to the end."""
     parts, at = [], 0
-    while found := _DROPPED.search(source, at):
-        parts.append(source[at : found.start()])
-        at = _end_of(found)
+    while match := _DROPPED.search(source, at):
+        parts.append(source[at : match.start()])
+        at = _end_of(match)
     return " ".join((*parts, source[at:]))
 
 
-def _end_of(found: re.Match[str]) -> int:
-    closing = "-->" if found[1] is None else rf"</{found[1]}\s*>"
-    end = re.compile(closing, re.IGNORECASE).search(found.string, found.end())
-    return end.end() if end else len(found.string)
+def _end_of(match: re.Match[str]) -> int:
+    closing = "-->" if match[1] is None else rf"</{match[1]}\s*>"
+    end = re.compile(closing, re.IGNORECASE).search(match.string, match.end())
+    return end.end() if end else len(match.string)
 
 
 def _title_and_rest(source: str) -> tuple[str, str]:
@@ -148,10 +148,10 @@ def bounded(parts: Iterable[Any], most: int) -> Iterator[Any]:
     Raises:
         FormatError: They have more.
     """
-    left = most
+    remaining = most
     for part in parts:
-        left -= len(part[0])
-        if left < 0:
+        remaining -= len(part[0])
+        if remaining < 0:
             raise FormatError(f"its text has more than {most:,} characters, out of proportion to its size")
         yield part
 
@@ -208,7 +208,7 @@ def _bound_time(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    # What a library prints must not get among the answers.
-    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    # Output that a library prints must not mix with the answers.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    serve(sys.stdin, told, int(sys.argv[1]))
+    serve(sys.stdin, answers, int(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""Which documents a folder holds."""
+"""Lists the documents of a folder."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is in a folder.
+    """The documents of a folder.
 
     Attributes:
-        documents: The documents by name, each content once.
-        problems: What was left out, and why.
+        documents: The documents by name, without duplicates of content.
+        problems: Files that were left out, with reasons.
     """
 
     documents: tuple[Found, ...]
@@ -44,15 +44,14 @@ class Listing:
 
 
 def documents_in(folder: Path, kinds: Collection[str]) -> Listing:
-    """The documents of a folder and of the folders in it.
+    """The documents of a folder and its subfolders.
 
-    Left out in silence: hidden files and folders, and kinds that nobody asked for beyond one line that counts them.
-    Left out and named: files that are empty, cannot be read, have the content of another one, or are links that
-    lead out of the folder.
+    Hidden files and folders are skipped; files of other kinds are counted in one problem. Files that are empty,
+    unreadable, duplicates, or links out of the folder are reported one by one.
 
     Args:
-        folder: Where they are.
-        kinds: Endings of names, as ``.md``.
+        folder: The folder.
+        kinds: Suffixes, such as ``.md``.
 
     Raises:
         CatalogError: There is no such folder.
@@ -84,7 +83,7 @@ def documents_in(folder: Path, kinds: Collection[str]) -> Listing:
 
 
 def existing_folder(folder: Path) -> Path:
-    """The folder by its full path.
+    """The absolute path of a folder.
 
     Raises:
         CatalogError: There is no such folder.
@@ -101,7 +100,7 @@ def existing_folder(folder: Path) -> Path:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file's content, read piece by piece."""
+    """SHA-256 of a file's content."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while part := file.read(_READ):
@@ -118,7 +117,7 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _unfit(path: Path, root: Path) -> tuple[str, str] | None:
-    """Kind and reason for leaving a file out before it is read."""
+    """Kind and reason of a problem that excludes a file; None if there is none."""
     if not _is_text(path.name):
         return "unreadable", "its name is not UTF-8: rename it"
     if "\n" in (name := path.relative_to(root).as_posix()) or hidden_in(name):
@@ -148,5 +147,5 @@ def _is_text(name: str) -> bool:
 def _of_other_kinds(others: Counter[str], kinds: Collection[str]) -> Sequence[Problem]:
     if not others:
         return ()
-    said = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
-    return (Problem("(other files)", "kind", f"not read: {said}; kinds that are: {' '.join(sorted(kinds))}"),)
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
+    return (Problem("(other files)", "kind", f"not read: {counts}; kinds that are: {' '.join(sorted(kinds))}"),)

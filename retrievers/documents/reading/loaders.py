@@ -1,4 +1,4 @@
-"""From a file to its text. Each kind of file has a loader, and a caller may bring more."""
+"""Loaders of files by kind; callers can add more."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from callsheet.retrievers.documents.reading.chunking import Block
 from callsheet.retrievers.documents.reading.document_formats import FORMATS, FormatError, row_text
 
 LARGEST_HELD = 64_000_000
-"""Bytes of a file, unpacked, that a loader may hold at once; text and CSV are streamed and may be larger."""
+"""Maximum size in bytes of an unpacked file that is read at once; text and CSV are streamed and can be larger."""
 _READ, _SAMPLE = 1_000_000, 200_000
 
 
 class DocumentError(CallsheetError, ValueError):
-    """A file cannot be read as the document that its name says it is."""
+    """A file is not a valid document of its kind."""
 
 
 class Loader(Protocol):
@@ -57,7 +57,7 @@ def load_csv(path: Path) -> Iterator[Block]:
 
 @dataclass(frozen=True, slots=True)
 class FormatLoader:
-    """A loader of a format that a library reads; ``Reader`` has it done in a process of its own.
+    """A loader of a format that a library reads; ``Reader`` runs it in a separate process.
 
     Attributes:
         format: Its name in ``FORMATS``.
@@ -108,14 +108,14 @@ LOADERS: Mapping[str, Loader] = {
     ".pdf": load_pdf,
     ".docx": load_docx,
 }
-"""By the ending of the file's name, in lower case."""
+"""Loaders by suffix in lower case."""
 
 
 def encoding_of(path: Path) -> str:
-    """The encoding of a text file: by its mark, UTF-8 where its beginning is that, else the likeliest.
+    """The encoding of a text file: from its byte order mark, UTF-8 if its beginning is valid, otherwise the likeliest.
 
     Raises:
-        DocumentError: It is no text.
+        DocumentError: The file is not text.
     """
     with path.open("rb") as file:
         sample = file.read(_SAMPLE)
@@ -151,7 +151,7 @@ def _paragraphs(file: IO[str]) -> Iterator[Block]:
 
 
 def _delimiter(first_line: str) -> str:
-    """What parts the cells: of comma, semicolon, tab and bar the one that the first line holds most of."""
+    """The most frequent of comma, semicolon, tab and bar in the first line."""
     return max(",;\t|", key=first_line.count)
 
 

@@ -1,4 +1,4 @@
-"""From a file to its passages, whatever the file turns out to be."""
+"""Reads a file into the store, and reports its problems."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TRIES = 2
 
 
 class _ChangedError(Exception):
-    """A file was written to while it was read.
+    """A file changed during reading.
 
     Args:
-        digest: Hash of what it holds now.
+        digest: Hash of its present content.
     """
 
     def __init__(self, digest: str) -> None:
@@ -28,36 +28,36 @@ class _ChangedError(Exception):
         self.digest = digest
 
 
-def put_document(change: Change, found: Found, loader: Loader, *, tokens: int, reader: Reader) -> Problem | None:
-    """Reads a document into the store; gives what was wrong with it, if anything was.
+def put_document(change: Change, document: Found, loader: Loader, *, tokens: int, reader: Reader) -> Problem | None:
+    """Reads a document into the store and returns its problem, if it has one.
 
-    A document that cannot be read is removed from the store. One that changes while it is read is read once more; if
-    it changes again, the store keeps what it had.
+    An unreadable document is removed from the store. A document that changes during reading is read once more; if it
+    changes again, the store keeps the old text.
 
     Args:
-        change: The change of the store that it belongs to.
-        found: The file.
-        loader: What reads it.
-        tokens: Estimated tokens of a chunk.
-        reader: Holds it to the bounds.
+        change: The transaction of the store.
+        document: The file.
+        loader: The loader of its kind.
+        tokens: Maximum number of estimated tokens of a chunk.
+        reader: Applies the limits.
     """
-    digest = found.digest
+    digest = document.digest
     for _ in range(_TRIES):
         try:
             count = change.put(
-                found.name, digest, _passages(found.path, digest, reader.blocks(loader, found.path), tokens)
+                document.name, digest, _passages(document.path, digest, reader.blocks(loader, document.path), tokens)
             )
         except _ChangedError as changed:
             digest = changed.digest
             continue
         except ImportError as error:
-            change.remove(found.name)
-            return Problem(found.name, "missing", str(error))
+            change.remove(document.name)
+            return Problem(document.name, "missing", str(error))
         except Exception as error:  # noqa: BLE001 a library that reads files of others may raise anything
-            change.remove(found.name)
-            return Problem(found.name, "broken", _in_words(error))
-        return None if count else Problem(found.name, "empty", "holds no text (a scanned PDF needs OCR first)")
-    return Problem(found.name, "changing", "changed while it was read, so its new text is not in: index again")
+            change.remove(document.name)
+            return Problem(document.name, "broken", _message_of(error))
+        return None if count else Problem(document.name, "empty", "holds no text (a scanned PDF needs OCR first)")
+    return Problem(document.name, "changing", "changed while it was read, so its new text is not in: index again")
 
 
 def _passages(path: Path, digest: str, blocks: Iterable[Block], tokens: int) -> Iterator[Passage]:
@@ -67,7 +67,7 @@ def _passages(path: Path, digest: str, blocks: Iterable[Block], tokens: int) -> 
         raise _ChangedError(now)
 
 
-def _in_words(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     if isinstance(error, DocumentError):
         return str(error)
     if isinstance(error, OSError):
