@@ -23,6 +23,7 @@ from callsheet.agents import (
     checkpointer,
     synthesize,
 )
+from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.planning.conversation import recent
 from callsheet.agents.planning.planner import source_of
@@ -166,7 +167,7 @@ class Nodes:
         await keep_observed(self.observed, plan, results, said)
         try:
             model, note = choices.model("answer"), ""
-            alone = plan.mode == "none" and choices.model("worker") is not None and ordered[0].status == "done"
+            alone = plan.mode == "none" and ordered[0].status == "done" and _speaks_for_itself(choices)
         except (CallsheetError, ImportError) as error:
             model, note, alone = None, f"\n\n(Put together without a model: {error})", False
         if alone:
@@ -187,6 +188,11 @@ def after_plan(state: State) -> str:
 def after_ask(state: State) -> str:
     """Back to where the question came from."""
     return "plan" if not state.get("plan") else "revise" if planned(state) else "dispatch"
+
+
+def _speaks_for_itself(choices: Choices) -> bool:
+    """Whether a worker's result is an answer: a model wrote it, and no prompt of the user's says how to answer."""
+    return choices.model("worker") is not None and choices.prompt("answer") == ANSWER
 
 
 def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ async def revision_update(state: State, choices: Choices, retriever: AgentGraphR
         return update
     answered = "the user answered a question" if state["question"].get("answered") else ""
     unreadable = "; ".join(why for _, why in mapped.unreadable)
-    why = answered or unreadable or reason_to_revise(plan, results, state["request"], state["waves"][-1])
+    why = answered or unreadable or reason_to_revise(plan, results, state["request"], _last_wave(state))
     if not why:
         return update
     if late := limit_reached(state, settings, plan):
@@ -105,6 +105,10 @@ def _after(state: State, done: Revised, results: Mapping[str, StepResult]) -> di
         "spent": spent,
         **({"results": Overwrite(kept)} if gone else {}),
     }
+
+
+def _last_wave(state: State) -> Sequence[str]:
+    return state["waves"][-1] if state["waves"] else ()
 
 
 def _may_ask(state: State) -> bool:

@@ -19,7 +19,7 @@ def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
     tokens = total["input_tokens"] + total["output_tokens"]
     if settings.token_budget is not None and tokens >= settings.token_budget:
         return f"the token budget of {settings.token_budget:,} is spent ({tokens:,} tokens)"
-    if time.time() - state["begun"] >= settings.run_seconds:
+    if settings.run_seconds is not None and time.time() - state["begun"] >= settings.run_seconds:
         return f"the run has taken {settings.run_seconds:g} s, its limit (run_seconds)"
     if plan.mode == "adaptive" and len(state["waves"]) >= settings.max_waves:
         return f"the plan has taken {settings.max_waves} waves of steps, its limit (max_waves)"

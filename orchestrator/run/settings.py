@@ -97,8 +97,8 @@ class Settings(BaseModel):
     """Maximum tokens of earlier turns of the conversation that planner and answer are shown."""
     token_budget: int | None = _option(None, "dispatch", "step", ge=1)
     """Tokens after which no further step is begun and no worker goes on; no limit if empty."""
-    run_seconds: float = _option(3_600, "dispatch", gt=0, le=604_800)
-    """Seconds after which no further step is begun; the time that a person takes to answer counts too."""
+    run_seconds: float | None = _option(None, "dispatch", gt=0)
+    """Seconds after which no further step is begun, waiting for a person included; no limit if empty."""
     replans: int = _option(1, "dispatch", ge=0, le=5)
     """How often a failed step is given to other agents."""
     max_turns: int = _option(8, "step", ge=1, le=50)

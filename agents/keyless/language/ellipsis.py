@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import day_name, month_name
 from collections.abc import Sequence
 
 from callsheet.agents.keyless.language.clauses import clauses, is_question, words
@@ -14,12 +15,12 @@ _LEAD = re.compile(r"^\s*(?:and|or|but|then|now|also|same|what about|how about|w
 _PLACED = re.compile(
     r"^(?P<place>in|at|for|from|to|into|of|on|with|by|as)\s+(?:the\s+)?(?P<value>\S.*)$", re.IGNORECASE
 )
-_SHORT = 4
-"""Words of a question without a verb that can lean on the one before it."""
 _AMOUNT = re.compile(r"(?<![\w.])-?\d[\d.,]*(?:\s*(?:%|°\s*[CF]\b|[^\W\d_]{1,12}\b))?")
-_NAME = re.compile(r"(?<!^)(?<![.?!]\s)\b[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*)*")
+_DAY = re.compile(rf"\b(?:{'|'.join([*day_name, *filter(None, month_name)])})\b", re.IGNORECASE)
+_PROPER = r"[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*)*"
+_NAME = re.compile(rf"(?<!^)(?<![.?!]\s)\b{_PROPER}")
 _JOINED = re.compile(r"\b(?:and|then)\b|[;，；、]|\S\s*\n\s*\S", re.IGNORECASE)
-_KINDS = (QUOTED, URL, EMAIL, PATH, CLOCK, _AMOUNT, _NAME)
+_KINDS = (QUOTED, URL, EMAIL, PATH, CLOCK, _AMOUNT, _DAY, _NAME)
 _UNIT = re.compile(r"[^\W\d_]+|%")
 
 
@@ -63,18 +64,18 @@ def one_clause(request: str) -> bool:
 
 def _elliptical(said: str) -> str | None:
     """What a request names where it has no order or question of its own, without the words that lead to it."""
+    if _LEAD.match(said) is None:
+        return None
     rest = _LEAD.sub("", said).strip().rstrip("?.!").strip()
     opening = next(iter(words(rest)), "")
-    if not rest or is_question(rest) or (is_verb(opening) and rest.startswith(opening)):
-        return None
-    led = _LEAD.match(said) is not None
-    return rest if led or (said.rstrip().endswith("?") and len(rest.split()) <= _SHORT) else None
+    orders = is_question(rest) or (is_verb(opening) and rest.startswith(opening))
+    return None if orders else rest or None
 
 
 def _like(value: str, last: str) -> list[tuple[int, int]]:
     """Where values of the same kind as this one stand in the last request."""
     kind = next((kind for kind in _KINDS[:-1] if kind.fullmatch(value)), _NAME)
-    if kind is _NAME and not value[0].isupper():
+    if kind is _NAME and not re.fullmatch(_PROPER, value):
         return []
     taken = [match.span() for other in _KINDS[: _KINDS.index(kind)] for match in other.finditer(last)]
     spans = [match.span() for match in kind.finditer(last)]

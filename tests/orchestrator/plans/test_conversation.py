@@ -102,6 +102,11 @@ def test_what_is_no_request_is_not_taken_for_one(office: Any, answer: str) -> No
         ("read may.txt", "multiply the result by 3", "multiply the result by 3"),
         ("read may.txt", "What is in june.txt?", "What is in june.txt?"),
         ("read may.txt", "hello", "hello"),
+        ("What is the weather in Oslo?", "What about Thursday?", None),
+        ("What is the weather in Oslo on Monday?", "What about Thursday?", "What is the weather in Oslo on Thursday?"),
+        ("What is the weather in Oslo?", "And why?", None),
+        ("What is the weather in Oslo?", "Who?", "Who?"),
+        ("Wie ist das Wetter in Oslo?", "Und wie spät?", "Und wie spät?"),
         ("read may.txt", "", ""),
     ],
 )

@@ -70,6 +70,12 @@ def test_one_worker_is_enough_and_its_result_is_the_answer(office: Any, desk: An
     assert state["messages"][-1].text == "rent 700"
 
 
+def test_a_prompt_for_the_answer_is_followed_in_every_mode(office: Any) -> None:
+    model = DecidingModel(work=work, answer=lambda _: "Seven hundred, by the books.")
+    state = office(model, answer_prompt="You answer like a bookkeeper.").ask(ONE)
+    assert state["messages"][-1].text == "Seven hundred, by the books."
+
+
 def test_a_failure_of_the_one_worker_is_said(office: Any, desk: Any) -> None:
     desk.broken = {"read_file"}
     state = office(DecidingModel(work=work)).ask(ONE)
