@@ -15,6 +15,8 @@ _LEAD = re.compile(r"^\s*(?:and|or|but|then|now|also|same|what about|how about|w
 _PLACED = re.compile(
     r"^(?P<place>in|at|for|from|to|into|of|on|with|by|as)\s+(?:the\s+)?(?P<value>\S.*)$", re.IGNORECASE
 )
+_LONGER_NAME = re.compile(r",?\s+(?:[^\W\d_]{1,3}\s+)?[A-Z]")
+"""What follows a name that may go on: "Paris, France", "Rio de Janeiro"."""
 _AMOUNT = re.compile(r"(?<![\w.])-?\d[\d.,]*(?:\s*(?:%|°\s*[CF]\b|[^\W\d_]{1,12}\b))?")
 _DAY = re.compile(rf"\b(?:{'|'.join([*day_name, *filter(None, month_name)])})\b", re.IGNORECASE)
 _PROPER = r"[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*)*"
@@ -22,6 +24,7 @@ _NAME = re.compile(rf"(?<!^)(?<![.?!]\s)\b{_PROPER}")
 _JOINED = re.compile(r"\b(?:and|then)\b|[;，；、]|\S\s*\n\s*\S", re.IGNORECASE)
 _KINDS = (QUOTED, URL, EMAIL, PATH, CLOCK, _AMOUNT, _DAY, _NAME)
 _UNIT = re.compile(r"[^\W\d_]+|%")
+_WHOLE = "ask in a whole sentence"
 
 
 def complete_request(said: str, before: Sequence[str]) -> str:
@@ -35,7 +38,8 @@ def complete_request(said: str, before: Sequence[str]) -> str:
         before: The earlier requests of the conversation, each completed already.
 
     Raises:
-        PlanError: It leaves out what to do, and no or several values of the last request could be meant.
+        PlanError: It leaves out what to do, and the last request has several parts, or no or several values that could
+            be meant.
 
     Examples:
         >>> complete_request("And in Sydney?", ["What time is it in Oslo?"])
@@ -44,13 +48,15 @@ def complete_request(said: str, before: Sequence[str]) -> str:
     if not before or len(said) > MOST or len(before[-1]) > MOST or (rest := _elliptical(said)) is None:
         return said
     last, placed = before[-1], _PLACED.match(rest)
+    if len(clauses(last)) > 1:
+        raise PlanError(f"{said!r} does not say which part of the last request ({last!r}) is meant: {_WHOLE}")
     place, value = (placed["place"], placed["value"]) if placed else ("", rest)
     spans = [span for span in _like(value, last) if _after(place, last, span[0])]
     if len(spans) != 1:
         many = f"{len(spans)} values" if spans else "no value"
         raise PlanError(
             f"{said!r} does not say what is to be done, and {many} of the last request ({last!r}) could be meant: "
-            "ask in a whole sentence"
+            f"{_WHOLE}"
         )
     start, end = spans[0]
     _check_unit(said, value, last[start:end], last)
@@ -78,7 +84,8 @@ def _like(value: str, last: str) -> list[tuple[int, int]]:
     if kind is _NAME and not re.fullmatch(_PROPER, value):
         return []
     taken = [match.span() for other in _KINDS[: _KINDS.index(kind)] for match in other.finditer(last)]
-    spans = [match.span() for match in kind.finditer(last)]
+    whole = kind is not _NAME
+    spans = [match.span() for match in kind.finditer(last) if whole or not _LONGER_NAME.match(last, match.end())]
     return [(a, b) for a, b in spans if not any(a < end and start < b for start, end in taken)]
 
 
@@ -90,4 +97,4 @@ def _check_unit(said: str, value: str, replaced: str, last: str) -> None:
     """Refuses an amount in the unit that the last request asks for: "convert 3 miles to km", "and 20 km?"."""
     new, old = (match.group() if (match := _UNIT.search(text)) else "" for text in (value, replaced))
     if _AMOUNT.fullmatch(value) and new != old and re.search(rf"\b{re.escape(new)}\b", last):
-        raise PlanError(f"{said!r} does not say what is to be done with {value}: ask in a whole sentence")
+        raise PlanError(f"{said!r} does not say what is to be done with {value}: {_WHOLE}")

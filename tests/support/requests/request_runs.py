@@ -26,7 +26,7 @@ import shutil
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,37 +54,42 @@ class Demo:
     """The demo's agents, ready for one request after the other.
 
     Attributes:
-        workflow: The supervisor.
+        supervisor: Makes a supervisor, with the model that it is given.
         threads: Where its runs are kept.
         workspace: The folder that the files agent works in.
     """
 
-    workflow: Any
+    supervisor: Callable[..., Any]
     threads: Threads
     workspace: Path
 
     def ask(self, request: str, fixture: Mapping[str, str] = FIXTURE) -> Outcome:
         """What becomes of a request, with nobody to ask and approval never."""
-        self._furnish(fixture)
-        ran = asyncio.run(self._ran(request))
+        (ran,) = self.converse([request], fixture)
         steps = ran.steps()
         saved = {f"math:{call['args']['name']}": str(call["args"]["result"]) for call in _saves(steps)}
         texts = tuple(step["text"].strip() for step in steps)
         return Outcome(ran.done, ran.answer, {**self._files(), **saved}, texts, tuple(map(_line, steps)))
 
-    async def _ran(self, request: str) -> Ran:
+    def converse(self, turns: Sequence[str], fixture: Mapping[str, str] = FIXTURE, **options: Any) -> list[Ran]:
+        """What becomes of each request of a conversation; ``options`` are those of ``create_supervisor``."""
+        self._furnish(fixture)
+        workflow, thread = self.supervisor(**options), self.threads.new()
+        with self.threads.locked(thread):
+            runs = [asyncio.run(self._ran(workflow, thread, turn)) for turn in turns]
+            self.threads.remove(thread)
+        return runs
+
+    async def _ran(self, workflow: Any, thread: str, request: str) -> Ran:
         from langgraph.types import Command
 
         from callsheet.orchestrator.cli.approval_prompt import approve_all
         from callsheet.orchestrator.cli.requests.thread_run import run
 
-        thread = self.threads.new()
         given: Any = {"messages": [{"role": "user", "content": request}]}
-        with self.threads.locked(thread):
-            ran = await run(self.workflow, self.threads, thread, given, lambda _: None)
-            while answers := approve_all(ran.waiting):
-                ran = await run(self.workflow, self.threads, thread, Command(resume=answers), lambda _: None)
-            self.threads.remove(thread)
+        ran = await run(workflow, self.threads, thread, given, lambda _: None)
+        while answers := approve_all(ran.waiting):
+            ran = await run(workflow, self.threads, thread, Command(resume=answers), lambda _: None)
         return ran
 
     def _furnish(self, fixture: Mapping[str, str]) -> None:
@@ -121,7 +126,7 @@ def demo(home: Path) -> Iterator[Demo]:
         loaded = _loaded(home)
         registry = _registry(loaded)
         try:
-            yield Demo(_workflow(loaded, registry), _threads(), workspace)
+            yield Demo(_supervisor(loaded, registry), _threads(), workspace)
         finally:
             registry.close(ALL_RUNS)
 
@@ -144,11 +149,18 @@ def _loaded(home: Path) -> Loaded:
     return loaded
 
 
-def _workflow(loaded: Loaded, registry: ToolRegistry) -> Any:
+def _supervisor(loaded: Loaded, registry: ToolRegistry) -> Callable[..., Any]:
     from callsheet.orchestrator.run.settings import Settings
     from callsheet.orchestrator.supervisor import create_supervisor
+    from callsheet.retrievers import AgentGraphRetriever
 
-    return create_supervisor(loaded, registry=registry, settings=Settings(approval="never"))
+    retriever = AgentGraphRetriever.from_catalog(loaded)
+
+    def made(planning: Any = "auto", **options: Any) -> Any:
+        settings = Settings(approval="never", planning=planning)
+        return create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings, **options)
+
+    return made
 
 
 def _threads() -> Threads:
