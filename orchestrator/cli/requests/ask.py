@@ -17,7 +17,7 @@ from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, 
 from callsheet.orchestrator.cli.requests.thread_run import Ran, run
 from callsheet.orchestrator.cli.shared_options import check_model, common, kept_options, open_catalog, open_retriever
 from callsheet.orchestrator.run.process.environment import Environment
-from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.run.thread_files import Threads
 
 if TYPE_CHECKING:
@@ -44,6 +44,14 @@ if TYPE_CHECKING:
     type=click.Choice(["always", "risky", "never"]),
     help="Which calls need your approval: all, those of tools that are not known to be harmless, or none.",
 )
+@click.option(
+    "--planning",
+    default="auto",
+    show_default=True,
+    type=click.Choice(["auto", "none", "once", "adaptive"]),
+    help="How to plan: none (one worker does all), once, adaptive (change the plan after results), or auto (none for a "
+    "request of one clause, otherwise adaptive).",
+)
 @click.option("--thread", metavar="NAME", help="Continue a named conversation, or start one.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run: that of --thread, otherwise the last one.")
 @common
@@ -53,6 +61,7 @@ def ask(
     agents: int,
     tools: int,
     approve: str,
+    planning: str,
     thread: str | None,
     catalogs: tuple[str, ...],
     place: str | None,
@@ -82,14 +91,20 @@ def ask(
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.supervisor import create_supervisor
 
-    settings = Settings(model=model, agents=agents, tools=tools, approval=cast("ApprovalPolicy", approve))
+    settings = Settings(
+        model=model,
+        agents=agents,
+        tools=tools,
+        approval=cast("ApprovalPolicy", approve),
+        planning=cast("Planning", planning),
+    )
     registry = ToolRegistry.from_catalog(loaded)
     workflow = create_supervisor(
         loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
     )
     from callsheet.orchestrator.cli.output.run_output import Show
 
-    show, again = None if as_json else Show(), _again(thread, catalogs)
+    show, again = None if as_json else Show(), _again(thread, catalogs, planning)
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
     with threads.locked(thread):
         try:
@@ -150,10 +165,11 @@ def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | 
             return once(given)
 
 
-def _again(thread: str, catalogs: Sequence[str]) -> str:
+def _again(thread: str, catalogs: Sequence[str], planning: str) -> str:
     """The command that goes on with a run."""
+    planned = [] if planning == "auto" else ["--planning", planning]
     named = [word for catalog in catalogs for word in ("--catalog", catalog)]
-    return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *named, *kept_options()])
+    return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *named, *planned, *kept_options()])
 
 
 def _report(ran: Ran, thread: str, again: str, seconds: float) -> dict[str, Any]:
