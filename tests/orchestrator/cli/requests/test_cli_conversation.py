@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,8 +33,8 @@ Ask = Callable[..., tuple[int, str, str]]
 
 
 def plan(text: str) -> dict[str, Any]:
-    if "The user answered: " in text:
-        return {"steps": [{"id": "1", "text": f"time in {text.rpartition(' ')[2]}"}]}
+    if found := re.search(r"The user answered: (\w+)", text):
+        return {"steps": [{"id": "1", "text": f"time in {found[1]}"}]}
     return {"ask": {"question": "Which city?", "choices": ["Oslo", "Rome"]}}
 
 
