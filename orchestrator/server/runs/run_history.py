@@ -10,11 +10,14 @@ from typing import Any, Protocol
 
 from starlette.requests import Request
 
+from callsheet.agents import Question
+from callsheet.agents.planning.user_question import question_text
 from callsheet.orchestrator.server.explorer.json_answers import Link, shown_line, shown_text
 from callsheet.orchestrator.server.explorer.search_results import link
 from callsheet.orchestrator.server.explorer.site import Seen
 
 MOST_RUNS = 50
+_COUNTS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
 WITHHELD = "withheld: it is about tools that you may not see"
 
 
@@ -132,6 +135,18 @@ class StepShown:
 
 
 @dataclass(frozen=True, slots=True)
+class RevisionShown:
+    """A change of the plan, or one that was refused, with its reason."""
+
+    wave: int
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    dropped: tuple[str, ...]
+    reason: str
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RunShown:
     """One request with its plan.
 
@@ -143,6 +158,9 @@ class RunShown:
         answer: The answer; empty as long as there is none.
         waiting: How many questions wait for a person.
         steps: The steps.
+        question: The question about the request that waits for a person; empty where there is none.
+        revisions: How the plan was changed.
+        usage: Model calls and tokens; empty where no model was asked.
     """
 
     request: str
@@ -152,6 +170,9 @@ class RunShown:
     answer: str
     waiting: int
     steps: tuple[StepShown, ...] = field(default=())
+    question: str = ""
+    revisions: tuple[RevisionShown, ...] = ()
+    usage: Mapping[str, int] = field(default_factory=dict)
 
 
 def runs_of(seen: Seen, history: Iterable[Moment]) -> tuple[RunShown, ...]:
@@ -182,7 +203,26 @@ def _run(seen: Seen, last: Moment, first: Moment) -> RunShown:
         answer=WITHHELD if withheld else shown_text(_answer(state.get("messages") or ())),
         waiting=last.waiting,
         steps=steps,
+        question="" if withheld else _question(last),
+        revisions=() if withheld else tuple(map(_revision, state.get("revisions") or ())),
+        usage=_usage(state.get("usage") or {}),
     )
+
+
+def _question(moment: Moment) -> str:
+    """What the planner or the reviser asks, with its choices."""
+    asked = moment.values.get("question") or {}
+    return shown_text(question_text(Question(**asked))) if moment.waiting and asked.get("question") else ""
+
+
+def _revision(revision: Mapping[str, Any]) -> RevisionShown:
+    added, changed, dropped = (tuple(map(shown_line, revision[name])) for name in ("added", "changed", "dropped"))
+    reason, refused = shown_text(revision["reason"]), bool(revision.get("refused"))
+    return RevisionShown(revision["wave"], added, changed, dropped, reason, refused)
+
+
+def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
+    return {name: usage[name] for name in _COUNTS} if usage.get("calls") else {}
 
 
 def _step(

@@ -10,7 +10,7 @@ from callsheet.graphs import Catalog, Policy
 from chromium import Browser
 from explored import Authenticated, explorer
 from explored_page import REPORT, heading
-from kept_runs import ENDED, Kept
+from kept_runs import ASKING, ENDED, REVISED, Kept
 
 pytestmark = pytest.mark.server
 Show = Callable[..., Browser]
@@ -143,6 +143,16 @@ def test_a_run_and_an_evaluation_are_shown(show: Show, catalog: Catalog) -> None
     page.run("document.querySelector('[data-view=evaluations]').click()")
     page.wait("document.querySelectorAll('table').length === 3")
     assert "0.900 to 1.000" in page.run("document.querySelector('table').innerText")
+    assert page.complaints == []
+
+
+def test_a_question_revisions_and_usage_are_shown(show: Show, catalog: Catalog) -> None:
+    page = show(explorer(catalog, runs=Kept([ASKING, REVISED])), "#/runs?id=t")
+    page.wait("document.querySelectorAll('.details article').length === 2")
+    said = page.run("document.querySelector('.details').innerText")
+    assert "The supervisor asks: Which file? (a.txt, b.txt)" in said
+    assert "After wave 1: added 3; dropped 2: the file is <b>missing</b>" in said
+    assert "3 model calls, 300 input tokens (0 cached), 30 output tokens" in said
     assert page.complaints == []
 
 

@@ -16,7 +16,7 @@ from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.run_history import WITHHELD, Moment
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import explorer, served
-from kept_runs import ENDED, Kept, moment
+from kept_runs import ASKING, ENDED, REVISED, Kept, moment
 
 Asked = Callable[..., Any]
 
@@ -39,11 +39,23 @@ def test_a_run_is_shown_step_by_step_with_calls_and_durations(catalog: Catalog, 
 
 def test_what_a_step_did_with_tools_that_may_not_be_seen_is_withheld(catalog: Catalog, asked: Asked) -> None:
     policy = Policy(default="allow", deny=("units/convert_length",))
-    (run,) = asked(explorer(catalog, policy, runs=Kept([ENDED])), "run", id="t")
+    ended = Moment({**ENDED.values, "revisions": REVISED.values["revisions"]}, ENDED.at)
+    (run,) = asked(explorer(catalog, policy, runs=Kept([ended])), "run", id="t")
     step = run["steps"][0]
+    assert run["revisions"] == []
     assert (step["status"], step["error"], step["calls"], step["picked"]) == ("done", WITHHELD, [], [])
     assert run["answer"] == WITHHELD
     assert "units" not in str(run)
+
+
+def test_revisions_usage_and_a_question_are_shown(catalog: Catalog, asked: Asked) -> None:
+    asking, revised, plain = asked(explorer(catalog, runs=Kept([ASKING, REVISED, moment("a", "01")])), "run", id="t")
+    assert asking["question"] == "Which file? (a.txt, b.txt)"
+    (revision,) = revised["revisions"]
+    assert (revision["added"], revision["dropped"], revision["refused"]) == (["3"], ["2"], False)
+    assert revision["reason"] == "the file is <b>missing</b>"
+    assert revised["usage"] == {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0}
+    assert (plain["question"], plain["revisions"], plain["usage"]) == ("", [], {})
 
 
 def test_questions_that_wait_are_counted(catalog: Catalog) -> None:

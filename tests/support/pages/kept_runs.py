@@ -33,6 +33,11 @@ ENDED = moment(
     "b", "09", results={"1": RESULT}, selections={"1": PICKED}, messages=[{"type": "ai", "content": "4.8 km"}]
 )
 
+REVISION = {"wave": 1, "added": ["3"], "changed": [], "dropped": ["2"], "reason": "the file is <b>missing</b>"}
+USAGE = {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0, "by_role": {}, "by_step": {}}
+REVISED = moment("c", "11", revisions=[REVISION], usage=USAGE)
+ASKING = moment("d", "12", waiting=1, question={"question": "Which file?", "choices": ["a.txt", "b.txt"]})
+
 
 @dataclass
 class Kept:

@@ -36,9 +36,22 @@ function run(one, i) {
     make("h2", { tabindex: i ? undefined : "-1", text: one.request }),
     make("p", { class: "small", text: [when(one.at), one.seconds === null ? "" : `${one.seconds.toFixed(1)} s`, one.note].filter(Boolean).join("; ") }),
     one.waiting > 0 && make("p", { class: "note", text: `${count(one.waiting, "question")} of it wait${one.waiting === 1 ? "s" : ""} for a person.` }),
+    one.question && make("p", { class: "words", text: `The supervisor asks: ${one.question}` }),
     make("h3", { text: "Plan" }),
     make("ol", { class: "steps" }, one.steps.map((each) => step(each, longest))),
+    one.revisions.length > 0 && [make("h3", { text: "Changes of the plan" }), make("ul", {}, one.revisions.map(revision))],
+    one.usage.calls > 0 && make("p", { class: "small", text: usage(one.usage) }),
     one.answer && [make("h3", { text: "Answer" }), make("p", { class: "words", text: one.answer })]);
+}
+
+function revision(one) {
+  const parts = [["added", one.added], ["changed", one.changed], ["dropped", one.dropped]].filter(([, steps]) => steps.length);
+  const what = one.refused ? "not changed" : parts.map(([word, steps]) => `${word} ${steps.join(", ")}`).join("; ");
+  return make("li", { class: "words", text: `After wave ${one.wave}: ${[what, one.reason].filter(Boolean).join(": ")}` });
+}
+
+function usage(one) {
+  return `${count(one.calls, "model call")}, ${one.input_tokens} input tokens (${one.cached_tokens} cached), ${one.output_tokens} output tokens`;
 }
 
 function step(one, longest) {

@@ -1,0 +1,90 @@
+"""What the requests of one step have in common, for a provider's prompt cache: request bodies side by side."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
+from langchain_core.outputs import ChatResult
+from pydantic import Field
+
+from desk import Desk, Office
+from scripted_model import ScriptedModel, calls
+
+REQUEST = "read may.txt"
+
+
+class Recording(ScriptedModel):
+    """Keeps the body of each request, as it goes to a provider."""
+
+    bodies: list[dict[str, list[str]]] = Field(default_factory=list)
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        parts = {"messages": convert_to_openai_messages(messages), "tools": kwargs.get("tools", [])}
+        self.bodies.append({name: list(map(json.dumps, part)) for name, part in parts.items()})
+        return super()._generate(messages, stop, run_manager, **kwargs)
+
+
+def bodies(*replies: AIMessage, **settings: Any) -> list[dict[str, list[str]]]:
+    """The requests of a run whose model gives these replies."""
+    model: Any = Recording(replies=list(replies))
+    state = Office(Desk(), model, **settings).ask(REQUEST)
+    assert [result["status"] for result in state["results"].values()] == ["done"] * len(state["results"])
+    return list(model.bodies)
+
+
+def begins(longer: list[str], shorter: list[str]) -> bool:
+    return longer[: len(shorter)] == shorter
+
+
+def test_each_request_of_a_step_begins_with_the_one_before() -> None:
+    sent = bodies(
+        calls("read_file", path="may.txt"),
+        calls("read_file", path="june.txt"),
+        AIMessage("rent 700, then 720"),
+        planning="none",
+    )
+    assert len(sent) == 3
+    for before, after in pairwise(sent):
+        assert begins(after["messages"], before["messages"])
+        assert len(after["messages"]) > len(before["messages"])
+        assert after["tools"] == before["tools"]
+
+
+def test_a_tool_that_a_worker_asked_for_is_added_behind_the_others() -> None:
+    sent = bodies(
+        calls("need_tool", what="sends a telegram by wire"),
+        calls("read_file", path="may.txt"),
+        AIMessage("rent 700"),
+        planning="none",
+        agents=1,
+        tools=1,
+    )
+    assert len(sent) == 3
+    for before, after in pairwise(sent):
+        assert begins(after["messages"], before["messages"])
+        assert begins(after["tools"], before["tools"])
+    assert len(sent[1]["tools"]) > len(sent[0]["tools"])
+
+
+def test_workers_of_one_plan_share_their_system_prompt() -> None:
+    plan = [{"id": str(n), "text": f"read {name}"} for n, name in enumerate(("may.txt", "june.txt"), 1)]
+    plan[1]["depends_on"] = ["1"]  # type: ignore[assignment]
+    sent = bodies(
+        calls("PlanDraft", steps=plan),
+        calls("read_file", path="may.txt"),
+        AIMessage("rent 700"),
+        calls("read_file", path="june.txt"),
+        AIMessage("rent 720"),
+        AIMessage("rent 700 and 720"),
+        planning="once",
+    )
+    workers = sent[1:5]
+    assert len({body["messages"][0] for body in workers}) == 1
+    assert json.loads(workers[0]["messages"][0])["role"] == "system"
+    assert workers[0]["tools"] == workers[1]["tools"]
+    assert workers[2]["tools"] == workers[3]["tools"]
