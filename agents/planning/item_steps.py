@@ -5,46 +5,51 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
+from callsheet.agents.planning.item_texts import item_text
 from callsheet.agents.planning.plan import Plan, Step, StepResult
 from callsheet.agents.planning.planner import source_of
 from callsheet.agents.planning.revision import Revision
 from callsheet.agents.work.value_references import ResultValueError, value_at, value_of
 from callsheet.graphs.catalog.errors import PlanError
 
-_LABEL = 200
-_PLACE = "{item}"
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
-_NAMES = ("name", "title", "id", "path", "key", "url")
 
 
 class ItemsError(PlanError):
     """The items of a step cannot be read, or are too many."""
 
 
-def items_of(step: Step, source: StepResult, *, max_items: int = 20) -> list[Any]:
+def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]:
     """The items that a step is done for.
 
     They are a JSON list at the step's path in the result, the only list of a JSON object, or the lines of a text of
-    several lines: those with a bullet or number, where some have one.
+    several lines: those with a bullet or number, where some have one. An empty text holds no items. Of the results of
+    a step that was itself done once for each item, one that holds no list is an item.
 
     Args:
         step: Its ``for_each`` names the result, and a path in it.
-        source: That result.
+        sources: That result; or the results of a step that was done once for each item.
         max_items: Maximum number of items.
 
     Raises:
         ItemsError: There is no list, or it is too long.
     """
-    path = step.for_each.removeprefix(source.id).lstrip(".")
-    try:
-        value = value_at(value_of(source), path)
-    except ResultValueError as error:
-        raise ItemsError(f"the items of step {step.id} cannot be read: {error}") from error
-    items = _listed(value)
-    if items is None:
-        raise ItemsError(f"the items of step {step.id} cannot be read: the result of step {source.id} holds no list")
+    name = source_of(step.for_each, [source.id for source in sources])
+    path = step.for_each.removeprefix(name).lstrip(".")
+    items: list[Any] = []
+    for source in sources:
+        try:
+            value = value_at(value_of(source), path)
+        except ResultValueError as error:
+            raise ItemsError(f"the items of step {step.id} cannot be read: {error}") from error
+        listed = _listed(value)
+        if listed is None and source.id == name:
+            why = f"the result of step {source.id} holds no list"
+            raise ItemsError(f"the items of step {step.id} cannot be read: {why}")
+        items += [value] if listed is None else listed
     if len(items) > max_items:
         raise ItemsError(
             f"step {step.id} would be done for {len(items)} items, at most {max_items} are allowed: "
@@ -62,7 +67,10 @@ def expanded(plan: Plan, step: Step, items: Sequence[Any], *, wave: int) -> tupl
         items: At least one.
         wave: Number of waves that have run.
     """
-    parts = [_for_item(step, number, item) for number, item in enumerate(items, 1)]
+    taken = {one.id for one in plan.steps}
+    names = (f"{step.id}.{number}" for number in count(1))
+    free = (name for name in names if name not in taken)
+    parts = [_for_item(step, name, item) for name, item in zip(free, items, strict=False)]
     ids = tuple(part.id for part in parts)
     steps: list[Step] = []
     for one in plan.steps:
@@ -79,29 +87,22 @@ def expanded(plan: Plan, step: Step, items: Sequence[Any], *, wave: int) -> tupl
     )
 
 
-def _for_item(step: Step, number: int, item: Any) -> Step:
-    label = _label(item)
-    text = step.text.replace(_PLACE, label) if _PLACE in step.text else f"{step.text}: {label}"
+def _for_item(step: Step, name: str, item: Any) -> Step:
     whole = json.dumps(item, ensure_ascii=False)
-    return step.model_copy(update={"id": f"{step.id}.{number}", "text": text, "item": whole})
-
-
-def _label(item: Any) -> str:
-    """An item in few words: itself where it is short, else its name."""
-    if isinstance(item, dict):
-        item = next((item[name] for name in _NAMES if isinstance(item.get(name), str | int)), item)
-    text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
-    line = " ".join(text.split())
-    return line if len(line) <= _LABEL else f"{line[:_LABEL]}…"
+    return step.model_copy(update={"id": name, "text": item_text(step.text, item), "item": whole})
 
 
 def _listed(value: Any) -> list[Any] | None:
     if isinstance(value, dict):
+        if list(value.values()) == [""]:
+            return []
         lists = [inner for inner in value.values() if isinstance(inner, list)]
         return lists[0] if len(lists) == 1 else None
     if isinstance(value, list):
         return value
     lines = [line for line in value.splitlines() if line.strip()] if isinstance(value, str) else []
+    if value == "":
+        return []
     if marked := [line for line in lines if _BULLET.match(line)]:
         return [_BULLET.sub("", line).strip() for line in marked]
     return [line.strip() for line in lines] if len(lines) > 1 else None

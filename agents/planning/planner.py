@@ -107,10 +107,16 @@ def single(request: str, note: str = "", *, usage: Usage | None = None) -> Plan:
     return Plan(steps=(Step(id="1", text=request.strip()),), note=note, mode="none", usage=usage or Usage())
 
 
-def drafted_step(draft: PlannedStep, earlier: Collection[str] = ()) -> Step:
-    """A step as a model drafted it; of what it depends on, results of earlier requests are told apart."""
+def drafted_step(draft: PlannedStep, earlier: Collection[str] = (), known: Collection[str] = ()) -> Step:
+    """A step as a model drafted it; of what it depends on, results of earlier requests are told apart.
+
+    Args:
+        draft: The model's draft.
+        earlier: Ids of results of earlier requests.
+        known: Ids of the steps that there are already.
+    """
     needs = dict.fromkeys(draft.depends_on)
-    source = source_of(draft.for_each or "", needs) if draft.for_each else ""
+    source = source_of(draft.for_each or "", [*needs, *known]) if draft.for_each else ""
     return Step(
         id=draft.id,
         text=draft.text,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents.planning.drafts import PlannedStep, PlanRevision
+from callsheet.agents.planning.item_texts import item_text
 from callsheet.agents.planning.plan import Plan, Step, StepResult
 from callsheet.agents.planning.planner import check_number, drafted_step
 from callsheet.graphs.catalog.errors import PlanError
@@ -100,9 +102,11 @@ def _read(
     new: list[Step] = []
     changed: dict[str, Step] = {}
     renamed: dict[str, str] = {}
+    ids = [step.id for step in plan.steps]
     for draft in drafts:
-        step, known = drafted_step(draft, earlier), plan.step(draft.id)
-        step = step.model_copy(update={"depends_on": tuple(renamed.get(name, name) for name in step.depends_on)})
+        step, known = drafted_step(draft, earlier, ids), plan.step(draft.id)
+        waits = [one for name in step.depends_on for one in _parts(plan, renamed.get(name, name))]
+        step = step.model_copy(update={"depends_on": tuple(dict.fromkeys(waits))})
         if known is None:
             new.append(step)
         elif known.id not in done:
@@ -116,6 +120,12 @@ def _read(
     return new, changed
 
 
+def _parts(plan: Plan, name: str) -> list[str]:
+    """A step; or the steps for the items, where it has become as many."""
+    parts = [step.id for step in plan.steps if step.item and step.id.startswith(f"{name}.")]
+    return [name] if plan.step(name) else parts or [name]
+
+
 def _free_id(plan: Plan, others: Sequence[Step]) -> str:
     taken = {step.id for step in [*plan.steps, *others]}
     return next(name for number in range(1, len(taken) + 2) if (name := str(number)) not in taken)
@@ -125,8 +135,17 @@ def _check_new(steps: Sequence[Step], plan: Plan, changed: Collection[str]) -> N
     others = [step for step in plan.steps if step.id not in changed]
     for number, step in enumerate(steps):
         for other in [*others, *steps[:number]]:
-            if _same(step.text, other.text) and step.item == other.item:
+            if _repeats(step, other):
                 raise PlanError(f"step {step.id} repeats step {other.id} ({other.text!r})")
+
+
+def _repeats(step: Step, other: Step) -> bool:
+    """Whether a step does what another one does; a mapped step, what was done for one of its items."""
+    if step.for_each != other.for_each:
+        return False
+    part = bool(other.item) and not step.item
+    text = item_text(step.text, json.loads(other.item)) if part else step.text
+    return _same(text, other.text) and (part or step.item == other.item)
 
 
 def _same(text: str, other: str) -> bool:

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall
 from callsheet.agents.models.prompts import BY_REFERENCE
 from callsheet.agents.planning.plan import Call, Status, StepResult
 from callsheet.agents.tools.binding import BoundTool
+from callsheet.agents.tools.tool_names import NEED_TOOL
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.read_result import shown_result
 
@@ -61,8 +62,9 @@ def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
     if isinstance(declared, dict):
         status = declared.get("status")
         return (status if status in ("needs_input", "outcome_unknown") else "failed"), last.text.strip()
-    if calls and all(call.error for call in calls):
-        return "failed", calls[-1].error
+    counted = [call for call in calls if call.tool != NEED_TOOL] or calls
+    if counted and all(call.error for call in counted):
+        return "failed", counted[-1].error
     if not last.text.strip() and not calls:
         return "failed", "the model gave neither a tool call nor an answer"
     return "done", ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from callsheet.agents import Plan, Revision, Step, StepResult
@@ -48,11 +48,11 @@ def expand_mapped(
     empty: list[Step] = []
     unreadable: list[tuple[Step, str]] = []
     for step in plan.steps:
-        source = _source(step, results, earlier)
-        if source is None or step.id in results:
+        sources = _sources(step, results, earlier)
+        if not sources or step.id in results:
             continue
         try:
-            items = items_of(step, source, max_items=max_items)
+            items = items_of(step, *sources, max_items=max_items)
         except ItemsError as error:
             unreadable.append((step, str(error)))
             continue
@@ -64,10 +64,14 @@ def expand_mapped(
     return Expansion(plan, tuple(revisions), tuple(empty), tuple(unreadable))
 
 
-def _source(step: Step, results: Mapping[str, StepResult], earlier: Mapping[str, StepResult]) -> StepResult | None:
-    """The result that holds a step's items, if it is there and the step waits for nothing else."""
+def _sources(step: Step, results: Mapping[str, StepResult], earlier: Mapping[str, StepResult]) -> Sequence[StepResult]:
+    """The result that holds a step's items, or those of a step that was done once for each item.
+
+    There is none while the step waits for anything.
+    """
     if not step.for_each or step.item or any(name not in results for name in step.depends_on):
-        return None
+        return ()
     known = {**earlier, **results}
-    source = known.get(source_of(step.for_each, known))
-    return source if source is not None and source.status == "done" else None
+    name = source_of(step.for_each, known)
+    parts = [other for other in step.depends_on if other.startswith(f"{name}.")]
+    return [known[one] for one in ([name] if name in known else parts) if known[one].status == "done"]

@@ -207,3 +207,22 @@ def test_bad_drafts_do_no_harm(office: Any, desk: Any, planning: str) -> None:
         )
         assert state["messages"][-1].text
         assert desk.calls == []
+
+
+def test_items_of_items(office: Any, desk: Any) -> None:
+    plan = [*steps("list notes"), {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"},
+            {"id": "3", "text": "write {item}", "for_each": "2"}]  # fmt: skip
+    model = DecidingModel(plan=lambda _: {"steps": plan}, work=worker)
+    state = office(model, planning="once").ask("list notes, read each file and write a row for each line")
+    assert {args["text"] for name, args in desk.calls if name == "write_row"} == {"rent 700", "rent 720", "(empty)"}
+    assert list(state["results"])[4:] == ["3.1", "3.2", "3.3"]
+
+
+def test_a_mapped_step_that_is_asked_for_again_is_refused(office: Any, desk: Any) -> None:
+    plan = [*steps("list notes"), {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"}]
+    model = DecidingModel(
+        plan=lambda _: {"steps": plan, "open": True}, revise=lambda _: {"steps": plan[1:]}, work=worker
+    )
+    state = office(model, planning="adaptive").ask("list notes and read each file")
+    assert desk.names().count("read_file") == 3
+    assert "repeats step 2.1" in state["plan"]["incomplete"]

@@ -1,0 +1,69 @@
+"""Steps that are done for items: what the items are, and what a revision may make of such steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from callsheet.agents import Call, Plan, Step, StepResult
+from callsheet.agents.planning.drafts import PlanRevision
+from callsheet.agents.planning.item_steps import expanded, items_of
+from callsheet.agents.planning.revision import revised
+from callsheet.agents.work.worker_conversation import outcome_of
+from callsheet.graphs import PlanError
+
+LISTED = Step(id="1", text="list notes")
+READ = Step(id="2", text="read {item}", depends_on=("1",), for_each="1")
+MAPPED, _ = expanded(Plan(steps=(LISTED, READ)), READ, ["a", "b"], wave=1)
+DONE = {name: StepResult(id=name, text="") for name in ("1", "2.1", "2.2")}
+
+
+def gave(text: str, name: str = "1") -> StepResult:
+    return StepResult(id=name, text="", result=text)
+
+
+def draft(**fields: Any) -> PlanRevision:
+    return PlanRevision(steps=[{"id": "9", **fields}])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"content": ""}', '{"files": []}'])
+def test_nothing_holds_no_items(text: str) -> None:
+    assert items_of(READ, gave(text)) == []
+
+
+def test_results_of_items_hold_items() -> None:
+    step = Step(id="3", text="write {item}", for_each="2")
+    assert items_of(step, gave("a\nb", "2.1"), gave('["c"]', "2.2"), gave("d", "2.3")) == ["a", "b", "c", "d"]
+
+
+def test_steps_of_items_take_no_id_that_another_step_has() -> None:
+    plan = Plan(steps=(LISTED, READ, Step(id="2.1", text="write")))
+    after, revision = expanded(plan, READ, ["a", "b"], wave=1)
+    assert [step.id for step in after.steps] == ["1", "2.2", "2.3", "2.1"]
+    assert revision.added == ("2.2", "2.3")
+
+
+def test_what_was_done_for_each_item_is_not_done_again() -> None:
+    with pytest.raises(PlanError, match=r"repeats step 2\.1"):
+        revised(MAPPED, draft(text="Read {item}", for_each="1"), DONE, wave=2)
+
+
+def test_a_revision_maps_what_is_the_same_over_other_items() -> None:
+    steps = [{"id": str(number), "text": "write {item}", "for_each": f"2.{number - 6}"} for number in (7, 8)]
+    after, _ = revised(MAPPED, PlanRevision(steps=steps), DONE, wave=2)  # type: ignore[arg-type]
+    assert [(step.for_each, step.depends_on) for step in after.steps[-2:]] == [("2.1", ("2.1",)), ("2.2", ("2.2",))]
+
+
+@pytest.mark.parametrize("needs", [{"depends_on": ["2"]}, {"for_each": "2"}])
+def test_a_new_step_may_build_on_all_steps_of_items(needs: dict[str, Any]) -> None:
+    after, _ = revised(MAPPED, draft(text="write", **needs), DONE, wave=2)
+    assert after.steps[-1].depends_on == ("2.1", "2.2")
+
+
+def test_a_request_for_a_tool_does_not_make_a_failed_step_done() -> None:
+    failed = Call(agent="post", tool="post/send", error="out of order")
+    asked = Call(agent="", tool="need_tool", output="there is none")
+    assert outcome_of(AIMessage("I cannot."), (failed, asked)) == ("failed", "out of order")
+    assert outcome_of(AIMessage("42"), (asked,)) == ("done", "")
