@@ -59,22 +59,23 @@ class DecidingModel(BaseChatModel):
         role = _role(messages, names)
         text = messages[-1].text
         self.shown.append((role, text))
-        message = self._reply(role, text, messages)
+        message = self._worked(messages, names) if role == "worker" else self._reply(role, text, messages)
         given, written = self.tokens
         usage = {"input_tokens": given, "output_tokens": written, "total_tokens": given + written}
         return ChatResult(generations=[ChatGeneration(message=message.model_copy(update={"usage_metadata": usage}))])
 
     def _reply(self, role: str, text: str, messages: Sequence[BaseMessage]) -> AIMessage:
         if role == "planner":
-            return _call("PlanDraft", self.plan(text))
+            return called("PlanDraft", self.plan(text))
         if role == "reviser":
-            return _call("PlanRevision", self.revise(text))
-        if role == "worker":
-            if isinstance(messages[-1], ToolMessage):
-                return AIMessage(text)
-            decided = self.work(text)
-            return AIMessage(decided) if isinstance(decided, str) else _call(*decided)
+            return called("PlanRevision", self.revise(text))
         return AIMessage(self.condense(text) if role == "condenser" else self.answer(text))
+
+    def _worked(self, messages: Sequence[BaseMessage], tools: Sequence[str]) -> AIMessage:
+        if isinstance(messages[-1], ToolMessage):
+            return AIMessage(messages[-1].text)
+        decided = self.work(messages[-1].text)
+        return AIMessage(decided) if isinstance(decided, str) else called(*decided)
 
 
 def _role(messages: Sequence[BaseMessage], tools: Sequence[str]) -> str:
@@ -86,5 +87,6 @@ def _role(messages: Sequence[BaseMessage], tools: Sequence[str]) -> str:
     return "answer" if system.startswith("You answer") else "worker"
 
 
-def _call(name: str, args: Any) -> AIMessage:
+def called(name: str, args: Any) -> AIMessage:
+    """A message that calls a tool."""
     return AIMessage("", tool_calls=[{"name": name, "args": args, "id": f"call_{name}", "type": "tool_call"}])
