@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import with_digits
-from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, is_verb
+from callsheet.agents.keyless.language.clauses import words
+from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, QUESTION_WORDS, is_verb
 from callsheet.agents.keyless.language.mood import is_yes_or_no, objection
 from callsheet.agents.keyless.language.spans import mask
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
@@ -22,6 +23,7 @@ MOST = 12
 """How many offers are weighed: more only cost time, the retriever has put them in order."""
 _NEAR_BEST = 0.75
 """Share of the best offer's score from which on a tool that takes any whole question is worth asking."""
+_RELATION = re.compile(r"\s*(?:of|in|at|for|from|to|on|with|by)\s", re.IGNORECASE)
 _CHANGES_DATA = re.compile(
     r"\s*(?:insert|update|delete|drop|alter|create|replace|truncate|attach|grant|revoke|vacuum|pragma)\b", re.IGNORECASE
 )
@@ -111,7 +113,8 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     complete = 0.5 if not needed else 1 - len(first.missing) / needed
     used = 1 - min(1.0, sum(map(len, first.unused)) / max(len(text), 1))
     score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + used - 0.4 * bool(first.missing) - 1.5 * whole
-    fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or (first.args and not first.missing))
+    filled = bool(first.args) and not first.missing and not _is_fragment(text)
+    fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or filled)
     why = _objection(brief, offer, schema, slots, first, whole=whole)
     return Candidate(offer, schema, texts, calls, why, score, fits)
 
@@ -138,6 +141,12 @@ def _objection(
     if offer.harm == "destroy" and not offer.confirmed:
         return "it destroys something: rules alone never do that, and nobody is asked in this run"
     return ""
+
+
+def _is_fragment(text: str) -> bool:
+    """Whether a step only names a value and a relation to something before it: "of Norway?"."""
+    said = words(text.lower())
+    return bool(_RELATION.match(text)) and not any(is_verb(word) or word in QUESTION_WORDS for word in said)
 
 
 def _name(tool: str) -> str:
