@@ -29,7 +29,8 @@ def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) ->
     """What became of a step, with the calls of an attempt before it; and if it was not done, with why that failed.
 
     The first cause comes first: it is what has to be mended. That other agents lack input for what they were not
-    meant for is no question to the user.
+    meant for is no question to the user. A worker that only says something, after others have failed, has not done
+    the step.
 
     Args:
         result: A ``StepResult`` as plain values.
@@ -39,11 +40,13 @@ def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) ->
         return dict(result)
     usage = Usage(**before.get("usage", {})) + Usage(**result.get("usage", {}))
     told = {**result, "calls": [*before["calls"], *result["calls"]], "usage": usage.model_dump()}
-    if result["status"] == "done":
+    by_word = result["status"] == "done" and not any(call["agent"] and not call["error"] for call in result["calls"])
+    if result["status"] == "done" and not by_word:
         return told
-    causes = filter(None, dict.fromkeys((before["error"], result["error"])))
-    status = before["status"] if result["status"] == "needs_input" else result["status"]
-    return {**told, "status": status, "error": "; after that, with other agents: ".join(causes)}
+    error = f"no tool was called, but: {result['result']}" if by_word else result["error"]
+    causes = filter(None, dict.fromkeys((before["error"], error)))
+    status = before["status"] if by_word or result["status"] == "needs_input" else result["status"]
+    return {**told, "status": status, "result": "", "error": "; after that, with other agents: ".join(causes)}
 
 
 class ChatInput(TypedDict):

@@ -89,7 +89,7 @@ class Settings(BaseModel):
     """Maximum steps of a plan, added ones included."""
     max_items: int = _option(20, "dispatch", ge=1, le=100)
     """Maximum items for which a step is done one by one."""
-    max_waves: int = _option(8, "revise", ge=1, le=50)
+    max_waves: int = _option(16, "revise", ge=1, le=50)
     """Maximum waves of steps that an adaptive plan may take."""
     max_request: int = _option(32_000, "plan", ge=100)
     """Maximum characters of a request."""

@@ -119,7 +119,16 @@ def test_what_other_agents_lack_is_not_asked_for_where_the_right_one_failed() ->
     told = with_earlier(needs, start)
     assert told["error"] == "units did not start; after that, with other agents: clock/tell needs city"
     assert told["status"] == "failed"
-    assert with_earlier({**needs, "status": "done", "error": ""}, start)["error"] == ""
+    made = {"agent": "clock", "error": ""}
+    assert with_earlier({**needs, "status": "done", "error": "", "calls": [made]}, start)["error"] == ""
+
+
+def test_a_second_worker_that_only_talks_hides_no_failure() -> None:
+    start: dict[str, Any] = {"status": "failed", "error": "out of order", "attempts": 1, "calls": [], "result": ""}
+    talk = {**start, "status": "done", "error": "", "result": "I cannot do that.", "attempts": 2}
+    told = with_earlier(talk, start)
+    assert (told["status"], told["result"]) == ("failed", "")
+    assert told["error"] == "out of order; after that, with other agents: no tool was called, but: I cannot do that."
 
 
 def test_results_reach_a_step_through_others(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
