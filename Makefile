@@ -56,7 +56,7 @@ test: .venv/.demo .venv/.dev
 	@echo '== deptry';       deptry .
 	@echo '== docs';         zensical build --strict
 	@echo '== mypy and pyright'; mypy & mypy=$$!; pyright; pyright=$$?; wait $$mypy && exit $$pyright
-	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 2 --dist worksteal
+	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 3 --dist worksteal
 
 # No page of the site loads anything over the network; its search needs a web server: python -m http.server -d site
 docs: .venv/.dev
