@@ -71,7 +71,7 @@ def _used(pid: int) -> float:
 
 def _documents(env: Mapping[str, str]) -> list[str]:
     folder = ROOT / "docs"
-    files = sorted(folder.glob("*.md"))
+    files = sorted(folder.rglob("*.md"))
     size = sum(file.stat().st_size for file in files) / 100_000
     took = ran([str(BIN / "callsheet"), "documents", "index", str(folder)], env)
     sentences = {s for file in files for passage in passages_of(LOADERS[".md"](file)) for s in passage.sentences}
