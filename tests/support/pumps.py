@@ -77,7 +77,7 @@ def _ratio(use: Callable[[str], object], text: Callable[[int], str]) -> float:
         if slow := _seconds(use, text(size)) > _LONG_ENOUGH:
             break
     ratio = 0.0
-    for _ in range(4):
+    for _ in range(12):
         longest = _seconds(use, text(size))
         ratio = longest / max(_seconds(use, text(size // 4)), _SHORTEST)
         if slow and longest > _COSTLY * _seconds(_cut, text(size)):
