@@ -37,7 +37,7 @@ from callsheet.orchestrator.plans.run_turns import archived, earlier_results
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.run.run_store import preferences
-from callsheet.orchestrator.state import State, StepState, completed, plan_of, planned, results_of
+from callsheet.orchestrator.state import State, StepState, completed, plan_of, planned, read_results, results_of
 from callsheet.orchestrator.step.call_observation import keep_observed
 from callsheet.orchestrator.step.step_nodes import step_result
 from callsheet.retrievers import AgentGraphRetriever
@@ -123,8 +123,8 @@ class Nodes:
             marked[step.id] = step_result(step, status="failed", error=wrong, exhausted=True)
         if why := limit_reached(state, settings, plan):
             marked |= {s.id: step_result(s, status="skipped", error=why) for s in plan.steps if s.id not in results}
-        marked |= _blocked(plan, {**results, **_read(marked)}, settings.replans)
-        ready = _ready(plan, {**results, **_read(marked)}, settings.replans)
+        marked |= _blocked(plan, {**results, **read_results(marked)}, settings.replans)
+        ready = _ready(plan, {**results, **read_results(marked)}, settings.replans)
         waves = [*state["waves"], [step.id for step in ready]] if ready else state["waves"]
         return {**plan_update(state, plan, mapped.revisions), "results": marked, "waves": waves}
 
@@ -222,10 +222,6 @@ def _unplanned(why: str) -> dict[str, Any]:
     return {"plan": plan}
 
 
-def _read(results: Mapping[str, Any]) -> dict[str, StepResult]:
-    return {name: StepResult(**result) for name, result in results.items()}
-
-
 def _ready(plan: Plan, results: Mapping[str, StepResult], replans: int) -> tuple[Step, ...]:
     """The steps that can run now; failed ones that are given to other agents among them."""
     return plan.ready({name for name, result in results.items() if not retriable(result, replans)})
@@ -235,7 +231,7 @@ def _blocked(plan: Plan, results: Mapping[str, StepResult], replans: int) -> dic
     """The steps that cannot run, because nothing that they wait for was done."""
     marked: dict[str, Any] = {}
     while True:
-        known = {**results, **_read(marked)}
+        known = {**results, **read_results(marked)}
         ready = [step for step in _ready(plan, known, replans) if step.depends_on]
         lost = [step for step in ready if all(known[name].status != "done" for name in step.depends_on)]
         if not lost:

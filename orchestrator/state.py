@@ -129,7 +129,12 @@ def plan_of(state: State) -> Plan:
 
 def results_of(state: State) -> dict[str, StepResult]:
     """What became of the steps so far, by id."""
-    return {name: StepResult(**result) for name, result in state["results"].items()}
+    return read_results(state["results"])
+
+
+def read_results(results: Mapping[str, Any]) -> dict[str, StepResult]:
+    """Results by id, from plain values."""
+    return {name: StepResult(**result) for name, result in results.items()}
 
 
 _DEFAULTS: State = {

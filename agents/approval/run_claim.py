@@ -153,14 +153,14 @@ def _left(place: _Place, owner: _Owner, part: _Part, *, stopped: bool) -> bool:
 
 async def _take(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owner) -> None:
     try:
-        records = await _records(saver, place) or []
+        records = await _records(saver, place)
         taken = [record for record in records if record["kind"] == "taken"]
         if taken:
             await _check_free(saver, place, taken[-1], records)
         mine = {"kind": "taken", "generation": len(taken) + 1, "key": uuid.uuid4().hex, **await _whoami()}
         # A checkpoint that is still being written is taken too: another process may find it a moment later.
         await _write(saver, place, mine, f"{len(taken) + 1}")
-        kept = [record for record in await _records(saver, place) or () if record["kind"] == "taken"]
+        kept = [record for record in await _records(saver, place) if record["kind"] == "taken"]
         if kept and kept[-1]["key"] != mine["key"]:
             raise _taken_by(kept[-1])
         owner.generation = len(taken) + 1
@@ -193,12 +193,11 @@ async def _say_left(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owne
     await _write(saver, place, {**record, "number": owner.left}, f"{owner.generation}.{owner.left}")
 
 
-async def _records(saver: BaseCheckpointSaver[Any], place: _Place) -> list[dict[str, Any]] | None:
-    """What runs have written to a checkpoint, in order; None where it is not stored (yet)."""
+async def _records(saver: BaseCheckpointSaver[Any], place: _Place) -> list[dict[str, Any]]:
+    """What runs have written to a checkpoint, in order; nothing can be read while it is not stored."""
     found = await saver.aget_tuple(_config(place))
-    if found is None:
-        return None
-    records = [value for _, channel, value in found.pending_writes or () if channel == _CHANNEL]
+    written = found.pending_writes if found is not None else None
+    records = [value for _, channel, value in written or () if channel == _CHANNEL]
     return sorted(records, key=lambda record: (record["generation"], record.get("number", 0)))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from callsheet.agents.models.token_usage import Usage
 from callsheet.agents.planning.drafts import Question
@@ -105,6 +106,16 @@ class Plan(BaseModel):
                 found.add(current)
                 todo.extend(waits[current])
         return tuple(step.id for step in self.steps if step.id in found)
+
+
+@contextmanager
+def plan_errors() -> Iterator[None]:
+    """What a model drafted may make no step and no plan: whatever pydantic says of it becomes a ``PlanError``."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise PlanError(str(first.get("ctx", {}).get("error") or first["msg"])) from error
 
 
 class Call(BaseModel):

@@ -8,7 +8,6 @@ from collections.abc import Collection
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
-from pydantic import ValidationError
 
 from callsheet.agents.keyless import split
 from callsheet.agents.models.chat_models import ModelError
@@ -16,7 +15,7 @@ from callsheet.agents.models.prompts import PLANNER
 from callsheet.agents.models.structured_output import structured
 from callsheet.agents.models.token_usage import Usage
 from callsheet.agents.planning.drafts import PlanDraft, PlannedStep
-from callsheet.agents.planning.plan import Plan, Step
+from callsheet.agents.planning.plan import Plan, Step, plan_errors
 from callsheet.graphs.catalog.errors import PlanError
 from callsheet.graphs.text.request_length import bounded
 
@@ -154,13 +153,10 @@ def _checked(draft: PlanDraft, known: str, prompt: str, earlier: Collection[str]
         for step in draft.steps:
             if words := _parroted(step.text, prompt, known):
                 raise PlanError(f"step {step.id} repeats the instructions ({words!r}), not the request")
-    try:
+    with plan_errors():
         if not draft.steps:
             return Plan(steps=(), answer=(draft.answer or "").strip(), ask=draft.ask)
         return Plan(steps=tuple(drafted_step(step, earlier) for step in draft.steps), open=draft.open)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise PlanError(str(first.get("ctx", {}).get("error") or first["msg"])) from error
 
 
 def _parroted(text: str, prompt: str, known: str) -> str:

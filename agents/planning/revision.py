@@ -6,11 +6,11 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from callsheet.agents.planning.drafts import PlannedStep, PlanRevision
 from callsheet.agents.planning.item_texts import item_text
-from callsheet.agents.planning.plan import Plan, Step, StepResult
+from callsheet.agents.planning.plan import Plan, Step, StepResult, plan_errors
 from callsheet.agents.planning.planner import check_number, drafted_step
 from callsheet.graphs.catalog.errors import PlanError
 
@@ -71,7 +71,8 @@ def revised(
         PlanError: A step repeats another one, depends on an unknown one, or there would be too many or a circle.
     """
     done = {name for name, result in results.items() if result.status == "done"}
-    new, changed = _read(plan, draft.steps, done, earlier)
+    with plan_errors():
+        new, changed = _read(plan, draft.steps, done, earlier)
     left_over = {step.id for step in plan.steps if draft.done and step.id not in results}
     failed = set(results) - done
     named = {name for name in draft.drop if plan.step(name)} - done - (set() if new else failed)
@@ -162,8 +163,5 @@ def _relinked(step: Step, dropped: Collection[str], instead: Sequence[str]) -> S
 
 def _with_steps(plan: Plan, steps: Sequence[Step]) -> Plan:
     fields: dict[str, Any] = {**dict(plan), "steps": tuple(steps)}
-    try:
+    with plan_errors():
         return Plan(**fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise PlanError(str(first.get("ctx", {}).get("error") or first["msg"])) from error

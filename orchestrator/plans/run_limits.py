@@ -15,9 +15,7 @@ _ROLES = {"request": "planner", "plan": "planner", "revise": "reviser", "answer"
 
 def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
     """Why no further step may begin; empty where one may."""
-    total = usage_report(state)
-    tokens = total["input_tokens"] + total["output_tokens"]
-    if settings.token_budget is not None and tokens >= settings.token_budget:
+    if settings.token_budget is not None and (tokens := _tokens(state)) >= settings.token_budget:
         return f"the token budget of {settings.token_budget:,} is spent ({tokens:,} tokens)"
     if settings.run_seconds is not None and time.time() - state["begun"] >= settings.run_seconds:
         return f"the run has taken {settings.run_seconds:g} s, its limit (run_seconds)"
@@ -30,9 +28,7 @@ def tokens_left(state: State, settings: Settings) -> int | None:
     """How many tokens the steps of the next wave may cost each; None without a limit."""
     if settings.token_budget is None:
         return None
-    total = usage_report(state)
-    spent: int = total["input_tokens"] + total["output_tokens"]
-    return max(1, settings.token_budget - spent)
+    return max(1, settings.token_budget - _tokens(state))
 
 
 def usage_report(state: State) -> dict[str, Any]:
@@ -51,6 +47,11 @@ def usage_report(state: State) -> dict[str, Any]:
             by_step[step] = by_step.get(step, Usage()) + spent
     total = sum(by_role.values(), Usage())
     return {**total.model_dump(), "by_role": _plain(by_role), "by_step": _plain(by_step)}
+
+
+def _tokens(state: State) -> int:
+    report = usage_report(state)
+    return int(report["input_tokens"] + report["output_tokens"])
 
 
 def _plain(usages: Mapping[str, Usage]) -> dict[str, Any]:

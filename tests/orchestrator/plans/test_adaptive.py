@@ -226,3 +226,14 @@ def test_a_mapped_step_that_is_asked_for_again_is_refused(office: Any, desk: Any
     state = office(model, planning="adaptive").ask("list notes and read each file")
     assert desk.names().count("read_file") == 3
     assert "repeats step 2.1" in state["plan"]["incomplete"]
+
+
+def test_a_revision_with_a_step_without_a_text_is_refused(office: Any, desk: Any) -> None:
+    model = DecidingModel(
+        plan=lambda _: {"steps": steps("list notes"), "open": True},
+        revise=lambda _: {"steps": [{"id": "2", "text": ""}]},
+        work=worker,
+    )
+    state = office(model, planning="adaptive").ask(NEWEST)
+    assert state["revisions"][0]["refused"] is True
+    assert "at least 1 character" in state["plan"]["incomplete"]
