@@ -100,3 +100,23 @@ def worker(text: str) -> Any:
              "post": ("send_letter", "text"), "wire": ("send_telegram", "text")}  # fmt: skip
     tool, parameter = names[first.rstrip(":")]
     return tool, {parameter: rest.removeprefix("rows: ").strip()}
+
+
+SUM = "list notes, read each file and write the sum"
+
+
+def sums() -> DecidingModel:
+    """Reads each file that was listed, adds a row when it has read them, then ends."""
+
+    def revise(told: str) -> dict[str, Any]:
+        if "written:" in told:
+            return {"done": True, "reason": "the row is there"}
+        if "rent 720" in told:
+            return {
+                "steps": [{"id": "9", "text": "write 1420", "depends_on": ["2.1", "2.2"]}],
+                "reason": "a row is due",
+            }
+        return {}
+
+    plan = [*steps("list notes"), {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"}]
+    return DecidingModel(plan=lambda _: {"steps": plan, "open": True}, revise=revise, work=worker)

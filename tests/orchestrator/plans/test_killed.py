@@ -1,0 +1,140 @@
+"""The program is killed with -9 in every phase of an adaptive run, and another one goes on: nothing is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Command
+
+from desk import SUM, Desk, Office, sums
+
+TESTS = Path(__file__).parents[2]
+CALLS = Counter(list_files=1, read_file=3, write_row=1)
+PHASES = [("Nodes", name, 1) for name in ("request", "plan", "answer")]
+PHASES += [("Nodes", name, at) for name in ("dispatch", "revise") for at in (1, 2, 3)]
+PHASES += [(*part, at) for part in (("StepNodes", "work"), ("Desk", "_done")) for at in (1, 3, 5)]
+PHASES += [("StepNodes", "retrieve", 3)]
+KILLED = [(*phase, after) for phase in PHASES for after in (False, True)]
+PROGRAM = """
+import os, sys
+from pathlib import Path
+
+sys.path[:0] = {support!r}
+from callsheet.orchestrator.nodes import Nodes
+from callsheet.orchestrator.step.step_nodes import StepNodes
+from desk import Desk
+from test_killed import killed_at
+
+for number, (kind, name, at, after) in enumerate({killed!r}):
+    child = os.fork()
+    if not child:
+        killed_at(Path({folder!r}, str(number)), globals()[kind], name, at, after=after)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+class LoggedDesk(Desk):
+    """Its calls are in a file, which outlives the program."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__()
+        self.log = log
+
+    def _done(self, name: str, answer: Any, /, **args: Any) -> str:
+        with self.log.open("a") as log:
+            log.write(json.dumps([name, args]) + "\n")
+        return super()._done(name, answer, **args)
+
+    def made(self) -> list[Any]:
+        """The calls that took effect."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+
+def dying(real: Any, at: int, *, after: bool) -> Any:
+    """The function, which kills its process before or after it is called for the nth time."""
+    count = itertools.count(1)
+
+    def cut(*args: Any, **kwargs: Any) -> Any:
+        if (now := next(count) == at) and not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        value = real(*args, **kwargs)
+        if now:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return value
+
+    async def cut_async(*args: Any, **kwargs: Any) -> Any:
+        if (now := next(count) == at) and not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        value = await real(*args, **kwargs)
+        if now:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return value
+
+    return cut_async if inspect.iscoroutinefunction(real) else cut
+
+
+async def run(folder: Path, given: Any) -> tuple[dict[str, Any], list[Any]]:
+    """Runs, or goes on with, the thread that is kept in a folder; its state, and what waits for the user."""
+    config: Any = {"configurable": {"thread_id": "1"}}
+    async with AsyncSqliteSaver.from_conn_string(str(folder / "threads.sqlite")) as saver:
+        app = Office(LoggedDesk(folder / "calls.log"), sums(), planning="adaptive", saver=saver).app
+        await app.ainvoke(given, config, durability="sync")
+        state = await app.aget_state(config)
+    return state.values, [*state.interrupts]
+
+
+def killed_at(folder: Path, kind: Any, name: str, at: int, *, after: bool) -> None:
+    """A run that kills its process."""
+    folder.mkdir()
+    setattr(kind, name, dying(getattr(kind, name), at, after=after))
+    asyncio.run(run(folder, {"messages": [{"role": "user", "content": SUM}]}))
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for each phase, in which a run was killed; one program makes all of them, and imports once."""
+    folder = tmp_path_factory.mktemp("killed")
+    support = [str(Path(__file__).parent), *(path for path in sys.path if Path(path).is_relative_to(TESTS))]
+    program = PROGRAM.format(support=support, killed=KILLED, folder=str(folder))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {*done.stdout.split()} == {f"{-signal.SIGKILL}"}, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize(
+    "number", range(len(KILLED)), ids=[f"{'after' if z else 'before'}-{n}-{i}" for _, n, i, z in KILLED]
+)
+async def test_what_was_killed_goes_on(killed: Path, number: int) -> None:
+    folder = killed / f"{number}"
+    desk = LoggedDesk(folder / "calls.log")
+    state, waiting = await run(folder, None)
+    while waiting:  # of a call that was under way; somebody has looked whether it took effect
+        assert {question.value["type"] for question in waiting} == {"unknown_outcome"}
+        verdicts = {question.id: verdict(desk, question.value) for question in waiting}
+        state, waiting = await run(folder, Command(resume=verdicts))
+    assert Counter(name for name, _ in desk.made()) == CALLS
+    assert [r["reason"] for r in state["revisions"]][1:] == ["a row is due"]
+    assert {result["status"] for result in state["results"].values()} == {"done"}
+    assert "written: 1420" in state["messages"][-1].text
+
+
+def verdict(desk: LoggedDesk, asked: Any) -> dict[str, str]:
+    """What somebody says who has looked into the log."""
+    name, args = asked["tool"].rpartition("/")[2], asked["args"]
+    if [name, args] not in desk.made():
+        return {"type": "not_done"}
+    tools = {tool.name: tool for tools in Desk().agents().values() for tool in tools}
+    return {"type": "done", "message": tools[name].invoke(args)}
