@@ -14,14 +14,11 @@ from callsheet.agents.models.chat_models import ModelError
 from callsheet.agents.models.prompts import PLANNER
 from callsheet.agents.models.structured_output import structured
 from callsheet.agents.models.token_usage import Usage
+from callsheet.agents.planning.draft_checks import copied_words, unasked_step
 from callsheet.agents.planning.drafts import PlanDraft, PlannedStep
 from callsheet.agents.planning.plan import Plan, Step, plan_errors
 from callsheet.graphs.catalog.errors import PlanError
 from callsheet.graphs.text.request_length import bounded
-
-_WORD = re.compile(r"\w+")
-_PARROTED = 6
-"""Words in a row of a system prompt that no step has by chance."""
 
 
 class TooManyStepsError(PlanError):
@@ -41,9 +38,9 @@ async def decompose(
     """Splits a request into a directed acyclic graph of steps.
 
     A model's plan must be a DAG of at most ``max_steps`` steps; the model gets one chance to repair a plan that is
-    not. After that the request is one step, and the plan's note says why. A request that needs too many steps is
-    refused, because one step would do only a part of it. In place of steps, a model may answer directly or ask the
-    user a question.
+    not. After that the request is one step, and the plan's note says why. A step that the request does not ask for is
+    left out (``unasked_step``), and the note says so. A request that needs too many steps is refused, because one step
+    would do only a part of it. In place of steps, a model may answer directly or ask the user a question.
 
     Args:
         request: What the user wants.
@@ -82,7 +79,7 @@ async def decompose(
             messages = [*messages, HumanMessage(f"That plan cannot be used: {complaint}. Give a corrected plan.")]
         else:
             note = "" if attempt == "first" else f"repaired: {complaint}"
-            return plan.model_copy(update={"note": note, "usage": spent})
+            return _without_unasked(request, plan.model_copy(update={"note": note, "usage": spent}))
     if too_many is not None:
         raise too_many
     return single(request, f"taken as a single step: the model's plan could not be used: {complaint}", usage=spent)
@@ -151,7 +148,7 @@ def _checked(draft: PlanDraft, known: str, prompt: str, earlier: Collection[str]
     if draft.steps:
         check_number(len(draft.steps), max_steps)
         for step in draft.steps:
-            if words := _parroted(step.text, prompt, known):
+            if words := copied_words(step.text, prompt, known):
                 raise PlanError(f"step {step.id} repeats the instructions ({words!r}), not the request")
     with plan_errors():
         if not draft.steps:
@@ -159,9 +156,13 @@ def _checked(draft: PlanDraft, known: str, prompt: str, earlier: Collection[str]
         return Plan(steps=tuple(drafted_step(step, earlier) for step in draft.steps), open=draft.open)
 
 
-def _parroted(text: str, prompt: str, known: str) -> str:
-    """Words in a row that a step has from the system prompt and not from the request, as weak models copy examples."""
-    words = _WORD.findall(text.casefold())
-    told, asked = (f" {' '.join(_WORD.findall(one.casefold()))} " for one in (prompt, known))
-    rows = (" ".join(words[start : start + _PARROTED]) for start in range(len(words) - _PARROTED + 1))
-    return next((row for row in rows if f" {row} " in told and f" {row} " not in asked), "")
+def _without_unasked(request: str, plan: Plan) -> Plan:
+    """The plan without steps that were not asked for, as its note says; a single step where one is left."""
+    steps, notes = plan.steps, [plan.note] if plan.note else []
+    while step := unasked_step(request, steps):
+        steps = tuple(other for other in steps if other is not step)
+        notes.append(f"step {step.id} ({step.text!r}) was left out: the request does not ask for it")
+    note = "; ".join(notes)
+    if len(steps) == 1 < len(plan.steps):
+        return single(request, note, usage=plan.usage)
+    return plan.model_copy(update={"steps": steps, "note": note})

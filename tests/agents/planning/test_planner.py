@@ -151,3 +151,40 @@ def test_ready_steps_come_in_the_order_of_the_plan() -> None:
     assert [step.id for step in plan.ready(())] == ["a", "c"]
     assert [step.id for step in plan.ready({"a"})] == ["b", "c"]
     assert plan.ready({"a", "b", "c"}) == ()
+
+
+UNASKED = [
+    ("Convert 3 miles to km", ["Convert 3 miles to km", "Write a note with the result"], 1, "Write a note"),
+    ("Convert 3 miles to km", ["Find the length of a mile", "Convert 3 miles to km"], 1, "Find the length"),
+    (REQUEST, ["Convert 3 miles to km", "Write the result to a.txt", "Read a.txt"], 2, "Read a.txt"),
+]
+
+
+@pytest.mark.parametrize(("request_text", "texts", "left", "out"), UNASKED)
+async def test_a_step_that_nobody_asked_for_is_left_out(
+    request_text: str, texts: list[str], left: int, out: str
+) -> None:
+    steps = [{"id": str(number), "text": text, "depends_on": []} for number, text in enumerate(texts, 1)]
+    plan = await decompose(request_text, Planner(plans=[steps]))
+    assert [step.text for step in plan.steps] == (texts[:2] if left == 2 else [request_text])
+    assert plan.mode == ("once" if left == 2 else "none")
+    assert f"({out!r}"[:-1] in plan.note
+    assert plan.note.endswith("was left out: the request does not ask for it")
+
+
+@pytest.mark.parametrize(
+    ("request_text", "texts", "waits"),
+    [
+        ("Read the newest file of notes", ["List the files of notes", "Read the newest file of notes"], True),
+        ("Weather in Oslo and in Bergen", ["Weather in Oslo", "Weather in Bergen"], False),
+        ("Read a.txt and b.txt, which is longer?", ["Read a.txt", "Read b.txt", "Which is longer?"], False),
+        ("Rechne 3 Meilen in km um und notiere es", ["Convert 3 miles to km", "Write a note with the result"], True),
+    ],
+)
+async def test_a_step_that_is_needed_or_says_a_part_of_the_request_stays(
+    request_text: str, texts: list[str], waits: bool
+) -> None:
+    steps = [{"id": str(n), "text": t, "depends_on": ["1"] if n == 2 and waits else []} for n, t in enumerate(texts, 1)]
+    plan = await decompose(request_text, Planner(plans=[steps]))
+    assert [step.text for step in plan.steps] == texts
+    assert plan.note == ""

@@ -13,7 +13,7 @@ from pydantic import Field
 from desk import Desk, Office
 from scripted_model import ScriptedModel, calls
 
-REQUEST = "read may.txt"
+REQUEST = "read may.txt and the file of june"
 
 
 class Recording(ScriptedModel):
