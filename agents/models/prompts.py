@@ -51,6 +51,10 @@ REMINDER = """\
 The step is: {step}
 If {tools} does it, call that tool now, with everything that it needs. If none does, repeat your answer."""
 
+WORDLESS = """\
+The step is: {step}
+Your last message was empty. Call a tool that the step still needs, or say what came of the step."""
+
 ANSWER = """\
 You answer a request from the results of its steps.
 Use only what the results say, with values, names and paths exactly as they are. Say plainly what failed or \

@@ -32,9 +32,9 @@ from callsheet.agents.approval.unknown_outcome import in_doubt
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.model_output import normalize, unstreamed
-from callsheet.agents.models.prompts import REMINDER, WORKER
+from callsheet.agents.models.prompts import REMINDER, WORDLESS, WORKER
 from callsheet.agents.models.token_usage import Usage, usage_of, with_usage_of
-from callsheet.agents.planning.plan import Status, StepResult
+from callsheet.agents.planning.plan import Call, Status, StepResult
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.tool_names import NEED_TOOL, READ_RESULT, names_of
@@ -124,10 +124,8 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             return done
         if over := _too_many([*request.messages, response.result[-1]], equipment.max_calls):
             return over
-        if not _answered_without_a_tool(request, response, equipment):
+        if not (again := _asked_again(asking, response, equipment)):
             return response
-        alone = not request.messages[0].additional_kwargs.get("brief", {}).get("inputs")
-        again = asking.override(tool_choice="any") if alone else _reminded(asking, equipment)
         with suppress(ModelError):
             response = _instead(
                 normalize(await answered(handler(again)), held, equipment.secrets, request.messages), response
@@ -203,10 +201,16 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         calls=calls,
         result=text if status == "done" else "",
         error=error or "",
-        exhausted=status != "done" and any(call.kind == "rejected" for call in calls),
+        exhausted=status != "done" and any(call.kind == "rejected" or _may_last(call, brief) for call in calls),
         missing=missing_values(messages[-1].additional_kwargs),
         usage=Usage() if isinstance(equipment.model, KeylessModel) else usage_of(messages, time.monotonic() - began),
     )
+
+
+def _may_last(call: Call, brief: Brief) -> bool:
+    """Whether a call took effect and may have changed something: another agent must not do it again."""
+    harmless = {offer.tool for offer in brief.offers if offer.harm == "none"} | {NEED_TOOL, READ_RESULT}
+    return not call.error and call.tool not in harmless
 
 
 def _with_args(answer: ToolMessage | Command[Any], arguments: Mapping[str, Any]) -> ToolMessage | Command[Any]:
@@ -247,21 +251,24 @@ def _too_many(messages: Sequence[BaseMessage], most: int) -> AIMessage | None:
     return _stopped(f"stopped before it made more than {counted(most, 'call')} for one step") if made > most else None
 
 
-def _answered_without_a_tool(
+def _asked_again(
     request: ModelRequest[Equipment], response: ModelResponse[Any], equipment: Equipment
-) -> bool:
-    """Whether the model answered at once without looking, as small models do.
+) -> ModelRequest[Equipment] | None:
+    """The second request, where the model answered at once without looking, or ended without a word.
 
-    Where there is no earlier result to answer from, it is made to call a tool (a provider that cannot be made
-    to leaves it at the answer); where there is, it is reminded that it could.
+    Small models do both. Where there is no earlier result to answer from, a model that did not look is made to call
+    a tool (a provider that cannot be made to leaves it at the answer); else it is reminded.
     """
     message = response.result[-1]
-    if len(request.messages) > 1 or not equipment.tools or not isinstance(message, AIMessage):
-        return False
-    return not (message.tool_calls or message.additional_kwargs.get("outcome"))
-
-
-def _reminded(request: ModelRequest[Equipment], equipment: Equipment) -> ModelRequest[Equipment]:
+    if not isinstance(message, AIMessage) or message.tool_calls or message.additional_kwargs.get("outcome"):
+        return None
     brief = request.messages[0].additional_kwargs.get("brief", {})
+    if len(request.messages) > 1:
+        wordless = request.override(messages=[*request.messages, HumanMessage(WORDLESS.format(step=brief.get("text")))])
+        return None if message.text.strip() else wordless
+    if not equipment.tools:
+        return None
+    if not brief.get("inputs"):
+        return request.override(tool_choice="any")
     reminder = REMINDER.format(step=brief.get("text", ""), tools=" or ".join(equipment.tools))
     return request.override(messages=[*request.messages, HumanMessage(reminder)])

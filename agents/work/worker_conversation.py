@@ -65,8 +65,11 @@ def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
     counted = [call for call in calls if call.tool != NEED_TOOL] or calls
     if counted and all(call.error for call in counted):
         return "failed", counted[-1].error
-    if not last.text.strip() and not calls:
-        return "failed", "the model gave neither a tool call nor an answer"
+    if not last.text.strip():
+        made = ", ".join(dict.fromkeys(call.tool for call in calls))
+        return "failed", f"the model ended without an answer, after these calls: {made}" if made else (
+            "the model gave neither a tool call nor an answer"
+        )
     return "done", ""
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from callsheet import Settings, create_supervisor
+from callsheet.agents.models.prompts import WORDLESS
 
 WEATHER, RATE = "tell the weather of Oslo", "look up the rate of USD"
 
@@ -98,6 +100,31 @@ def test_a_model_that_answers_without_looking_is_made_to_call_a_tool(
     state = ask(create_supervisor(catalog, worker_model=lazy).compile(), RATE)
     assert shop.called == ["exchange_rate"]
     assert state["results"]["1"]["result"] == "0.9"
+
+
+@pytest.mark.parametrize(
+    ("last", "status", "words"), [("0.9", "done", ""), ("", "failed", "without an answer, after these calls: bank")]
+)
+def test_a_model_that_ends_without_a_word_is_asked_once_more(
+    catalog: Any, shop: Any, scripted: Any, say: Any, last: str, status: str, words: str
+) -> None:
+    mute = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage(" "), AIMessage(last)])
+    state = ask(create_supervisor(catalog, worker_model=mute).compile(), RATE)
+    assert shop.called == ["exchange_rate"]
+    assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == (status, last)
+    assert words in state["results"]["1"]["error"]
+    assert mute.shown[2]["messages"][-1].text == WORDLESS.format(step=RATE)
+
+
+def test_a_step_that_failed_after_a_change_is_not_given_to_others(
+    catalog: Any, shop: Any, scripted: Any, say: Any
+) -> None:
+    mute = scripted(replies=[say["calls"]("write_note", text="milk"), AIMessage(""), AIMessage("")] * 2)
+    settings = Settings(replans=1, approval="never")
+    state = ask(create_supervisor(catalog, worker_model=mute, settings=settings).compile(), "write a note about milk")
+    assert shop.called == ["write_note"]
+    assert state["results"]["1"]["exhausted"]
+    assert "notebook/write_note" in state["messages"][-1].text
 
 
 def test_a_model_that_is_shown_all_there_is_judges_itself_what_fits(
