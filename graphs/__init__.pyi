@@ -42,6 +42,7 @@ from .catalog.writing import dump as dump
 from .dependencies.traversal import (
     Reached as Reached,
     dependency_graph as dependency_graph,
+    evidence as evidence,
     required as required,
     strongest as strongest,
     walk as walk,

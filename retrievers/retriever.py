@@ -110,7 +110,7 @@ class AgentGraphRetriever(BaseRetriever):
         # Not the embedder without LangChain: users find theirs in the index, and hand it on.
         embedder = _embedder(embeddings)
         assembly = assembly_of(loaded, embedder, index=index, settings=settings, reranker=reranker, taxonomy=taxonomy)
-        selector, changes = assembly.first(loaded.catalog, progress)
+        selector, changes = assembly.first(loaded, progress)
         retriever = cls(selector=selector, k=k, changes=changes, place=assembly.place, policy=loaded.policy)
         retriever._assembly = assembly
         return retriever
@@ -130,7 +130,7 @@ class AgentGraphRetriever(BaseRetriever):
         """
         if self._assembly is None:
             raise SettingsError("only a retriever that from_catalog made can follow its catalog: make another one")
-        with self._assembly.next(loaded.catalog, progress) as (selector, changes):
+        with self._assembly.next(loaded, progress) as (selector, changes):
             self.selector, self.policy, self.changes = selector, loaded.policy, changes
         return changes
 
@@ -138,6 +138,11 @@ class AgentGraphRetriever(BaseRetriever):
     def catalog(self) -> Catalog:
         """The part of the catalog that the user may see."""
         return self._visible.catalog
+
+    def is_over(self, catalog: Catalog) -> bool:
+        """Whether this is the catalog that the retriever searches, apart from inferred dependencies."""
+        own = self._assembly.source if self._assembly else self.selector.catalog
+        return own is catalog or own == catalog
 
     @property
     def _visible(self) -> Selector:

@@ -33,6 +33,7 @@ class _Details:
         changes: Differences from the accepted definitions; changed and new tools are left out.
         live: Agent id -> the object that updates its tools.
         down: Agents whose servers did not answer, with their last known tools: id -> time of the last answer.
+        rejected: Source, target and parameter of each dependency that a person rejected.
         remembered: Agents whose servers answered recently and were not listed again: id -> time, UTC, ISO 8601.
     """
 
@@ -42,6 +43,7 @@ class _Details:
     changes: tuple[Change, ...] = field(default=(), kw_only=True)
     live: Mapping[str, Live] = field(default_factory=dict, kw_only=True)
     down: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    rejected: tuple[tuple[str, str, str | None], ...] = field(default=(), kw_only=True)
     remembered: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     @property

@@ -91,7 +91,9 @@ def load(
     labels = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
     problems = (*whole.problems, *dangling, *unattached)
     label = "\n".join(filter(None, labels))
-    return Loaded(Catalog(agents=agents), label=label, policy=rules, **{**whole.details, "problems": problems})
+    refused = (edge.key for _, file in whole.dependencies for edge in file.edges if edge.accept is False)
+    details = {**whole.details, "problems": problems, "rejected": (*whole.rejected, *refused)}
+    return Loaded(Catalog(agents=agents), label=label, policy=rules, **details)
 
 
 def servers_in(source: str) -> Mapping[str, ServerConfig]:

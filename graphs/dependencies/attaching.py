@@ -12,8 +12,6 @@ from callsheet.graphs.catalog.model import Agent, Dependency, Tool
 from callsheet.graphs.dependencies.dependency_rules import Rule
 from callsheet.graphs.dependencies.proposals import DependencyFile, Proposal
 
-Edges = Mapping[str, Sequence[Dependency]]
-
 
 def attach(
     agents: Sequence[Agent], files: Iterable[tuple[str, DependencyFile]], *, lenient: Collection[str] = ()
@@ -21,7 +19,8 @@ def attach(
     """The agents with the dependencies of these files after their own, and the problems.
 
     Edges of rules are declared, those of accepted proposals reviewed, those of undecided proposals stay proposed or
-    observed. Rejected proposals and edges that a tool already has are left out.
+    observed. Edges that a tool already has are left out. A rejected proposal also removes the same edge from the tool,
+    unless a person wrote or accepted it.
 
     Args:
         agents: All agents of the catalog, with resolved dependencies.
@@ -37,19 +36,20 @@ def attach(
             additions.add_rule(rule, f"{where}: rules.{number}")
         for number, edge in enumerate(content.edges):
             additions.add_proposal(edge, f"{where}: edges.{number}")
-    if not additions.new:
+    if not additions.new and not additions.rejected:
         return tuple(agents), tuple(additions.problems)
     additions.check_cycles()
-    return tuple(_extended(agent, additions.new) for agent in agents), tuple(additions.problems)
+    return tuple(additions.applied(agent) for agent in agents), tuple(additions.problems)
 
 
 @dataclass
 class _Additions:
-    """Edges to add, by tool; ``origin`` says where each required edge is written."""
+    """Edges to add, by tool, and edges to remove; ``origin`` says where each required edge is written."""
 
     tools: Mapping[str, Tool]
     lenient: Collection[str]
     new: defaultdict[str, list[Dependency]] = field(default_factory=lambda: defaultdict(list))
+    rejected: set[tuple[str, str, str | None]] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
     origin: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -64,6 +64,7 @@ class _Additions:
 
     def add_proposal(self, edge: Proposal, where: str) -> None:
         if edge.accept is False:
+            self.rejected.add(edge.key)
             return
         both = [self._exists(name, where) for name in (edge.source, edge.target)]
         if edge.source == edge.target:
@@ -86,6 +87,16 @@ class _Additions:
                     f"{where}: this makes a cycle of tools that require each other: {path}: "
                     "remove one of these edges, or make it indirect"
                 )
+
+    def applied(self, agent: Agent) -> Agent:
+        """The agent with the changes to its tools."""
+        tools = tuple(self._changed(tool) for tool in agent.tools)
+        return agent if tools == agent.tools else agent.model_copy(update={"tools": tools})
+
+    def _changed(self, tool: Tool) -> Tool:
+        kept = [e for e in tool.depends_on if e.holds or (tool.id, e.tool, e.parameter) not in self.rejected]
+        edges = (*kept, *self.new.get(tool.id, ()))
+        return tool if edges == tool.depends_on else tool.model_copy(update={"depends_on": edges})
 
     def _add(self, source: str, edge: Dependency, where: str) -> None:
         existing = (*self.tools[source].depends_on, *self.new.get(source, ()))
@@ -114,13 +125,3 @@ class _Additions:
         if not self.tools:
             raise CatalogError(f"{where} contains only dependencies: name the catalog that they are for beside it")
         raise CatalogError(f"{where}: {message}: correct the id or remove it")
-
-
-def _extended(agent: Agent, new: Edges) -> Agent:
-    if not any(tool.id in new for tool in agent.tools):
-        return agent
-    tools = (
-        tool.model_copy(update={"depends_on": (*tool.depends_on, *new[tool.id])}) if new.get(tool.id) else tool
-        for tool in agent.tools
-    )
-    return agent.model_copy(update={"tools": tuple(tools)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -100,7 +100,7 @@ def strongest(
         W(start -> t) = max over paths from start to t of the product over their edges of
                         weight(kind of the edge) * listing ** (how many its tool lists before it)
 
-    The weight of a proposed or observed edge is multiplied by ``proposed`` and by its confidence.
+    The weight of a proposed or observed edge is multiplied by ``proposed * confidence ** 2``.
 
     Args:
         catalog: The tools with their dependencies.
@@ -123,7 +123,7 @@ def strongest(
         weight, path = best[tool]
         before: dict[str, int] = {}
         for edge in catalog.tool(tool).depends_on:
-            if not (worth := 1.0 if edge.holds else proposed * edge.confidence):
+            if not (worth := 1.0 if edge.holds else proposed * edge.confidence**2):
                 continue
             gained = weight * worth * weights[edge.kind] * listing ** before.setdefault(edge.tool, len(before))
             if gained > best.get(edge.tool, (0.0, ()))[0]:
@@ -134,6 +134,12 @@ def strongest(
         for reached in walk(catalog, start, direct_first=False, proposed=proposed > 0)
         if reached.tool in best
     )
+
+
+def evidence(catalog: Catalog, path: Sequence[str]) -> str:
+    """Evidence for the last dependency of a path of tools; empty if a person wrote or accepted it."""
+    edges = [edge for edge in catalog.tool(path[-2]).depends_on if edge.tool == path[-1]] if len(path) > 1 else []
+    return "" if any(edge.holds for edge in edges) else next((edge.reason for edge in edges), "")
 
 
 def required(catalog: Catalog, start: str) -> frozenset[str]:

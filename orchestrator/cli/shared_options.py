@@ -220,9 +220,9 @@ def open_selector(loaded: Loaded, place: str | None, embeddings: str, **more: An
 
     assembly = assembly_of(loaded, embedder_of(embeddings), index=place, **more)
     with progress_bar("Indexing") as progress:
-        selector, changes = assembly.first(loaded.catalog, progress)
+        selector, changes = assembly.first(loaded, progress)
     if loaded.policy:
-        selector = selector.within(loaded.policy.view(loaded.catalog, User()))
+        selector = selector.within(loaded.policy.view(selector.catalog, User()))
     return Opened(selector, changes, assembly.place)
 
 

@@ -1,5 +1,6 @@
-"""Proposes dependencies from names, schemas and descriptions."""
+"""Infers dependencies from names, schemas and descriptions."""
 
 from callsheet.retrievers.inference.dependency_proposals import infer_dependencies
+from callsheet.retrievers.inference.inferred_catalog import with_inferred
 
-__all__ = ["infer_dependencies"]
+__all__ = ["infer_dependencies", "with_inferred"]

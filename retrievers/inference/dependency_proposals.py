@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import numpy as np
+from collections.abc import Iterable, Mapping, Sequence
 
 from callsheet.graphs import Catalog, DependencyKind, SettingsError, Tool
 from callsheet.graphs.dependencies import Proposal, Seen, combine, observed_proposals, without_cycles
-from callsheet.retrievers.index.embedding.providers import Embedder
-from callsheet.retrievers.inference.matching import Embed, Ends, Hint, matches
+from callsheet.retrievers.inference.matching import Ends, Hint, matches
 from callsheet.retrievers.inference.structural_signals import hints_by_rules
-from callsheet.retrievers.inference.term_similarity import Floats
 
 LEAST = 0.5
-_AT_ONCE = 256
-Progress = Callable[[int, int], None]
 
 
 def infer_dependencies(
     catalog: Catalog,
-    embeddings: Embedder,
     *,
     least: float = LEAST,
     seen: Mapping[Seen, int] | None = None,
-    progress: Progress | None = None,
 ) -> tuple[Proposal, ...]:
     """Proposes dependencies from names, schemas and descriptions, and from observations.
 
     Nothing is learned from the declared dependencies of a catalog. Of several tools that return a value, only the
-    likeliest is proposed as a direct dependency. Dependencies that a person declared or accepted are not proposed.
+    likeliest is proposed as a direct dependency. Dependencies that a person declared or accepted are not proposed, nor
+    are other sources of the same argument.
 
     Args:
         catalog: The tools.
-        embeddings: The embedder; each text is embedded once.
         least: Minimum confidence, above 0 and below 1; observations are proposed with any confidence.
         seen: How often an argument came from another tool's result; see ``ObservationLog``.
-        progress: Called with the number of processed texts and arguments and the number of all.
 
     Returns:
         The proposals by confidence, without cycles of direct dependencies.
@@ -48,31 +39,15 @@ def infer_dependencies(
         raise SettingsError(f"least must be above 0 and below 1, not {least!r}")
     tools = list(catalog.tools.values())
     ends = Ends.of(tools)
-    hints = [*hints_by_rules(ends), *matches(ends, embedding(embeddings, progress), least=least)]
+    hints = [*hints_by_rules(ends), *matches(ends, least=least)]
     best = _best(hint for hint in hints if hint.confidence >= least)
     proposals = [_proposal(hint, tools, first=first) for hint, first in _with_first(best)]
-    known = {(tool.id, edge.tool) for tool in tools for edge in tool.depends_on if edge.holds}
+    held = [(tool.id, edge) for tool in tools for edge in tool.depends_on if edge.holds]
+    known = {(tool, edge.tool) for tool, edge in held}
+    filled = {(tool, edge.parameter) for tool, edge in held if edge.parameter}
+    proposals = [edge for edge in proposals if (edge.source, edge.parameter) not in filled]
     edges = combine(proposals, observed_proposals(seen or {}, catalog))
     return without_cycles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
-
-
-def embedding(embeddings: Embedder, progress: Progress | None = None) -> Embed:
-    """An embedder as a function from texts to ``(n, d) float32`` with rows of unit length, in batches."""
-
-    def embed(texts: Sequence[str]) -> Floats:
-        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        vectors = np.zeros((len(texts), 0), np.float32)
-        for start in range(0, len(order), _AT_ONCE):
-            places = order[start : start + _AT_ONCE]
-            block = np.asarray(embeddings.embed_documents([texts[place] for place in places]), np.float32)
-            if not start:
-                vectors = np.zeros((len(texts), block.shape[1]), np.float32)
-            vectors[places] = block / np.maximum(np.linalg.norm(block, axis=1, keepdims=True), 1e-9)
-            if progress:
-                progress(min(start + _AT_ONCE, len(texts)), len(texts))
-        return vectors
-
-    return embed
 
 
 def _best(hints: Iterable[Hint]) -> list[Hint]:

@@ -1,10 +1,10 @@
-"""Matches the inputs of tools with the outputs of tools, by words and by meaning, in blocks of arrays."""
+"""Matches the inputs of tools with the outputs of tools, by their words."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from callsheet.graphs import Tool
 from callsheet.retrievers.inference.endpoints import Ask, Give, asks_of, gives_of
 from callsheet.retrievers.inference.output_columns import Columns, part_of
+from callsheet.retrievers.inference.record_access import Access
 from callsheet.retrievers.inference.term_similarity import Floats, Postings, Terms
-from callsheet.retrievers.inference.word_roles import name_of
+from callsheet.retrievers.inference.word_roles import name_of, stems_in
 
-Embed = Callable[[Sequence[str]], Floats]
-"""From n texts to ``(n, d) float32``, rows unit length."""
-_BLOCK = 256
 _WORDS, _ALIKE, _CONTEXT = 0.5, 0.1, 0.1
-_WIDTH = 0.12
-_MARGIN, _ALTERNATIVES, _MOST, _INSPECTED = 0.08, 3, 20, 300
+_WIDTH, _TEXT_POWER = 0.12, 0.5
+_MARGIN, _MOST, _INSPECTED = 0.08, 3, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +73,7 @@ class Ends:
         return cls(tools, asks, gives, Terms([name_of(tool.name).words for tool in tools]))
 
 
-def matches(
-    ends: Ends, embed: Embed, *, least: float, progress: Callable[[int, int], None] | None = None
-) -> list[Hint]:
+def matches(ends: Ends, *, least: float) -> list[Hint]:
     """The tools whose outputs match the inputs of tools.
 
     ::
@@ -87,33 +83,27 @@ def matches(
         confidence = worth of the ask * part of the tool * 1 / (1 + exp((even - score) / .12))
 
     where ``even`` depends on the source of the output, and the part is less for tools that change things, that
-    need the same value as input, or that belong to another agent.
+    need the same value as input, or that belong to another agent. The cosine is that of the words of both texts.
+
+    Not every tool that returns an identifier is called to get it. If a tool finds records by what people know (a
+    query, a name), lists of such records are no sources. If a tool needs no more than the other identifiers of the
+    same call, as the show of a season, only such tools are.
 
     Args:
         ends: The inputs and outputs.
-        embed: Embeds texts.
         least: Minimum confidence.
-        progress: Called with the number of processed inputs and the number of all inputs.
 
     Returns:
-        For each input at most 20 tools; of tools that match only by name or description, the best three.
+        For each input at most three tools.
     """
-    match = _Match(ends, embed, least)
-    hints: list[Hint] = []
-    processed = 0
-    for block in match.blocks():
-        for ask, cosines in block:
-            hints.extend(match.hints(ask, cosines))
-            processed += 1
-        if progress:
-            progress(processed, len(match.asks))
-    return hints
+    match = _Match(ends, least)
+    return [hint for ask in match.asks for hint in match.hints(ask)]
 
 
 class _Match:
     """The arrays for the comparison, without inputs and outputs that cannot reach the minimum confidence."""
 
-    def __init__(self, ends: Ends, embed: Embed, least: float) -> None:
+    def __init__(self, ends: Ends, least: float) -> None:
         self.least = least
         self.asks = [ask for ask in ends.asks if ask.worth >= least]
         self.gives = [give for give in ends.gives if part_of(give, ends.tools[give.tool]) >= least]
@@ -127,52 +117,44 @@ class _Match:
         askers: defaultdict[tuple[frozenset[str], bool], list[int]] = defaultdict(list)
         for ask in ends.asks:
             askers[ask.words, ask.required].append(ask.tool)
+        self.access = Access.of(ends.tools, ends.asks)
         self.askers = {key: np.array(rows, np.intp) for key, rows in askers.items()}
-        self._embed(embed)
+        texts = [stems_in(give.text) for give in self.gives]
+        self.texts = Postings(texts, Terms(texts, power=_TEXT_POWER))
 
-    def _embed(self, embed: Embed) -> None:
-        texts = dict.fromkeys([*(ask.text for ask in self.asks), *(give.text for give in self.gives)])
-        rows = {text: row for row, text in enumerate(texts)}
-        vectors = embed(list(texts))
-        self.ask_vectors = vectors[[rows[ask.text] for ask in self.asks]]
-        self.give_vectors = vectors[[rows[give.text] for give in self.gives]]
-
-    def blocks(self) -> Iterator[list[tuple[Ask, Floats]]]:
-        """Blocks of inputs with their cosines to every output."""
-        for start in range(0, len(self.asks), _BLOCK):
-            cosines = self.ask_vectors[start : start + _BLOCK] @ self.give_vectors.T
-            yield list(zip(self.asks[start : start + _BLOCK], cosines, strict=True))
-
-    def hints(self, ask: Ask, cosines: Floats) -> Iterator[Hint]:
+    def hints(self, ask: Ask) -> Iterator[Hint]:
         """The likeliest outputs of different tools for one input."""
-        rows, scores, confidence = self._likely(ask, cosines)
+        rows, scores, confidence = self._likely(ask)
+        order = np.argsort(-confidence, kind="stable")[:_INSPECTED]
+        sources = self.access.sources(ask, self.columns.tool[rows[order]].tolist())
         tops: dict[bool, float] = {}
-        counts: Counter[bool] = Counter()
-        targets: set[int] = set()
-        for i in np.argsort(-confidence, kind="stable")[:_INSPECTED].tolist():
+        count = 0
+        for i in order.tolist():
             row, score = int(rows[i]), float(scores[i])
             tool, made = int(self.columns.tool[row]), bool(self.columns.made[row])
-            if len(targets) == _MOST:
+            if count == _MOST:
                 return
-            if tool in targets:
+            if tool not in sources:
                 continue
-            if not self.columns.output[row]:
-                if score < tops.setdefault(made, score) - _MARGIN or counts[made] == _ALTERNATIVES:
-                    continue
-                counts[made] += 1
-            targets.add(tool)
+            if not self.columns.output[row] and score < tops.setdefault(made, score) - _MARGIN:
+                continue
+            sources.remove(tool)
+            count += 1
             yield Hint(ask.tool, tool, ask.parameter, float(confidence[i]), ask.required, _why(ask, self.gives[row]))
 
-    def _likely(self, ask: Ask, cosines: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
+    def _likely(self, ask: Ask) -> tuple[NDArray[np.intp], Floats, Floats]:
         """Rows of the outputs with at least the minimum confidence, with score and confidence."""
         columns = self.columns
-        plain = cosines + _WORDS * self.words.fit(ask.words)
+        plain = self.texts.cosine(stems_in(ask.text)) + _WORDS * self.words.fit(ask.words)
         bound = columns.even + _WIDTH * math.log(self.least / (1 - self.least)) - _ALIKE - _CONTEXT
         near = np.flatnonzero((plain >= bound) & (columns.tool != ask.tool))
         alike = self.names.cosine(self.own_words[ask.tool])[columns.tool[near]]
         scores = (plain[near] + _ALIKE * alike + _CONTEXT * columns.context[near]).astype(np.float32)
         confidence = ask.worth * columns.part[near] / (1 + np.exp((columns.even[near] - scores) / _WIDTH))
-        confidence *= columns.sorts(ask, near) if ask.identifier else columns.kinds(ask, near)
+        if ask.identifier:
+            confidence *= columns.sorts(ask, near) * self.access.worth[columns.tool[near]]
+        else:
+            confidence *= columns.kinds(ask, near)
         confidence = (confidence * self._echo(ask, near) * self._near_by(ask, near)).astype(np.float32)
         sufficient = confidence >= self.least
         return near[sufficient], scores[sufficient], confidence[sufficient]
@@ -182,7 +164,8 @@ class _Match:
         factor = np.ones(len(near), np.float32)
         for required, value in ((False, 0.7), (True, 0.3)):
             if (askers := self.askers.get((ask.words, required))) is not None:
-                factor[np.isin(self.columns.tool[near], askers) & ~self.columns.many[near]] = value
+                listed = self.columns.many[near] & ask.identifier
+                factor[np.isin(self.columns.tool[near], askers) & ~listed] = value
         return factor
 
     def _near_by(self, ask: Ask, near: NDArray[np.intp]) -> Floats:

@@ -14,7 +14,7 @@ from callsheet.retrievers.inference.term_similarity import Floats
 from callsheet.retrievers.inference.word_roles import LOCATOR, RECORD_ID, Act, name_of
 
 Flags = NDArray[np.bool_]
-EVEN: Mapping[Source, float] = {"output": 1.05, "returns": 0.95, "name": 0.8}
+EVEN: Mapping[Source, float] = {"output": 0.9, "returns": 0.8, "name": 0.65}
 """The score at which a match has an even chance, before other factors."""
 PART: Mapping[Act, float] = {"change": 0.3, "use": 0.3, "check": 0.2, "enter": 0.2, "": 0.8}
 """Probability that a tool with this act is called for the value in its name; 1 for other acts."""

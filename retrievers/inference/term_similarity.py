@@ -20,20 +20,21 @@ class Terms:
 
     ::
 
-        weight(w) = log(1 + (N - n(w) + .5) / (n(w) + .5)), times .35 for a generic word
+        weight(w) = (log(1 + (N - n(w) + .5) / (n(w) + .5)) * (.35 if w is generic else 1)) ** power
 
     Args:
         documents: The words of each of the N texts.
+        power: 1 for names; less for texts, whose common words count too.
     """
 
-    def __init__(self, documents: Sequence[Iterable[str]]) -> None:
-        self._count = len(documents)
+    def __init__(self, documents: Sequence[Iterable[str]], power: float = 1.0) -> None:
+        self._count, self._power = len(documents), power
         self._frequency = Counter(word for words in documents for word in set(words))
 
     def weight(self, word: str) -> float:
         """The weight of one word."""
         rarity = inverse_frequency(self._frequency[word], self._count)
-        return rarity * (_GENERIC_WEIGHT if word in GENERIC else 1.0)
+        return float((rarity * (_GENERIC_WEIGHT if word in GENERIC else 1.0)) ** self._power)
 
     def mass(self, words: Iterable[str]) -> float:
         """The sum of the squared weights."""

@@ -73,6 +73,10 @@ FREE = stems(
     "kind category status mode color style"
 )
 """Words of values that the caller writes or selects."""
+FINDING = stems("query keyword keywords q search term name title phrase")
+"""Words of inputs by which people find a record."""
+SEARCHING = stems("search find lookup query resolve")
+"""Words in names of tools that find records by what people know."""
 PAGING = stems(
     "limit offset page size per count max min maximum minimum sort order cursor verbose timeout format mode include "
     "exclude filter dry fields"

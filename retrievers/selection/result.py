@@ -47,6 +47,7 @@ class PickedTool:
             search found it.
         required: Whether the first tool of ``via`` requires it.
         use: Expected use, over all units of the query; tools are ordered by it.
+        inferred: Evidence for the last dependency of ``via``, if no person wrote or accepted it; otherwise empty.
     """
 
     id: str
@@ -54,6 +55,7 @@ class PickedTool:
     via: tuple[str, ...]
     required: bool = False
     use: float = 0.0
+    inferred: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,8 @@ def explain_tool(tool_id: str, selection: Selection) -> str:
     picked = next(tool for tool in selection.tools if tool.id == tool_id)
     if len(picked.via) > 1:
         word = "required" if picked.required else "used"
-        return f"{word} by {' > '.join(picked.via[:-1])}"
+        why = f"; inferred: {picked.inferred}" if picked.inferred else ""
+        return f"{word} by {' > '.join(picked.via[:-1])}{why}"
     evidence = next(node for node in selection.trace.nodes if node.id == tool_id)
     parts = [f"score {evidence.score:.2f}"]
     if evidence.cosine is not None:

@@ -33,7 +33,7 @@ class SelectSettings:
         tool_dependency: Share of its use that a tool passes on to a tool that it depends on.
         parameter_dependency: The same for a tool that returns the value of a parameter.
         listing: Factor for each dependency that the author lists earlier.
-        proposed: Factor for dependencies that are only proposed or observed, 0 to 1, multiplied by their confidence;
+        proposed: Factor for dependencies that are only proposed or observed, 0 to 1, times confidence ** 2;
             they never make a tool required.
         capability_weight: Value of a sure match of capabilities, in cosine; 0 ignores capabilities.
         capability_sure: Minimum confidence that a request asks for a capability, 0 to 1.
@@ -64,7 +64,7 @@ class SelectSettings:
     tool_dependency: float = 0.8
     parameter_dependency: float = 0.95
     listing: float = 0.97
-    proposed: float = 0.0
+    proposed: float = 0.75
     capability_weight: float = 0.0
     capability_sure: float = 0.9
     cut: float = 0.0

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from callsheet.graphs import Catalog, Reached, View, required
+from callsheet.graphs import Catalog, Reached, View, evidence, required
 from callsheet.graphs.text.request_length import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.index_view import PartOfIndex
@@ -254,7 +254,8 @@ class Selector:
             yield replace(tool, use=float(last - position))
 
     def _tool(self, row: int, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
-        return PickedTool(path[-1], float(ranked.scores[row]), path, needed, use=ranked.use.get(row, 0.0))
+        score, use = float(ranked.scores[row]), ranked.use.get(row, 0.0)
+        return PickedTool(path[-1], score, path, needed, use, evidence(self.catalog, path))
 
     def _evidence(self, ranked: Ranked, taken: set[str]) -> tuple[Evidence, ...]:
         rows = best_rows(ranked.scores, _TRACED).tolist()

@@ -17,6 +17,7 @@ from callsheet.retrievers.index.embedding.providers import Embedder
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import RECIPE, nodes_of
 from callsheet.retrievers.index.protocols import Changes, Progress, VectorIndex
+from callsheet.retrievers.inference import with_inferred
 from callsheet.retrievers.selection.reranking import Reranker
 from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Selector
@@ -41,6 +42,7 @@ class Assembly:
         settings: Settings of the selection.
         reranker: Reranks the first tools.
         taxonomy: The capabilities that tools can have.
+        source: The catalog as it was loaded, without inferred dependencies.
     """
 
     index: VectorIndex
@@ -48,20 +50,27 @@ class Assembly:
     settings: SelectSettings | None
     reranker: Reranker | None
     taxonomy: Taxonomy
+    source: Catalog = field(default_factory=Catalog, init=False)
     _searching: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     _making: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
-    def first(self, catalog: Catalog, progress: Progress | None = None) -> tuple[Selector, Changes]:
-        """A selector over a catalog; embeds its new texts."""
-        return self._made(self.index, catalog, progress)
+    def first(self, loaded: Loaded, progress: Progress | None = None) -> tuple[Selector, Changes]:
+        """A selector over a catalog; embeds its new texts and infers its dependencies."""
+        return self._made(self.index, loaded, progress)
 
     @property
     def place(self) -> str | Path | None:
         """Where the vectors are stored; None if unknown or in memory."""
         return getattr(self.index, "where", None)
 
+    @property
+    def _cache(self) -> Path | None:
+        """The folder for what was inferred, beside the vectors; None if these are in memory or on a server."""
+        place = self.place
+        return Path(place) / "inferred" if place and "://" not in str(place) else None
+
     @contextmanager
-    def next(self, catalog: Catalog, progress: Progress | None = None) -> Iterator[tuple[Selector, Changes]]:
+    def next(self, loaded: Loaded, progress: Progress | None = None) -> Iterator[tuple[Selector, Changes]]:
         """The selector for a new state of the catalog, to replace the old one within the block.
 
         Meanwhile, searches use the old state; they wait only if the index cannot be forked.
@@ -69,11 +78,11 @@ class Assembly:
         with self._making:
             if isinstance(self.index, ForkableIndex):
                 index = self.index.fork()
-                yield self._made(index, catalog, progress)
+                yield self._made(index, loaded, progress)
                 self.index = index
             else:
                 with self._searching:
-                    yield self._made(self.index, catalog, progress)
+                    yield self._made(self.index, loaded, progress)
 
     @contextmanager
     def searching(self) -> Iterator[None]:
@@ -84,9 +93,12 @@ class Assembly:
             with self._searching:
                 yield
 
-    def _made(self, index: VectorIndex, catalog: Catalog, progress: Progress | None) -> tuple[Selector, Changes]:
-        nodes = nodes_of(catalog)
+    def _made(self, index: VectorIndex, loaded: Loaded, progress: Progress | None) -> tuple[Selector, Changes]:
+        nodes = nodes_of(loaded.catalog)
         changes = index.sync(nodes, progress)
+        self.source = catalog = loaded.catalog
+        if self.settings is None or self.settings.proposed:
+            catalog = with_inferred(catalog, rejected=loaded.rejected, cache=self._cache)
         names = [node.id for node in nodes]
         capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
         lexical = LexicalIndex(nodes)

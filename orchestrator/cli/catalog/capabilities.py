@@ -15,9 +15,11 @@ from callsheet.orchestrator.cli.shared_options import (
     open_retriever,
     progress_bar,
     taxonomy_option,
+    visible,
 )
 
 if TYPE_CHECKING:
+    from callsheet.graphs import Catalog
     from callsheet.retrievers import AgentGraphRetriever
     from callsheet.retrievers.capabilities import Assignments
 
@@ -57,12 +59,13 @@ def capabilities(
 
     check_model(model)
     taxonomy = read_taxonomy(taxonomy_file) if taxonomy_file else None
-    retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings, taxonomy=taxonomy)
+    loaded = open_catalog(catalogs, yes=yes)
+    retriever = open_retriever(loaded, place, embeddings, taxonomy=taxonomy)
     found = retriever.capabilities()
     if model:
         found = _by_model(retriever, found, model)
     if file:
-        _save(retriever, found, file)
+        _save(visible(loaded), found, file)
     if as_json:
         click.echo(json.dumps({**found.to_dict(), "path": str(file or "")}, ensure_ascii=False))
     else:
@@ -82,12 +85,12 @@ def _by_model(retriever: AgentGraphRetriever, otherwise: Assignments, model: str
         )
 
 
-def _save(retriever: AgentGraphRetriever, found: Assignments, file: Path) -> None:
+def _save(catalog: Catalog, found: Assignments, file: Path) -> None:
     from callsheet.graphs import CatalogError, dump
     from callsheet.retrievers.capabilities import with_capabilities
 
     try:
-        file.write_text(dump(with_capabilities(retriever.catalog, found)) + "\n", encoding="utf-8")
+        file.write_text(dump(with_capabilities(catalog, found)) + "\n", encoding="utf-8")
     except OSError as error:
         raise CatalogError(f"the catalog cannot be written to {file}: {error.strerror}") from error
     click.echo(f"the catalog with its capabilities is in {file}", err=True)

@@ -39,7 +39,7 @@ def export(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Export the catalog to another format.
+    """Export the catalog to another format, with the inferred dependencies.
 
     turtle, jsonld, ntriples and json can be loaded again as a catalog. cypher is a script for Neo4j and similar
     databases; cypher-schema makes the tables that Ladybug needs first.
@@ -50,11 +50,13 @@ def export(
       callsheet export --format mermaid --around weather/forecast --depth 2 --catalog manifests/
     """
     from callsheet.graphs import read_taxonomy
+    from callsheet.retrievers.inference import with_inferred
 
     form = _form(name or ("json" if as_json else ""), options, as_json=as_json and file is None)
     taxonomy = read_taxonomy(taxonomy_file).capabilities if taxonomy_file else None
-    catalog = visible(open_catalog(catalogs, yes=yes))
+    loaded = open_catalog(catalogs, yes=yes)
     with status("Writing"):
+        catalog = with_inferred(visible(loaded), rejected=loaded.rejected)
         document = form.write(Wanted(catalog, taxonomy, **options))
     if file is None:
         text = shown(document, most=None) if _at_a_terminal() else document

@@ -24,10 +24,13 @@ def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes:
     began = time.monotonic()
     loaded = open_catalog(catalogs, yes=yes)
     opened = open_selector(loaded, place, embeddings)
+    edges = [edge for tool in opened.selector.catalog.tools.values() for edge in tool.depends_on]
+    declared = sum(edge.holds for edge in edges)
     report: dict[str, Any] = {
         "agents": len(loaded.catalog.agents),
         "tools": len(loaded.catalog.tools),
-        "dependencies": sum(len(tool.depends_on) for tool in loaded.catalog.tools.values()),
+        "dependencies": declared,
+        "inferred": len(edges) - declared,
         "added": opened.changes.added,
         "updated": opened.changes.updated,
         "removed": opened.changes.removed,
@@ -43,7 +46,8 @@ def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes:
     else:
         click.echo(
             f"{counted(report['agents'], 'agent')}, {counted(report['tools'], 'tool')}, "
-            f"{counted(report['dependencies'], 'dependency', 'dependencies')}: {report['added']} added, "
+            f"{counted(declared, 'dependency', 'dependencies')}, {report['inferred']:,} inferred: "
+            f"{report['added']} added, "
             f"{report['updated']} updated, {report['removed']} removed in {report['seconds']} s\n{report['path']}"
         )
     return 0 if loaded.catalog.agents else 1

@@ -12,7 +12,6 @@ import click
 
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.shared_options import catalog_options, check_model, open_catalog, progress_bar, visible
-from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
     from callsheet.graphs import Catalog
@@ -35,20 +34,12 @@ if TYPE_CHECKING:
     metavar="PROVIDER:NAME",
     help="Chat model that judges each proposal. It changes confidence, and accepts nothing.",
 )
-@click.option(
-    "--embeddings",
-    default=Environment().embeddings,
-    metavar="NAME",
-    show_default=True,
-    help="minilm (embedded), or provider:model.",
-)
 @catalog_options
 def infer(
     file: Path | None,
     least: float,
     model: str | None,
     server: str | None,
-    embeddings: str,
     catalogs: tuple[str, ...],
     *,
     no_observed: bool,
@@ -65,6 +56,7 @@ def infer(
       callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
     """
     from callsheet.graphs.dependencies import DependencyFile, merge_proposals, read_dependencies, write_dependencies
+    from callsheet.retrievers.inference import infer_dependencies
 
     if no_observed and server:
         raise click.UsageError("--server is about what was seen, which --no-observed leaves out: give one of them")
@@ -73,7 +65,7 @@ def infer(
     check_model(model)
     before = read_dependencies(file) if file and file.exists() else DependencyFile()
     catalog = visible(open_catalog(catalogs, yes=yes))
-    found = _found(catalog, least, embeddings, None if no_observed else _seen(server))
+    found: Sequence[Proposal] = infer_dependencies(catalog, least=least, seen=None if no_observed else _seen(server))
     if model:
         found = _judged(found, catalog, model)
     content = merge_proposals(before, found)
@@ -100,14 +92,6 @@ def _seen(server: str | None) -> Counter[Seen]:
 
         seen.update(asyncio.run(observed_on(server)))
     return seen
-
-
-def _found(catalog: Catalog, least: float, embeddings: str, seen: Counter[Seen] | None) -> Sequence[Proposal]:
-    from callsheet.retrievers import embeddings_of
-    from callsheet.retrievers.inference import infer_dependencies
-
-    with progress_bar("Comparing") as progress:
-        return infer_dependencies(catalog, embeddings_of(embeddings), least=least, seen=seen, progress=progress)
 
 
 def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence[Proposal]:

@@ -25,10 +25,10 @@ from callsheet.orchestrator.cli.shared_options import common, open_catalog, open
 )
 @click.option(
     "--proposed",
-    default=0.0,
+    default=0.75,
     show_default=True,
     type=click.FloatRange(0, 1),
-    help="Weight of a dependency that nobody has reviewed; see `callsheet infer`.",
+    help="Weight of inferred dependencies that nobody has reviewed; 0 ignores them.",
 )
 @click.option(
     "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."

@@ -29,8 +29,7 @@ class Following:
         self._lock = threading.Lock()
         self._waiting: Loaded | None = None
         self._thread: threading.Thread | None = None
-        own = retriever.selector.catalog
-        if own is registry.catalog or own == registry.catalog:
+        if retriever.is_over(registry.catalog):
             registry.watch(self.follow)
 
     def follow(self, loaded: Loaded) -> None:

@@ -74,7 +74,7 @@ def test_tables_of_a_small_catalog(catalog: Catalog) -> None:
 def test_toollinkos_from_schemas_alone(shared: Path) -> None:
     """The promise of the documentation, on the half of the tools that no rule was chosen with."""
     bench = toollinkos(shared / "benchmarks" / "toollinkos")[1]
-    proposed = kinds_of(infer_dependencies(bare(bench.catalog), vectors_of_this_run()))
+    proposed = kinds_of(infer_dependencies(bare(bench.catalog)))
     halves = parts(bench)
     assert [len(tools) for _, tools, _ in halves[:3]] == [573, 286, 287]
     assert set(halves[1][1]) | set(halves[2][1]) == set(halves[0][1])

@@ -44,8 +44,8 @@ def test_with_it_confidence_and_setting_multiply_the_weight(catalog: Catalog) ->
         reached.tool: (weight, reached.direct)
         for reached, weight in strongest(catalog, "a/start", WEIGHTS, listing=1.0, proposed=0.5)
     }
-    assert found["a/proposed"] == (pytest.approx(0.8 * 0.5 * 0.5), False)
-    assert found["a/observed"] == (pytest.approx(0.8 * 0.5 * 0.9), False)
+    assert found["a/proposed"] == (pytest.approx(0.8 * 0.5 * 0.5**2), False)
+    assert found["a/observed"] == (pytest.approx(0.8 * 0.5 * 0.9**2), False)
     assert found["a/declared"] == (0.8, True), "confidence is no matter where a person stands for it"
 
 

@@ -1,4 +1,4 @@
-"""From a catalog to proposals, with the embedded model."""
+"""From a catalog to proposals."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Provenance, SettingsError, Tool
 from callsheet.graphs.dependencies import Proposal
-from callsheet.retrievers import MiniLMEmbeddings
 from callsheet.retrievers.inference import infer_dependencies
 
 Edges = Mapping[tuple[str, str, str | None], Proposal]
@@ -36,8 +34,8 @@ def catalog(*tools: Tool) -> Catalog:
     return Catalog(agents=tuple(Agent(id=name, tools=tuple(t for t in tools if t.agent == name)) for name in agents))
 
 
-def inferred(minilm: Embeddings, *tools: Tool, **more: Any) -> Edges:
-    return {edge.key: edge for edge in infer_dependencies(catalog(*tools), minilm, **more)}
+def inferred(*tools: Tool, **more: Any) -> Edges:
+    return {edge.key: edge for edge in infer_dependencies(catalog(*tools), **more)}
 
 
 MOVIES = {"results": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer"}}}}}
@@ -46,43 +44,63 @@ CREDITS = tool("tmdb/movie_credits", "The cast of a movie.", movie_id="")
 SIMILAR = tool("tmdb/similar_movies", "Movies like one.", output=MOVIES, movie_id="")
 
 
-def test_an_output_field_gives_the_argument_that_names_it(minilm: MiniLMEmbeddings) -> None:
-    found = inferred(minilm, SEARCH, CREDITS, SIMILAR, tool("tmdb/search_person", "Search.", query=""))
+def test_an_output_field_gives_the_argument_that_names_it() -> None:
+    found = inferred(SEARCH, CREDITS, SIMILAR, tool("tmdb/search_person", "Search.", query=""))
     first = found["tmdb/movie_credits", "tmdb/search_movie", "movie_id"]
     assert first.kind is DependencyKind.PARAMETER_DIRECTLY
     assert "results.id" in first.evidence
     assert "movie_id" in first.evidence
-    other = found["tmdb/movie_credits", "tmdb/similar_movies", "movie_id"]
-    assert other.kind is DependencyKind.PARAMETER_INDIRECTLY, "one source is enough"
+    assert ("tmdb/movie_credits", "tmdb/similar_movies", "movie_id") not in found, "it needs the same id"
     assert ("tmdb/search_movie", "tmdb/movie_credits", "query") not in found
     assert not any(target == "tmdb/search_person" for _, target, _ in found)
 
 
-def test_a_record_that_is_only_echoed_is_no_source(minilm: MiniLMEmbeddings) -> None:
+def test_of_several_sources_the_first_is_direct() -> None:
+    other = tool("tmdb/find_movie", "Find movies.", output=MOVIES, query="Words to search for.")
+    found = inferred(SEARCH, other, CREDITS)
+    assert sorted(edge.kind.direct for edge in found.values()) == [False, True], "one source is enough"
+
+
+def test_a_list_is_a_source_where_nothing_finds_records() -> None:
+    latest = tool("tmdb/latest_movies", "The latest movies.", output=MOVIES)
+    assert [key[1] for key in inferred(latest, CREDITS)] == [latest.id]
+    assert [key[1] for key in inferred(latest, SEARCH, CREDITS)] == [SEARCH.id]
+
+
+def test_the_parent_of_a_record_is_its_only_source() -> None:
+    season = {"season_code": {"type": "string"}}
+    show = tool("tv/get_series", "Gets a series.", output=season, series_id="")
+    latest = tool("tv/latest_series", "The latest series.", output=season)
+    episode = tool("tv/get_season", "Gets a season.", series_id="", season_code="")
+    found = inferred(show, latest, episode)
+    assert {key[1] for key in found if key[2] == "season_code"} == {show.id}
+
+
+def test_a_record_that_is_only_echoed_is_no_source() -> None:
     show = tool("crm/show_contact", "Shows one contact.", output={"contact_id": {"type": "string"}}, contact_id="")
     find = tool("crm/find_contacts", "Finds contacts.", output={"contact_id": {"type": "string"}}, words="")
-    found = inferred(minilm, show, find, tool("crm/delete_contact", "Deletes a contact.", contact_id=""))
+    found = inferred(show, find, tool("crm/delete_contact", "Deletes a contact.", contact_id=""))
     assert [target for _, target, parameter in found if parameter] == ["crm/find_contacts"] * 2
 
 
-def test_a_name_alone_is_enough_where_there_is_no_output_schema(minilm: MiniLMEmbeddings) -> None:
+def test_a_name_alone_is_enough_where_there_is_no_output_schema() -> None:
     tools = (
         tool("geo/get_city_code", "Retrieves the city code for a given city.", city_name="Name of a city."),
         tool("stats/get_obesity_rate_by_city", "The obesity rate of a city.", city_code="The code of the city."),
         tool("stats/get_voter_turnout_by_city", "The voter turnout of a city.", city_code="The code of the city."),
     )
-    found = inferred(minilm, *tools)
+    found = inferred(*tools)
     assert set(found) == {
         ("stats/get_obesity_rate_by_city", "geo/get_city_code", "city_code"),
         ("stats/get_voter_turnout_by_city", "geo/get_city_code", "city_code"),
     }, "across agents too"
 
 
-def test_an_id_of_another_agent_is_less_sure_than_one_of_the_same(minilm: MiniLMEmbeddings) -> None:
-    near = inferred(minilm, SEARCH, CREDITS)[CREDITS.id, SEARCH.id, "movie_id"]
+def test_an_id_of_another_agent_is_less_sure_than_one_of_the_same() -> None:
+    near = inferred(SEARCH, CREDITS)[CREDITS.id, SEARCH.id, "movie_id"]
     elsewhere = SEARCH.model_copy(update={"agent": "imdb"})
     others = [tool("tmdb/ping"), tool("imdb/ping")]
-    far = inferred(minilm, elsewhere, CREDITS, *others)[CREDITS.id, elsewhere.id, "movie_id"]
+    far = inferred(elsewhere, CREDITS, *others)[CREDITS.id, elsewhere.id, "movie_id"]
     assert 0.5 <= far.confidence < near.confidence
 
 
@@ -139,20 +157,18 @@ def test_an_id_of_another_agent_is_less_sure_than_one_of_the_same(minilm: MiniLM
     ],
     ids=["session", "session of its name", "check", "lookup", "record", "part", "state", "named"],
 )
-def test_each_rule(
-    minilm: MiniLMEmbeddings, tools: Sequence[Tool], edge: tuple[str, str, str | None], kind: str
-) -> None:
-    found = inferred(minilm, *tools)
+def test_each_rule(tools: Sequence[Tool], edge: tuple[str, str, str | None], kind: str) -> None:
+    found = inferred(*tools)
     assert found[edge].kind == kind
     assert found[edge].evidence
 
 
-def test_where_some_tools_ask_for_the_session_the_others_do_without(minilm: MiniLMEmbeddings) -> None:
+def test_where_some_tools_ask_for_the_session_the_others_do_without() -> None:
     login, public = tool("music/login", password=""), tool("music/show_song", song="")
     asks = tool("music/like_song", access_token="", song="")
-    assert (asks.id, login.id, "access_token") in inferred(minilm, login, public, asks)
-    assert not any(source == public.id for source, _, _ in inferred(minilm, login, public, asks))
-    assert (public.id, login.id, None) in inferred(minilm, login, public), "nobody says how the session is kept"
+    assert (asks.id, login.id, "access_token") in inferred(login, public, asks)
+    assert not any(source == public.id for source, _, _ in inferred(login, public, asks))
+    assert (public.id, login.id, None) in inferred(login, public), "nobody says how the session is kept"
 
 
 @pytest.mark.parametrize(
@@ -165,20 +181,26 @@ def test_where_some_tools_ask_for_the_session_the_others_do_without(minilm: Mini
     ],
     ids=["recognises", "another thing", "instead", "one common word elsewhere"],
 )
-def test_what_only_looks_alike_is_not_proposed(minilm: MiniLMEmbeddings, tools: Sequence[Tool]) -> None:
-    assert inferred(minilm, *tools) == {}
+def test_what_only_looks_alike_is_not_proposed(tools: Sequence[Tool]) -> None:
+    assert inferred(*tools) == {}
 
 
-def test_what_is_declared_or_accepted_is_not_proposed_again_and_what_is_proposed_is(minilm: MiniLMEmbeddings) -> None:
+def test_what_is_declared_or_accepted_is_not_proposed_again_and_what_is_proposed_is() -> None:
     for provenance in Provenance:
         edge = Dependency(tool=SEARCH.id, kind=DependencyKind.TOOL_DIRECTLY, provenance=provenance)
-        found = inferred(minilm, SEARCH, CREDITS.model_copy(update={"depends_on": (edge,)}))
+        found = inferred(SEARCH, CREDITS.model_copy(update={"depends_on": (edge,)}))
         assert bool(found) is not edge.holds
 
 
-def test_what_was_seen_joins_what_was_inferred(minilm: MiniLMEmbeddings) -> None:
+def test_other_sources_of_an_argument_with_an_accepted_dependency_are_not_proposed() -> None:
+    other = tool("tmdb/find_movie", "Find movies.", output=MOVIES, query="Words to search for.")
+    edge = Dependency(tool=SEARCH.id, kind=DependencyKind.PARAMETER_DIRECTLY, parameter="movie_id")
+    assert inferred(SEARCH, other, CREDITS.model_copy(update={"depends_on": (edge,)})) == {}
+
+
+def test_what_was_seen_joins_what_was_inferred() -> None:
     seen = {(CREDITS.id, SEARCH.id, "movie_id"): 3, (SEARCH.id, CREDITS.id, "query"): 1}
-    found = inferred(minilm, SEARCH, CREDITS, seen=seen)
+    found = inferred(SEARCH, CREDITS, seen=seen)
     both = found[CREDITS.id, SEARCH.id, "movie_id"]
     assert both.count == 3
     assert "results.id" in both.evidence
@@ -188,24 +210,23 @@ def test_what_was_seen_joins_what_was_inferred(minilm: MiniLMEmbeddings) -> None
     )
 
 
-def test_the_surest_come_first_and_the_bound_is_kept(minilm: MiniLMEmbeddings) -> None:
-    edges = infer_dependencies(catalog(SEARCH, CREDITS, SIMILAR, tool("tmdb/get_latest_movie", "The latest.")), minilm)
+def test_the_surest_come_first_and_the_bound_is_kept() -> None:
+    edges = infer_dependencies(catalog(SEARCH, CREDITS, SIMILAR, tool("tmdb/get_latest_movie", "The latest.")))
     assert [edge.confidence for edge in edges] == sorted((edge.confidence for edge in edges), reverse=True)
-    fewer = infer_dependencies(catalog(SEARCH, CREDITS, SIMILAR), minilm, least=0.95)
+    fewer = infer_dependencies(catalog(SEARCH, CREDITS, SIMILAR), least=0.95)
     assert fewer
     assert all(edge.confidence >= 0.95 for edge in fewer)
 
 
 @pytest.mark.parametrize("least", [0, 1, -1, 2])
-def test_a_bound_that_cannot_work(minilm: MiniLMEmbeddings, least: float) -> None:
+def test_a_bound_that_cannot_work(least: float) -> None:
     with pytest.raises(SettingsError, match="least"):
-        infer_dependencies(catalog(SEARCH), minilm, least=least)
+        infer_dependencies(catalog(SEARCH), least=least)
 
 
-def test_other_languages_match_by_exact_names(minilm: MiniLMEmbeddings) -> None:
+def test_other_languages_match_by_exact_names() -> None:
     output = {"kundennummer": {"type": "string"}}
     found = inferred(
-        minilm,
         tool("laden/suche_kunden", "Sucht Kunden.", output=output, name="Wie er heißt"),
         tool("laden/loesche_kunden", "Löscht einen Kunden.", kundennummer="Die Nummer."),
     )

@@ -98,16 +98,44 @@ def test_a_review_is_kept_and_counts_beside_the_catalog(infer: Any, tmp_path: Pa
     assert (status, out) == (1, "No dependency is proposed.\n")
 
 
-def test_unreviewed_edges_count_only_where_that_is_asked_for(infer: Any, tmp_path: Path) -> None:
-    file = str(tmp_path / "dependencies.json")
-    infer("-o", file)
+def test_edges_are_inferred_without_being_asked_for_and_a_rejection_wins(infer: Any, tmp_path: Path) -> None:
+    def found(*arguments: str) -> list[dict[str, Any]]:
+        _, out, _ = infer("delete_contact", "--tools", "2", "--json", *arguments, command="retrieve")
+        tools = [tool for agent in json.loads(out)["agents"] for tool in agent["tools"]]
+        return [tool for tool in tools if len(tool["via"]) > 1]
 
-    def via(*arguments: str) -> list[list[str]]:
-        _, out, _ = infer("delete_contact", "--catalog", file, "--tools", "2", "--json", *arguments, command="retrieve")
-        return [tool["via"] for agent in json.loads(out)["agents"] for tool in agent["tools"] if len(tool["via"]) > 1]
+    (tool,) = found()
+    assert tool["via"] == ["crm/delete_contact", "crm/search_contacts"]
+    assert "items.id" in tool["inferred"]
+    assert not tool["required"]
+    _, out, _ = infer("delete_contact", "--tools", "2", command="retrieve")
+    assert "used by crm/delete_contact; inferred: its result holds items.id" in " ".join(out.split())
+    assert found("--proposed", "0") == []
+    assert json.loads(infer("--json", command="index")[1])["inferred"] == 1
 
-    assert via() == []
-    assert via("--proposed", "1") == [["crm/delete_contact", "crm/search_contacts"]]
+    file = tmp_path / "dependencies.json"
+    infer("-o", str(file))
+    document = json.loads(file.read_text(encoding="utf-8"))
+    for accept, inferred in ((True, ""), (False, None)):
+        document["edges"][0]["accept"] = accept
+        file.write_text(json.dumps(document), encoding="utf-8")
+        assert [tool["inferred"] for tool in found("--catalog", str(file))] == ([] if inferred is None else [inferred])
+    report = json.loads(infer("--catalog", str(file), "--json", command="index")[1])
+    assert (report["dependencies"], report["inferred"]) == (0, 0)
+
+
+def test_an_export_names_the_inferred_edges_and_a_rejection_removes_them(infer: Any, tmp_path: Path) -> None:
+    def exported(*catalogs: str) -> list[str]:
+        arguments = [part for catalog in catalogs for part in ("--catalog", catalog)]
+        _, out, _ = infer(*arguments, "--format", "json", command="export")
+        tools = [tool for agent in json.loads(out)["agents"] for tool in agent["tools"]]
+        return [edge["provenance"] for tool in tools for edge in tool.get("depends_on", ())]
+
+    assert exported() == ["proposed"]
+    rejected = tmp_path / "dependencies.json"
+    infer("-o", str(rejected))
+    rejected.write_text(rejected.read_text(encoding="utf-8").replace('"accept": null', '"accept": false'))
+    assert exported(str(rejected)) == []
 
 
 def test_what_was_seen_while_running_is_proposed_too(infer: Any) -> None:
@@ -139,7 +167,6 @@ def test_a_model_may_judge(infer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--least", "2"], "2.0 is not in the range"),
         (["-o", "/nowhere/at/all.json"], "no folder /nowhere/at"),
         (["-o", "{crm}"], "not a file of dependencies"),
-        (["--embeddings", "nothing"], "unknown embedder"),
         (["--catalog", "{none}"], "no catalog at"),
     ],
 )

@@ -60,7 +60,7 @@ def test_one_is_not_many(run: Any, tmp_path: Path) -> None:
     folder = tmp_path / "one"
     folder.mkdir()
     (folder / "a.json").write_text(json.dumps({"name": "a", "tools": [{"name": "t", "inputSchema": {}}]}))
-    assert run("index", "--catalog", str(folder))[0].startswith("1 agent, 1 tool, 0 dependencies: ")
+    assert run("index", "--catalog", str(folder))[0].startswith("1 agent, 1 tool, 0 dependencies, 0 inferred: ")
     assert run("check", "--catalog", str(folder))[0].splitlines()[-1].startswith("1 agent, 1 tool: ")
     _, err = run("export", "--format", "json", "-o", str(tmp_path / "x.json"), "--catalog", str(folder))
     assert err.startswith("1 agent and 1 tool in ")

@@ -1,0 +1,109 @@
+"""A retriever has inferred dependencies without being asked for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Grants, Policy, Provenance, Tool, load
+from callsheet.graphs.dependencies import DependencyFile, write_dependencies
+from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, SelectSettings
+from callsheet.retrievers.inference import infer_dependencies, inferred_catalog, with_inferred
+
+CONTACT = {"type": "object", "properties": {"contact_id": {"type": "string"}}}
+FIND = Tool(agent="crm", name="find_contacts", description="Finds contacts.", output_schema=CONTACT)
+DELETE = Tool(
+    agent="crm",
+    name="delete_contact",
+    description="Deletes a contact.",
+    input_schema={**CONTACT, "required": ["contact_id"]},
+)
+
+
+def catalog(*tools: Tool) -> Catalog:
+    return Catalog(agents=(Agent(id="crm", description="Contacts.", tools=tools),))
+
+
+def edges(found: Catalog) -> list[tuple[str, Provenance]]:
+    return [(edge.tool, edge.provenance) for tool in found.tools.values() for edge in tool.depends_on]
+
+
+def retriever(source: object, **more: object) -> AgentGraphRetriever:
+    return AgentGraphRetriever.from_catalog(source, index=":memory:", embeddings=MiniLMEmbeddings(), **more)  # type: ignore[arg-type]
+
+
+def test_a_retriever_brings_what_a_tool_seems_to_need_and_requires_nothing() -> None:
+    made = retriever(catalog(FIND, DELETE))
+    assert edges(made.catalog) == [(FIND.id, Provenance.PROPOSED)]
+    (picked,) = [tool for tool in made.select("delete_contact").tools if tool.via != (tool.id,)]
+    assert (picked.id, picked.via, picked.required) == (FIND.id, (DELETE.id, FIND.id), False)
+    assert picked.inferred == "its result holds contact_id, which fits contact_id"
+    assert edges(retriever(catalog(FIND, DELETE), settings=SelectSettings(proposed=0)).catalog) == []
+
+
+def test_what_is_declared_stays_and_is_not_called_inferred() -> None:
+    edge = Dependency(tool=FIND.id, kind=DependencyKind.PARAMETER_DIRECTLY, parameter="contact_id")
+    whole = catalog(FIND, DELETE.model_copy(update={"depends_on": (edge,)}))
+    assert with_inferred(whole) is whole
+    assert {tool.inferred for tool in retriever(whole).select("delete_contact").tools} == {""}
+
+
+@pytest.mark.parametrize(
+    ("accept", "left"), [(True, [Provenance.REVIEWED]), (False, []), (None, [Provenance.PROPOSED])]
+)
+def test_the_decision_of_a_person_wins_also_when_the_catalog_changes(
+    accept: bool | None, left: list[Provenance], tmp_path: Path
+) -> None:
+    (proposal,) = infer_dependencies(catalog(FIND, DELETE))
+    file = tmp_path / "dependencies.json"
+    write_dependencies(DependencyFile(edges=(proposal.model_copy(update={"accept": accept}),)), file)
+    loaded = load(catalog(FIND, DELETE), file)
+    made = retriever(loaded)
+    assert [provenance for _, provenance in edges(made.catalog)] == left
+    ping = Tool(agent="crm", name="ping", description="Whether it is there.")
+    made.follow(load(catalog(FIND, DELETE, ping), file))
+    assert [provenance for _, provenance in edges(made.catalog)] == left
+    assert edges(load(load(loaded)).catalog) == edges(loaded.catalog)
+    assert load(loaded).rejected == loaded.rejected
+
+
+def test_a_catalog_that_has_not_changed_is_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Catalog] = []
+
+    def counting(of: Catalog) -> object:
+        asked.append(of)
+        return infer_dependencies(of)
+
+    monkeypatch.setattr(inferred_catalog, "infer_dependencies", counting)
+    whole, place = catalog(FIND, DELETE), tmp_path / "inferred"
+    found = [edges(with_inferred(whole, cache=place)) for _ in range(2)]
+    assert found[0] == found[1] == [(FIND.id, Provenance.PROPOSED)]
+    assert len(asked) == 1
+    with_inferred(catalog(DELETE), cache=place)
+    assert len(asked) == 2, "another content"
+    monkeypatch.setattr(inferred_catalog, "RECIPE", 0)
+    with_inferred(whole, cache=place)
+    assert len(asked) == 3, "other rules"
+    for file in place.iterdir():
+        file.write_text("{", encoding="utf-8")
+    assert edges(with_inferred(whole, cache=place)) == found[0]
+    assert len(asked) == 4, "a damaged file"
+
+
+def test_only_the_last_contents_are_kept_and_a_folder_that_cannot_be_written_is_no_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inferred_catalog, "_KEPT", 2)
+    for number in range(4):
+        with_inferred(catalog(FIND, Tool(agent="crm", name=f"t{number}")), cache=tmp_path / "kept")
+    assert len(list((tmp_path / "kept").iterdir())) == 2
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    assert edges(with_inferred(catalog(FIND, DELETE), cache=tmp_path / "file")) == [(FIND.id, Provenance.PROPOSED)]
+
+
+def test_a_user_sees_no_inferred_dependency_on_a_hidden_tool() -> None:
+    policy = Policy(default="deny", users={"ada": Grants(allow=("crm/delete_contact",))})
+    made = retriever(catalog(FIND, DELETE), policy=policy)
+    assert edges(made.within("ada").catalog) == []
+    assert set(made.within("ada").catalog.tools) == {DELETE.id}, "an inferred dependency blocks nothing"
