@@ -120,7 +120,7 @@ def _ask(row: int, field: Field, name: Name) -> Ask:
 
 
 def _worth(ask: Ask, field: Field, name: Name) -> float:
-    """Probability that the value comes from a tool: lower for options, free text, quantities and defaults."""
+    """Probability that the value comes from a tool: lower for options, free text, quantities, defaults, new values."""
     worth = (1.0 if field.required else 0.8) * (0.7 if field.default else 1.0)
     if not ask.specific:
         return 0.3 * worth
@@ -133,7 +133,9 @@ def _worth(ask: Ask, field: Field, name: Name) -> float:
         worth *= 0.5
     if ask.types and ask.types <= NUMBERS:
         worth *= 0.65
-    if name.act == "store":
+    if name.act in ("store", "change") and not field.required:
+        worth *= 0.5  # what the caller wants it to be
+    elif name.act == "store":
         worth *= 0.8
     return worth * (0.85 if len(ask.specific) == 1 else 0.95)
 

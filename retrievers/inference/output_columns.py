@@ -27,6 +27,7 @@ class Columns:
     Attributes:
         tool: Row of the tool.
         output: Whether it is an output field.
+        told: Whether it is from a description of the result.
         many: Whether it is in a list.
         number: Whether it is a number or a boolean.
         made: Whether it comes only from the name or description of a tool that makes something.
@@ -38,6 +39,7 @@ class Columns:
 
     tool: NDArray[np.intp]
     output: Flags
+    told: Flags
     many: Flags
     number: Flags
     made: Flags
@@ -55,6 +57,7 @@ class Columns:
         return cls(
             tool=np.array([give.tool for give in gives], np.intp),
             output=output,
+            told=np.array([give.source == "returns" for give in gives], bool),
             many=np.array([give.many for give in gives], bool),
             number=np.array([bool(give.types) and give.types <= NUMBERS | {"boolean"} for give in gives], bool),
             made=np.array([act == "store" for act in acts], bool) & ~output,
@@ -67,11 +70,15 @@ class Columns:
         )
 
     def sorts(self, ask: Ask, rows: NDArray[np.intp]) -> Floats:
-        """Half for an output field that is another kind of identifier than the input, such as a path for an id."""
+        """Half for a result that is another kind of identifier than the input, such as a path for an id.
+
+        A described result need not name the identifiers of its records.
+        """
         factor = np.ones(len(rows), np.float32)
         for sort, of_sort in self.of_sort.items():
             if ask.words & sort:
-                factor[self.output[rows] & ~of_sort[rows]] = 0.5
+                named = self.output[rows] | (self.told[rows] & (sort is LOCATOR))
+                factor[named & ~of_sort[rows]] = 0.5
         return factor
 
     def kinds(self, ask: Ask, rows: NDArray[np.intp]) -> Floats:

@@ -171,6 +171,21 @@ def test_where_some_tools_ask_for_the_session_the_others_do_without() -> None:
     assert (public.id, login.id, None) in inferred(login, public), "nobody says how the session is kept"
 
 
+def test_what_a_tool_says_it_returns_is_no_path_unless_it_says_so() -> None:
+    others = [tool(f"excel/do_{word}", f"Does {word}.", **{word: ""}) for word in ("apples", "roses", "trees", "birds")]
+    needs = tool("excel/find_cells", "Finds cells.", path="")
+    for returned, found in (("its name and cells", False), ("the path of the cells", True)):
+        says = tool("excel/create_chart", f"Creates a chart. Returns {returned}.", title="")
+        assert ((needs.id, says.id, "path") in inferred(says, needs, *others)) is found
+
+
+def test_an_option_of_a_change_is_what_the_caller_wants_it_to_be() -> None:
+    properties = {"author": {"type": "string"}}
+    describe = tool("excel/describe_workbook", "Describes.", output=properties)
+    change = tool("excel/set_settings", "Changes settings.", "author")
+    assert not any(key[2] == "author" for key in inferred(describe, change))
+
+
 @pytest.mark.parametrize(
     "tools",
     [
