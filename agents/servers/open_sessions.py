@@ -105,7 +105,12 @@ class OpenSessions:
         return session
 
     def _opened(self, server: ServerConfig, changed: Callable[[], object]) -> Session:
-        session = Session(server, self._environ, self._limits, changed)
+        if server.transport == "openapi":
+            from callsheet.agents.servers.http_api.api_session import ApiSession
+
+            session: Session = ApiSession(server, self._environ, self._limits, changed)
+        else:
+            session = Session(server, self._environ, self._limits, changed)
         _LIVE.add(session)
         session.when_gone(self._forget)
         return session

@@ -68,7 +68,7 @@ class Session:
         self._timer: asyncio.TimerHandle | None = None
         self._child: ChildProcess | None = None
         self._scope = anyio.CancelScope()
-        self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._client: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._client.add_done_callback(_looked_at)
         self._owner = asyncio.create_task(self._own())
 
@@ -87,7 +87,7 @@ class Session:
             client = await asyncio.shield(self._client)
             try:
                 async with asyncio.timeout(seconds):
-                    answer = await _exchange(client, method, params)
+                    answer = await self._exchange(client, method, params)
             except TimeoutError:
                 self.hang_up()
                 raise self._faults.late(method, seconds) from None
@@ -213,6 +213,10 @@ class Session:
             self.retired = True
             if not self._client.done():
                 self._client.set_exception(fault)
+
+    async def _exchange(self, client: Any, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Sends one request; whatever this raises becomes a ``Fault``."""
+        return await _exchange(client, method, params)
 
     async def _live(self) -> Fault | None:
         # In a thread: the first import of the client library takes a second and reads files.

@@ -13,8 +13,9 @@ from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.document_folders import read_folders
 from callsheet.graphs.catalog.formats.malformed import no_catalog, read_json
 from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
+from callsheet.graphs.catalog.formats.openapi.spec_text import is_specification
 from callsheet.graphs.catalog.formats.published import agent_of_toollinkos, agents_of_livemcpbench
-from callsheet.graphs.catalog.formats.server_config import ServerConfig, read_servers
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address, read_servers
 from callsheet.graphs.catalog.loaded import Loaded, Part, joined
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.resolving import resolve
@@ -55,11 +56,12 @@ def load(
 
     Args:
         sources: Any of: an ``mcp.json`` (its servers are started and listed), a folder of manifests or
-            one manifest, a ``callsheet.json``, an RDF export (``.ttl``, ``.jsonld``, ``.nt``), ``module:object``,
-            the published files of LiveMCPBench and ToolLinkOS, catalogs that are already loaded, a file of
-            dependencies (``callsheet_dependencies``) for the other sources, or Python objects: LangChain
-            tools, functions with docstrings, toolkits, LangGraph apps, ``RemoteGraph`` and other runnables, an
-            ``A2AAgent``; one object, a list, or a dict by agent id. A list of sources is the same as several arguments.
+            one manifest, a ``callsheet.json``, an OpenAPI specification (its file or address), an RDF export
+            (``.ttl``, ``.jsonld``, ``.nt``), ``module:object``, the published files of LiveMCPBench and ToolLinkOS,
+            catalogs that are already loaded, a file of dependencies (``callsheet_dependencies``) for the other
+            sources, or Python objects: LangChain tools, functions with docstrings, toolkits, LangGraph apps,
+            ``RemoteGraph`` and other runnables, an ``A2AAgent``; one object, a list, or a dict by agent id. A list of
+            sources is the same as several arguments.
         yes: Starts the commands of an ``mcp.json`` without consent. ``CALLSHEET_YES`` does the same. A command with
             consent from the command line needs neither.
         pins: File of accepted tool definitions; ``CALLSHEET_PINS`` by default, otherwise one file per ``mcp.json``
@@ -97,12 +99,16 @@ def load(
 
 
 def servers_in(source: str) -> Mapping[str, ServerConfig]:
-    """The MCP servers that loading this source would start; empty for other kinds of sources."""
+    """The MCP servers and APIs that loading this source would reach; empty for other kinds of sources."""
+    if server := _specification(source):
+        return {"": server}
     return read_servers(document, source) if (document := _configuration(source)) else {}
 
 
 def starts_in(source: str) -> tuple[Start, ...]:
     """What needs consent before this source is loaded: processes, addresses, folders of documents."""
+    if server := _specification(source):
+        return starts_of({"": server})
     document = _configuration(source)
     return starts_of(read_servers(document, source), read_folders(document, _path(source))) if document else ()
 
@@ -112,6 +118,16 @@ def _configuration(source: str) -> Mapping[str, Any] | None:
     path = _path(source)
     document = read_json(path) if path.is_file() and path.suffix.lower() not in _RDF else None
     return document if isinstance(document, dict) and ("mcpServers" in document or "servers" in document) else None
+
+
+def _specification(source: str) -> ServerConfig | None:
+    """The API of an OpenAPI specification that is a catalog by itself; None for other kinds of sources."""
+    if is_address(source):
+        return ServerConfig(openapi=source, transport="openapi")
+    path = _path(source)
+    if not path.is_file() or not is_specification(path):
+        return None
+    return ServerConfig(openapi=str(path.resolve()), transport="openapi")
 
 
 def _part(source: CatalogSource, opening: _Opening) -> Part:
@@ -129,6 +145,10 @@ def _part(source: CatalogSource, opening: _Opening) -> Part:
 
 
 def _read(name: str, opening: _Opening) -> Part:
+    if server := _specification(name):
+        consented = check_agreed({"": server}, name, yes=opening.yes)
+        pins = PinBook.of(Path(name), opening.pins)
+        return _plugin("mcp")({"": server}, pins=pins, agreed=consented, anew=opening.anew)
     path = _path(name)
     if path.is_dir():
         return _folder(path)

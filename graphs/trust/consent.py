@@ -13,7 +13,7 @@ from pathlib import Path
 
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.formats.document_folders import FolderConfig
-from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.storage import locked, replace_text, state_folder, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
 
@@ -23,6 +23,7 @@ _DECISIVE = frozenset(
     "NODE_OPTIONS NODE_PATH PERL5LIB PERL5OPT RUBYLIB RUBYOPT JAVA_TOOL_OPTIONS BASH_ENV ENV GIT_SSH_COMMAND "
     "UV_INDEX UV_INDEX_URL UV_DEFAULT_INDEX PIP_INDEX_URL NPM_CONFIG_REGISTRY".split()
 )
+_COMMANDS, _FOLDERS, _SPECIFICATIONS = "start these commands", "read these folders", "read these specifications"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Start:
             as ``PYTHONPATH``, have their values.
         grants: Additional permissions of the server, in words.
         digest: SHA-256 of all this, which is stored.
-        reads: Whether it is a folder of documents.
+        does: What is done, in words.
     """
 
     agent: str
@@ -46,7 +47,7 @@ class Start:
     names: tuple[str, ...]
     grants: tuple[str, ...]
     digest: str
-    reads: bool = False
+    does: str = _COMMANDS
 
     def __str__(self) -> str:
         """One line for people, with hidden characters escaped."""
@@ -61,11 +62,11 @@ def starts_of(
 ) -> tuple[Start, ...]:
     """What needs consent before these servers are started and these folders are read.
 
-    These are: every process, addresses that receive environment variables, servers with additional permissions, and
-    every folder.
+    These are: every process, addresses that specifications are fetched from or that receive environment variables,
+    servers with additional permissions, and every folder.
     """
-    risky = (server for server in servers.items() if server[1].command or _sends(server[1]) or _grants(server[1]))
-    return (*(_start(*server) for server in risky), *(_reading(*folder) for folder in (folders or {}).items()))
+    risky = (item for item in servers.items() if item[1].command or is_address(item[1].openapi) or _is_risky(item[1]))
+    return (*(_start(*item) for item in risky), *(_reading(*folder) for folder in (folders or {}).items()))
 
 
 def check_agreed(
@@ -107,7 +108,7 @@ def check_agreed(
 
 def doing(starts: Collection[Start]) -> str:
     """What the starts do, in words that introduce a list of them."""
-    words = {"read these folders" if start.reads else "start these commands" for start in starts}
+    words = {start.does for start in starts}
     return " and ".join(sorted(words, reverse=True))
 
 
@@ -141,7 +142,12 @@ class Agreements:
 
 
 def _start(name: str, server: ServerConfig) -> Start:
-    if not server.command:
+    does = _COMMANDS
+    if server.openapi:
+        does = _SPECIFICATIONS
+        line = " for ".join(filter(None, (server.openapi, server.url)))
+        folder, values = "", dict(server.headers)
+    elif not server.command:
         line, folder, values = server.url or "", "", dict(server.headers)
     else:
         line, values = shlex.join((server.command, *server.args)), server.env
@@ -149,13 +155,13 @@ def _start(name: str, server: ServerConfig) -> Start:
     names = tuple(f"{key}={values[key]}" if key.upper() in _DECISIVE else key for key in sorted(values))
     grants = _grants(server)
     digest = hashlib.sha256(json.dumps([line, folder, names, grants]).encode()).hexdigest()
-    return Start(name, line, folder, names, grants, digest)
+    return Start(name, line, folder, names, grants, digest, does)
 
 
 def _reading(name: str, folder: FolderConfig) -> Start:
     line = f"reads the documents in {folder.documents}"
     digest = hashlib.sha256(json.dumps(["documents", str(folder.documents)]).encode()).hexdigest()
-    return Start(name, line, "", (), (), digest, reads=True)
+    return Start(name, line, "", (), (), digest, _FOLDERS)
 
 
 def _grants(server: ServerConfig) -> tuple[str, ...]:
@@ -164,8 +170,8 @@ def _grants(server: ServerConfig) -> tuple[str, ...]:
     return (*trusted, *unapproved)
 
 
-def _sends(server: ServerConfig) -> bool:
-    return any("${" in text for text in (server.url or "", *server.headers.values()))
+def _is_risky(server: ServerConfig) -> bool:
+    return bool(_grants(server)) or any("${" in text for text in (server.url or "", *server.headers.values()))
 
 
 def _allowed(start: Start, commands: Sequence[str] | None) -> bool:

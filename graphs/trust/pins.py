@@ -19,7 +19,7 @@ from callsheet.graphs.text.sanitizing import Hidden, hidden_in, one_line, string
 from callsheet.graphs.text.secret_patterns import masked
 
 ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]
-_LONGEST_STORED = 65_536
+_LONGEST_STORED, _LARGEST_SERVER = 65_536, 2_000_000
 
 
 class Pin(Record):
@@ -27,7 +27,8 @@ class Pin(Record):
 
     Attributes:
         sha256: SHA-256 of its definition.
-        definition: The definition, to show changes; None if it is longer than 64 kB.
+        definition: The definition, to show changes; None if it is longer than 64 kB, or those of its server together
+            were longer than 2 MB when it was accepted.
     """
 
     sha256: str
@@ -129,13 +130,15 @@ def digests(entries: Sequence[Any]) -> dict[str, str]:
 
 def pinned(listed: Listed) -> ServerPin:
     """The pins of a new server: everything is accepted, except suspect texts and tools."""
+    definitions = Entries.of(listed.entries).tools
+    small = sum(len(json.dumps(definition)) for definition in definitions.values()) <= _LARGEST_SERVER
     return ServerPin(
         sha256=_identity(listed.server),
         command=_shown_command(listed.server),
         about={key: "" if suspect(text) else text for key, text in listed.about.items()},
         tools={
-            name: pin_of(definition)
-            for name, definition in Entries.of(listed.entries).tools.items()
+            name: pin_of(definition, stored=small)
+            for name, definition in definitions.items()
             if not _suspect_tool(name, definition)
         },
     )
@@ -155,9 +158,9 @@ def _suspect_tool(name: str, definition: Mapping[str, Any]) -> bool:
     return not name.isprintable() or one_line(name) != name or suspect(definition)
 
 
-def pin_of(definition: Mapping[str, Any]) -> Pin:
-    """The pin of a definition."""
-    storable = len(json.dumps(definition)) <= _LONGEST_STORED
+def pin_of(definition: Mapping[str, Any], *, stored: bool = True) -> Pin:
+    """The pin of a definition; with the definition itself, unless that is too long or ``stored`` is false."""
+    storable = stored and len(json.dumps(definition)) <= _LONGEST_STORED
     return Pin(sha256=digest(definition), definition=dict(definition) if storable else None)
 
 
@@ -226,12 +229,16 @@ def _identity(server: ServerConfig) -> str:
             "env": sorted(server.env),
             "url": server.url,
             "headers": sorted(server.headers),
+            **({"openapi": server.openapi, "tag": server.tag} if server.openapi else {}),
         }
     )
 
 
 def _shown_command(server: ServerConfig) -> dict[str, Any]:
     """The configuration for people, with likely secrets in arguments and address masked."""
+    if server.openapi:
+        address = {"url": masked([server.url])[0]} if server.url else {}
+        return {"openapi": masked([server.openapi])[0], **address, "headers": sorted(server.headers)}
     if server.url:
         return {"url": masked([server.url])[0], "headers": sorted(server.headers)}
     return {

@@ -16,7 +16,7 @@ from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.catalog.loaded import Part
+from callsheet.graphs.catalog.loaded import Part, joined
 from callsheet.graphs.trust.pin_book import PinBook
 
 
@@ -28,7 +28,9 @@ def load_servers(
     agreed: Collection[str] = (),
     anew: bool = False,
 ) -> Part:
-    """Starts and lists MCP servers side by side, but for those that answered lately (``Limits.fresh``).
+    """Reads specifications of APIs, and starts and lists MCP servers side by side.
+
+    Those that answered lately (``Limits.fresh``) are not asked.
 
     A server is asked all the same if it has no pin, if its entry has changed since, or if something that it said then
     is quarantined.
@@ -48,6 +50,15 @@ def load_servers(
         TrustError: The pins cannot be relied on.
         SettingsError: A limit of a server cannot work.
     """
+    apis = {name: server for name, server in config.items() if server.transport == "openapi"}
+    if apis:
+        from callsheet.agents.servers.http_api.api_catalog import load_apis
+
+        config = {name: server for name, server in config.items() if name not in apis}
+        parts = [load_apis(apis, limits=limits, pins=pins, agreed=agreed, anew=anew)]
+        if config:
+            parts.append(load_servers(config, limits=limits, pins=pins, agreed=agreed, anew=anew))
+        return joined(parts)
     pool, listings = SessionPool(limits=limits), LastListings()
     last: dict[str, LastKnown] = {}
     for name, server in config.items():

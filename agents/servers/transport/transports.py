@@ -71,8 +71,9 @@ async def connected(
             )
         case "http":
             wire = _http(server, child)
-        case "a2a":
-            raise Fault("protocol", "it is an A2A agent, and has no MCP session", effect="none")
+        case "a2a" | "openapi":
+            what = "an A2A agent" if server.transport == "a2a" else "an API over HTTP"
+            raise Fault("protocol", f"it is {what}, and has no MCP session", effect="none")
     info = Implementation(name="callsheet", version="0.1.0")
     mode = "legacy" if server.transport == "sse" else "auto"
     async with (

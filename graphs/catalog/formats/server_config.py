@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,7 +15,7 @@ from callsheet.graphs.catalog.formats.malformed import wrong_field
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.regex import linear
 
-A2A = "a2a"
+A2A, OPENAPI = "a2a", "openapi"
 _VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TRANSPORTS: Mapping[str, Literal["stdio", "http", "sse"]] = {
     "stdio": "stdio",
@@ -45,16 +46,18 @@ class ServerOptions(Record):
 
 
 class ServerConfig(BaseModel):
-    """How to reach one MCP server or A2A agent, with ``${VAR}`` and ``${VAR:-default}`` not yet expanded.
+    """How to reach one MCP server, A2A agent or API, with ``${VAR}`` and ``${VAR:-default}`` not yet expanded.
 
     Attributes:
         command: Program of a stdio server.
         args: Arguments of the program.
         env: Environment variables of the program.
         cwd: Working folder of the program.
-        url: Address of an HTTP server, or of an A2A agent.
+        url: Address of an HTTP server, of an A2A agent or of an API.
         headers: HTTP headers of each request.
         transport: Transport of the connection.
+        openapi: File or address of the OpenAPI specification of an API over HTTP.
+        tag: The tag of the specification whose operations are the agent's tools, in the form of an id.
         description: What the server is for, from the user; empty: the server's own description.
         callsheet: Trust, limits, roots and approval.
     """
@@ -67,7 +70,9 @@ class ServerConfig(BaseModel):
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
-    transport: Literal["stdio", "http", "sse", "a2a"] = "stdio"
+    transport: Literal["stdio", "http", "sse", "a2a", "openapi"] = "stdio"
+    openapi: str = ""
+    tag: str = ""
     description: str = ""
     callsheet: ServerOptions = Field(default_factory=ServerOptions)
 
@@ -97,6 +102,7 @@ class ServerConfig(BaseModel):
                 "cwd": None if self.cwd is None else fill(self.cwd),
                 "url": None if self.url is None else fill(self.url),
                 "headers": {key: fill(text) for key, text in self.headers.items()},
+                "openapi": fill(self.openapi),
             }
         )
 
@@ -128,6 +134,8 @@ def _server(name: str, entry: object, where: str) -> ServerConfig:
         raise CatalogError(f"{where}: server {name!r} must be an object")
     if A2A in entry:
         return _config(name, _a2a_fields(name, entry, where), where)
+    if OPENAPI in entry:
+        return _config(name, _openapi_fields(name, entry, where), where)
     declared = entry.get("transport", entry.get("type"))
     fields = {key: value for key, value in entry.items() if key not in ("transport", "type")}
     url = fields.get("url") or fields.get("serverUrl") or fields.get("httpUrl")
@@ -149,6 +157,30 @@ def _a2a_fields(name: str, entry: Mapping[str, Any], where: str) -> dict[str, An
     if isinstance(options, dict) and (other := sorted({"trusted", "tools", "roots"} & options.keys())):
         raise CatalogError(f"{where}: {name!r} is an A2A agent, to which {other[0]!r} of 'callsheet' does not apply")
     return {**entry, "url": entry[A2A], "transport": A2A}
+
+
+def _openapi_fields(name: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of ``"name": {"openapi": "spec.yaml", "url": "https://..."}``; the file is relative to ``where``."""
+    told = f"{where}: {name!r} is an API"
+    if other := sorted({"command", "args", "env", "cwd", "transport", "type", "tag"} & entry.keys()):
+        raise CatalogError(f"{told}, described by its specification: leave out {other[0]!r}")
+    if isinstance(options := entry.get("callsheet"), dict) and "roots" in options:
+        raise CatalogError(f"{told}, to which 'roots' of 'callsheet' does not apply")
+    specification = entry[OPENAPI]
+    if not isinstance(specification, str) or not specification.strip():
+        raise CatalogError(f"{told}: 'openapi' must be the file or the address of its specification")
+    if entry.get("headers") and not entry.get("url"):
+        raise CatalogError(f"{told} with headers: name the address that they are for as 'url'")
+    if entry.get("url") is not None and not is_address(str(entry["url"])):
+        raise CatalogError(f"{told}: its 'url' must be an address with http:// or https://, not {entry['url']!r}")
+    if not is_address(specification):
+        specification = str((Path(where).parent / Path(specification).expanduser()).absolute())
+    return {**entry, "openapi": specification, "transport": OPENAPI}
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an address on the web."""
+    return text.lower().startswith(("http://", "https://"))
 
 
 def _config(name: str, fields: Mapping[str, Any], where: str) -> ServerConfig:

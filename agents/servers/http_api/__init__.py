@@ -1,0 +1,1 @@
+"""APIs over HTTP that an OpenAPI specification describes: read, fetched and called like servers."""

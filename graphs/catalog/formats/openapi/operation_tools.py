@@ -1,0 +1,245 @@
+"""Operations of a specification as entries of ``tools/list``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.formats.malformed import wrong_field
+from callsheet.graphs.catalog.formats.openapi.http_call import META, HttpCall, Place
+from callsheet.graphs.catalog.formats.openapi.local_references import References
+from callsheet.graphs.catalog.formats.openapi.resolved_schemas import Schemas
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+_INPUTS, _OUTPUTS = 150, 50  # sizes of schemas
+_LONGEST_NAME = 64
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+_VARIABLE = re.compile(r"\{([^{}/]+)\}")
+_STYLES = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
+_NOT_GIVEN = frozenset(
+    "accept content-type authorization host cookie content-length transfer-encoding connection keep-alive te trailer "
+    "upgrade expect proxy-authorization proxy-connection accept-encoding".split()
+)
+"""Headers that a specification cannot have a model fill: the catalog and the client do."""
+_HINTS: Mapping[str, Mapping[str, bool]] = {
+    "get": {"readOnlyHint": True, "idempotentHint": True},
+    "head": {"readOnlyHint": True, "idempotentHint": True},
+    "options": {"readOnlyHint": True, "idempotentHint": True},
+    "put": {"readOnlyHint": False, "idempotentHint": True},
+    "delete": {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True},
+}
+
+
+class _Read(BaseModel):
+    """What is read of an object of the specification; the rest of it is ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Parameter(_Read):
+    name: str
+    where: Literal["path", "query", "header", "cookie"] = Field(alias="in")
+    required: bool = False
+    description: str = ""
+    style: str = ""
+    explode: bool | None = None
+    form: Any = Field(default=None, alias="schema")
+    content: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Operation(_Read):
+    operation_id: str = Field(default="", alias="operationId")
+    summary: str = ""
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    parameters: list[Any] = Field(default_factory=list)
+    body: Any = Field(default=None, alias="requestBody")
+    responses: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("responses", mode="before")
+    @classmethod
+    def _by_status(cls, found: Any) -> Any:
+        return {str(status): answer for status, answer in found.items()} if isinstance(found, dict) else found
+
+
+class OperationTools:
+    """Makes the entries of a specification.
+
+    Args:
+        document: The specification.
+        given: Names of headers and of query parameters that the catalog sets, which are no arguments of a tool.
+    """
+
+    def __init__(self, document: Mapping[str, Any], given: Collection[str] = ()) -> None:
+        self._document, self._given = document, {name.lower() for name in given}
+        self._references = References(document)
+        self._schemas = Schemas(self._references)
+        self._names: set[str] = set()
+
+    def operations(self) -> Iterator[tuple[str, str, Any, Any]]:
+        """Path, method, operation and path item of each operation."""
+        for path, item in self._document.get("paths", {}).items():
+            try:
+                found = self._references.followed(item)
+            except CatalogError:
+                found = item  # the operation below says so
+            for method in METHODS if isinstance(found, dict) else ():
+                if method in found:
+                    yield path, method, found[method], found
+
+    def entry(self, path: str, method: str, operation: Any, item: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The tag of an operation, empty without one, and its entry.
+
+        Raises:
+            CatalogError: It cannot be read, or a reference points to another document or to nothing.
+        """
+        if not path.startswith("/") or any(part in (".", "..") for part in re.split(r"[/\\]", path)):
+            raise CatalogError("the path must start with '/' and have no '..': correct it")
+        read = _read(_Operation, self._references.followed(operation))
+        call, schema = self._call(path, method, read, item)
+        texts = [text.strip() for text in (read.summary, read.description) if text.strip()]
+        output = self._output(read.responses)
+        entry = {
+            "name": self._name(read.operation_id or f"{method}{path}"),
+            "description": texts[-1] if len(texts) == 2 and texts[1].startswith(texts[0]) else "\n".join(texts),
+            "inputSchema": schema,
+            **({"outputSchema": output} if output else {}),
+            "annotations": dict(_HINTS.get(method, {"readOnlyHint": False})),
+            "_meta": {META: call.model_dump(mode="json")},
+        }
+        return next(iter(read.tags), "").strip(), entry
+
+    def _name(self, text: str) -> str:
+        name = base = _plain(text)[:_LONGEST_NAME] or "operation"
+        number = 2
+        while name in self._names:
+            name, number = f"{base}_{number}", number + 1
+        self._names.add(name)
+        return name
+
+    def _call(
+        self, path: str, method: str, read: _Operation, item: Mapping[str, Any]
+    ) -> tuple[HttpCall, dict[str, Any]]:
+        found = self._parameters(path, [*_list(item.get("parameters")), *read.parameters])
+        places: list[Place] = []
+        properties: dict[str, Any] = {}
+        required: list[str] = []
+        for parameter in found:
+            argument = _plain(parameter.name) or "parameter"
+            argument = argument if argument not in properties else f"{argument}_{parameter.where}"
+            properties[argument] = self._of_parameter(parameter)
+            places.append(_place(argument, parameter))
+            if parameter.required or parameter.where == "path":
+                required.append(argument)
+        media, body, more = self._body(read.body, properties)
+        schema = {
+            "type": "object",
+            "properties": {**properties, **more.get("properties", {})},
+            "required": [*required, *more.get("required", ())],
+            "additionalProperties": more.get("additionalProperties", False),
+        }
+        call = HttpCall(method=method.upper(), path=path, places=tuple(places), media=media, body=body)
+        return call, schema
+
+    def _parameters(self, path: str, listed: Sequence[Any]) -> list[_Parameter]:
+        """The parameters that a call gives: those of the operation before those of its path."""
+        found: dict[tuple[str, str], _Parameter] = {}
+        for entry in listed:
+            parameter = _read(_Parameter, self._references.followed(entry))
+            found[parameter.where, parameter.name] = parameter
+        variables = list(dict.fromkeys(_VARIABLE.findall(path)))
+        for name in variables:
+            found.setdefault(
+                ("path", name), _Parameter.model_validate({"name": name, "in": "path", "schema": {"type": "string"}})
+            )
+        return [
+            parameter
+            for (where, name), parameter in found.items()
+            if (name in variables if where == "path" else not self._is_given(where, name))
+        ]
+
+    def _is_given(self, where: str, name: str) -> bool:
+        return (where != "cookie" and name.lower() in self._given) or (where == "header" and name.lower() in _NOT_GIVEN)
+
+    def _of_parameter(self, parameter: _Parameter) -> dict[str, Any]:
+        content = next(iter(parameter.content.values()), None)
+        form = content.get("schema") if isinstance(content, dict) else parameter.form
+        schema = self._schemas.resolved(form, without="readOnly", most=_INPUTS)
+        return {**schema, "description": parameter.description} if parameter.description else schema
+
+    def _body(self, declared: Any, taken: Collection[str]) -> tuple[str, str, Mapping[str, Any]]:
+        """Media type, the argument that is the body, and the schema of the arguments that the body adds."""
+        body = self._references.followed(declared)
+        content = body.get("content") if isinstance(body, dict) else None
+        if not isinstance(content, dict) or not content:
+            return "", "", {}
+        media = min(map(str, content), key=_preference)
+        about = content.get(media)
+        schema = self._schemas.resolved(
+            about.get("schema") if isinstance(about, dict) else None, without="readOnly", most=_INPUTS
+        )
+        must = body.get("required") is True
+        properties = schema.get("properties", {})
+        fields = is_json(media) or is_form(media)
+        if fields and properties and not {"oneOf", "anyOf"} & schema.keys() and not set(properties) & set(taken):
+            return media, "", {**schema, "required": schema.get("required", ()) if must else ()}
+        argument = "body" if "body" not in taken else "request_body"
+        if not is_json(media) and not is_form(media):
+            schema = {"type": "string", "description": f"The body, as {media}."}
+        return media, argument, {"properties": {argument: schema}, "required": (argument,) if must else ()}
+
+    def _output(self, responses: Mapping[str, Any]) -> dict[str, Any]:
+        """Schema of the structured result of a success; empty if there is none."""
+        status = next(iter(sorted(status for status in responses if status.startswith("2"))), "default")
+        answer = self._references.followed(responses.get(status))
+        content = answer.get("content") if isinstance(answer, dict) else None
+        media = next((media for media in content or () if is_json(str(media))), None)
+        if not isinstance(content, dict) or not isinstance(about := content.get(media), dict):
+            return {}
+        schema = self._schemas.resolved(about.get("schema"), without="writeOnly", most=_OUTPUTS)
+        if "properties" in schema or schema.get("type") == "object":
+            return {**schema, "type": "object"}
+        return {"type": "object", "properties": {"result": schema}} if schema else {}
+
+
+def is_json(media: str) -> bool:
+    """Whether a media type is JSON: ``application/json``, ``application/problem+json``, ``*/*``."""
+    kind = media.partition(";")[0].strip().lower()
+    return kind in ("application/json", "*/*", "application/*", "text/json") or kind.endswith("+json")
+
+
+def is_form(media: str) -> bool:
+    """Whether a media type is that of a form."""
+    return media.partition(";")[0].strip().lower() in ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+def _preference(media: str) -> tuple[bool, bool]:
+    return not is_json(media), not is_form(media)
+
+
+def _place(argument: str, parameter: _Parameter) -> Place:
+    style = "json" if parameter.content else parameter.style or _STYLES[parameter.where]
+    explode = style == "form" if parameter.explode is None else parameter.explode
+    return Place(argument=argument, name=parameter.name, where=parameter.where, style=style, explode=explode)
+
+
+def _plain(text: str) -> str:
+    return _NO_NAME.sub("_", text).strip("_")
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+_Form = type[_Read]
+
+
+def _read(form: Any, found: Any) -> Any:
+    try:
+        return form.model_validate(found)
+    except ValidationError as error:
+        raise CatalogError(f"{form.__name__.strip('_').lower()}: {wrong_field(error.errors()[0])}") from error

@@ -1,0 +1,166 @@
+"""Schemas of a specification as JSON Schema without references, of bounded depth and size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from callsheet.graphs.catalog.formats.openapi.local_references import References
+
+Direction = Literal["readOnly", "writeOnly"]
+"""Properties with this mark are left out: ``readOnly`` of a request, ``writeOnly`` of a response."""
+_DEPTHS = (3, 2, 1)
+_DEEPEST = 40
+_SMALL = 100  # characters of texts that weigh as much as a subschema
+_TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
+_TEXTS = ("title", "description", "format", "pattern")
+_PLAIN = frozenset("default const uniqueItems readOnly writeOnly".split())
+_NUMBERS = frozenset(
+    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems "
+    "minProperties maxProperties".split()
+)
+_Sized = tuple[dict[str, Any], int]
+
+
+class Schemas:
+    """Resolves schemas; what several operations use is resolved once and shared.
+
+    References are followed up to a depth, beyond which, and so in every cycle, a schema is ``{}``: any value. A
+    schema that is too large is resolved less deeply.
+
+    Args:
+        references: The references of the document.
+    """
+
+    def __init__(self, references: References) -> None:
+        self._references = references
+        self._known: dict[tuple[str, int, Direction], _Sized] = {}
+
+    def resolved(self, schema: Any, *, without: Direction, most: int) -> dict[str, Any]:
+        """A schema on its own.
+
+        Args:
+            schema: As the specification has it.
+            without: Which properties are left out.
+            most: Number of subschemas that it may have, a hundred characters of texts counted as one; of a larger one,
+                properties have their types only.
+
+        Raises:
+            CatalogError: A reference points to another document, or to nothing.
+        """
+        found: dict[str, Any] = {}
+        for depth in _DEPTHS:
+            found, size = self._sized(schema, depth, without, 0)
+            if size <= most:
+                return found
+        return _outline(found, most)
+
+    def _sized(self, schema: Any, depth: int, without: Direction, level: int) -> _Sized:
+        """The schema and its size.
+
+        Args:
+            schema: As the specification has it; anything but an object allows any value.
+            depth: References that may still be followed in a row.
+            without: Which properties are left out.
+            level: How deep it is nested in its own text.
+        """
+        if not isinstance(schema, dict) or level > _DEEPEST:
+            return {}, 1
+        if "$ref" not in schema:
+            return self._object(schema, depth, without, level)
+        found, size = self._target(schema["$ref"], depth, without)
+        beside = {key: value for key, value in schema.items() if key in _TEXTS and isinstance(value, str)}
+        return ({**found, **beside} if beside else found), size
+
+    def _target(self, reference: Any, depth: int, without: Direction) -> _Sized:
+        target = self._references.lookup(reference)
+        if depth == 0:
+            return {}, 1
+        key = (reference, depth, without)
+        if key not in self._known:
+            self._known[key] = self._sized(target, depth - 1, without, 0)
+        return self._known[key]
+
+    def _object(self, schema: Mapping[str, Any], depth: int, without: Direction, level: int) -> _Sized:
+        found = _keywords(schema)
+        size = 1 + sum(len(found[key]) for key in _TEXTS if key in found) // _SMALL
+
+        def inner(part: Any) -> dict[str, Any]:
+            nonlocal size
+            resolved, count = self._sized(part, depth, without, level + 1)
+            size += count
+            return resolved
+
+        properties = schema.get("properties")
+        if isinstance(properties, dict):
+            parts = {str(name): inner(part) for name, part in properties.items()}
+            found["properties"] = {name: part for name, part in parts.items() if part.get(without) is not True}
+        for key in ("items", "additionalProperties"):
+            if isinstance(schema.get(key), dict):
+                found[key] = inner(schema[key])
+            elif isinstance(schema.get(key), bool):
+                found[key] = schema[key]
+        for key in ("oneOf", "anyOf"):
+            if isinstance(schema.get(key), list) and schema[key]:
+                found[key] = [inner(part) for part in schema[key]]
+        if isinstance(schema.get("allOf"), list):
+            found = _merged([*map(inner, schema["allOf"]), found])
+        if "required" in found:
+            known = found.get("properties", {})
+            found["required"] = [name for name in found["required"] if name in known or not known]
+        return found, size
+
+
+def _keywords(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of one schema that hold no other schema, in the form of JSON Schema 2020-12."""
+    found: dict[str, Any] = {}
+    if types := _types(schema):
+        found["type"] = types[0] if len(types) == 1 else types
+    found |= {
+        key: value
+        for key, value in schema.items()
+        if key in _PLAIN or (key in _TEXTS and isinstance(value, str)) or (key in _NUMBERS and _is_number(value))
+    }
+    for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if schema.get(key) is True and bound in found:  # OpenAPI 3.0
+            found[key] = found.pop(bound)
+    if isinstance(values := schema.get("enum"), list) and values:
+        found["enum"] = [*values, None] if schema.get("nullable") is True and None not in values else values
+    if isinstance(required := schema.get("required"), list):
+        found["required"] = list(dict.fromkeys(map(str, required)))
+    return found
+
+
+def _types(schema: Mapping[str, Any]) -> list[str]:
+    declared = schema.get("type")
+    types = [item for item in (declared if isinstance(declared, list) else [declared]) if item in _TYPES]
+    return [*types, "null"] if types and schema.get("nullable") is True and "null" not in types else types
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _merged(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """``allOf`` as one schema: properties and required names of all, of other keywords the last."""
+    whole: dict[str, Any] = {}
+    for part in parts:
+        properties = {**whole.get("properties", {}), **part.get("properties", {})}
+        required = [*whole.get("required", ()), *part.get("required", ())]
+        whole |= part
+        whole |= {"properties": properties} if properties else {}
+        whole |= {"required": list(dict.fromkeys(required))} if required else {}
+    return whole
+
+
+def _outline(schema: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """A schema that is too large: its first properties, of which only types and descriptions remain."""
+    found = {key: schema[key] for key in ("type", "description") if key in schema}
+    if isinstance(properties := schema.get("properties"), dict):
+        names = list(properties)[:most]
+        found["properties"] = {
+            name: {key: properties[name][key] for key in ("type", "description", "format") if key in properties[name]}
+            for name in names
+        }
+        found["required"] = [name for name in schema.get("required", ()) if name in found["properties"]]
+    return found

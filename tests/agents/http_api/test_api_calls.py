@@ -1,0 +1,265 @@
+"""Operations of a specification are called like every other tool: a real service, limits, faults, secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from api_server import Shop, shop, shop_spec
+from callsheet import ToolRegistry, load
+
+SECRET = "CANARY-key-93ab71"
+
+
+@pytest.fixture
+def served() -> Iterator[Shop]:
+    with shop() as running:
+        yield running
+
+
+def entry(folder: Path, spec: dict[str, Any], url: str | None = None, **more: Any) -> Path:
+    """An ``mcp.json`` with one API."""
+    (folder / "shop.json").write_text(json.dumps(spec))
+    file = folder / "mcp.json"
+    file.write_text(
+        json.dumps({"mcpServers": {"shop": {"openapi": "shop.json", **({"url": url} if url else {}), **more}}})
+    )
+    return file
+
+
+async def called(loaded: Any, tool: str, **arguments: Any) -> Any:
+    (bound,) = ToolRegistry.from_catalog(loaded).bind([tool], "run").values()
+    return await bound.ainvoke({"type": "tool_call", "name": bound.name, "args": arguments, "id": "1"})
+
+
+def with_parameters(*parameters: dict[str, Any], path: str = "/x", **operation: Any) -> dict[str, Any]:
+    found = {"operationId": "x", "parameters": list(parameters), **operation}
+    method = "post" if "requestBody" in operation else "get"
+    return shop_spec(paths={path: {method: found}})
+
+
+async def test_a_get_goes_to_the_path_with_its_arguments(tmp_path: Path, served: Shop) -> None:
+    loaded = load(entry(tmp_path, shop_spec(f"{served.url}/v1")))
+    assert set(loaded.catalog.tools) == {"shop-orders/tellOrder", "shop-orders/deleteOrder", "shop-orders/placeOrder",
+                                         "shop/get_health"}  # fmt: skip
+    answer = await called(loaded, "shop-orders/tellOrder", id="7")
+    assert answer.artifact["structured"] == {"id": "7", "state": "shipped", "target": "/v1/orders/7"}
+    assert [(sent.method, sent.target) for sent in served.sent] == [("GET", "/v1/orders/7")]
+
+
+async def test_a_post_sends_the_arguments_that_have_no_place_as_its_body(tmp_path: Path, served: Shop) -> None:
+    await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/placeOrder", item="ship", pieces=2)
+    (sent,) = served.sent
+    assert (sent.method, sent.target, json.loads(sent.body)) == ("POST", "/orders", {"item": "ship", "pieces": 2})
+    assert sent.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [({}, "'item' is a required property"), ({"item": "x", "pieces": 0}, "0 is less than"), ({"item": "x", "id": "1"},
+    "'id' was unexpected")],
+)  # fmt: skip
+async def test_arguments_that_do_not_fit_are_not_sent(tmp_path: Path, served: Shop, arguments: Any, words: str) -> None:
+    answer = await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/placeOrder", **arguments)
+    assert words in answer.text
+    assert served.sent == []
+
+
+async def test_headers_are_from_the_environment_and_shown_nowhere(
+    tmp_path: Path, served: Shop, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", SECRET)
+    file = entry(tmp_path, shop_spec(), f"{served.url}/v1?key=${{SHOP_KEY}}", headers={"X-Key": "Bearer ${SHOP_KEY}"})
+    served.answers["/v1/orders/7"] = JSONResponse({"state": f"known to {SECRET}"})
+    answer = await called(load(file, yes=True), "shop-orders/tellOrder", id="7")
+    (sent,) = served.sent
+    assert sent.headers["x-key"] == f"Bearer {SECRET}"
+    assert sent.target == f"/v1/orders/7?key={SECRET}"
+    assert answer.artifact["structured"] == {"state": "known to ***"}
+
+
+async def test_a_parameter_that_the_catalog_sets_is_no_argument(tmp_path: Path, served: Shop) -> None:
+    spec = with_parameters(
+        {"name": "api_key", "in": "query", "required": True, "schema": {"type": "string"}},
+        {"name": "X-Key", "in": "header", "required": True, "schema": {"type": "string"}},
+        {"name": "Authorization", "in": "header", "schema": {"type": "string"}},
+        {"name": "q", "in": "query", "schema": {"type": "string"}},
+    )
+    loaded = load(entry(tmp_path, spec, f"{served.url}?api_key=a", headers={"x-key": "b"}))
+    assert [parameter.name for parameter in loaded.catalog.tool("shop/x").parameters] == ["q"]
+    await called(loaded, "shop/x", q="c&d=e")
+    assert served.sent[0].target == "/x?api_key=a&q=c%26d%3De"
+
+
+async def test_each_place_and_style(tmp_path: Path, served: Shop) -> None:
+    texts: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+    spec = with_parameters(
+        {"name": "ids", "in": "path", "schema": texts},
+        {"name": "each", "in": "query", "schema": texts},
+        {"name": "one", "in": "query", "schema": texts, "explode": False},
+        {"name": "pipe", "in": "query", "schema": texts, "style": "pipeDelimited", "explode": False},
+        {"name": "deep", "in": "query", "schema": {"type": "object"}, "style": "deepObject"},
+        {"name": "json", "in": "query", "content": {"application/json": {"schema": {"type": "object"}}}},
+        {"name": "X-Trace", "in": "header", "schema": {"type": "string"}},
+        {"name": "seen", "in": "cookie", "schema": {"type": "boolean"}},
+        {"name": "seen", "in": "query", "schema": {"type": "boolean"}},
+        path="/x/{ids}",
+    )
+    given = {"ids": ["a", "b/c"], "each": ["1", "2"], "one": ["1", "2"], "pipe": ["1", "2"], "deep": {"a": 1}}
+    loaded = load(entry(tmp_path, spec, served.url))
+    await called(loaded, "shop/x", **given, json={"a": "é"}, **{"X-Trace": "é"}, seen=True, seen_query=False)
+    (sent,) = served.sent
+    path, _, query = sent.target.partition("?")
+    assert path == "/x/a,b%2Fc"
+    assert query == "each=1&each=2&one=1%2C2&pipe=1%7C2&deep[a]=1&json=%7B%22a%22%3A%20%22%C3%A9%22%7D&seen=false"
+    assert sent.headers["cookie"] == "seen=true"
+    assert sent.headers["x-trace"].encode("latin-1").decode() == "é"
+
+
+@pytest.mark.parametrize(
+    ("media", "schema", "arguments", "body"),
+    [
+        (
+            "application/x-www-form-urlencoded",
+            {"properties": {"a": {}, "b": {}}},
+            {"a": "1 2", "b": [1]},
+            b"a=1%202&b=1",
+        ),
+        ("application/json", {"type": "array"}, {"body": [1]}, b"[1]"),
+        ("application/vnd.api+json", {"properties": {"a": {}}}, {"a": 1}, b'{"a": 1}'),
+        ("*/*", {"properties": {"a": {}}}, {"a": 1}, b'{"a": 1}'),
+        ("text/csv", {}, {"body": "a,b"}, b"a,b"),
+        ("application/vnd.unknown", {"type": "object"}, {"body": "as it is"}, b"as it is"),
+        ("application/json", {"properties": {"q": {}}}, {"q": "1", "body": {"q": "2"}}, b'{"q": "2"}'),
+    ],
+)
+async def test_bodies_of_each_media_type(
+    tmp_path: Path, served: Shop, media: str, schema: Any, arguments: Any, body: bytes
+) -> None:
+    spec = with_parameters(
+        {"name": "q", "in": "query", "schema": {"type": "string"}}, requestBody={"content": {media: {"schema": schema}}}
+    )
+    answer = await called(load(entry(tmp_path, spec, served.url)), "shop/x", **arguments)
+    assert answer.status == "success"
+    assert served.sent[0].body == body
+    assert served.sent[0].headers["content-type"] == ("application/json" if media == "*/*" else media)
+
+
+async def test_a_multipart_body_has_a_part_for_each_field(tmp_path: Path, served: Shop) -> None:
+    content = {"multipart/form-data": {"schema": {"properties": {"note": {"type": "string"}}}}}
+    spec = with_parameters(requestBody={"content": content})
+    await called(load(entry(tmp_path, spec, served.url)), "shop/x", note="of mine")
+    assert b'name="note"\r\n\r\nof mine' in served.sent[0].body
+    assert served.sent[0].headers["content-type"].startswith("multipart/form-data; boundary=")
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "structured"),
+    [
+        (JSONResponse([1, 2]), '{"result": [1, 2]}', {"result": [1, 2]}),
+        (Response(status_code=204), "204 No Content", None),
+        (Response("plain", media_type="text/plain"), "plain", None),
+        (Response("{no", media_type="application/json"), "{no", None),
+        (Response("<a/>", media_type="application/atom+xml"), "<a/>", None),
+    ],
+)
+async def test_successes_of_each_kind(
+    tmp_path: Path, served: Shop, answer: Response, text: str, structured: Any
+) -> None:
+    served.answers["/orders/7"] = answer
+    found = await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/tellOrder", id="7")
+    assert (found.status, found.text, found.artifact["structured"]) == ("success", text, structured)
+
+
+async def test_an_image_is_kept_as_a_file(tmp_path: Path, served: Shop) -> None:
+    served.answers["/orders/7"] = Response(b"\x89PNG", media_type="image/png")
+    found = await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/tellOrder", id="7")
+    (media,) = found.artifact["media"]
+    assert Path(media["path"]).read_bytes() == b"\x89PNG"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "effect", "words"),
+    [
+        (
+            JSONResponse({"detail": "no such order"}, 404),
+            "tool",
+            "reported",
+            '404 Not Found\n{"detail": "no such order"}',
+        ),
+        (Response("broken", 500), "tool", "reported", "500 Internal Server Error\nbroken"),
+        (Response("gateway", 504), "tool", "unknown", "504 Gateway Timeout: gateway; whether the call took effect"),
+        (Response(b"x" * 20_000), "too_large", "unknown", "a message of more than 10,000 bytes"),
+        (Response(b"x", headers={"content-encoding": "gzip"}), "too_large", "unknown", "compressed message unasked"),
+    ],
+)
+async def test_failures_are_data(
+    tmp_path: Path, served: Shop, answer: Response, kind: str, effect: str, words: str
+) -> None:
+    served.answers["/orders/7"] = answer
+    loaded = load(entry(tmp_path, shop_spec(served.url), callsheet={"limits": {"message": 10_000}}))
+    found = await called(loaded, "shop-orders/tellOrder", id="7")
+    assert (found.status, found.artifact["kind"], found.artifact["effect"]) == ("error", kind, effect)
+    assert words in found.text
+    del served.answers["/orders/7"]
+    assert (await called(loaded, "shop-orders/tellOrder", id="7")).status == "success"
+
+
+async def test_a_server_that_is_down_is_data(tmp_path: Path) -> None:
+    found = await called(load(entry(tmp_path, shop_spec("http://127.0.0.1:9"))), "shop-orders/tellOrder", id="7")
+    assert (found.artifact["kind"], found.artifact["effect"]) == ("crash", "none")
+    assert "ConnectError" in found.text
+
+
+async def test_a_redirect_on_the_same_host_is_followed_and_no_other(tmp_path: Path, served: Shop) -> None:
+    served.answers["/orders/7"] = RedirectResponse("/orders/8")
+    served.answers["/orders/9"] = RedirectResponse("http://localhost:9/orders/9")
+    loaded = load(entry(tmp_path, shop_spec(), served.url, headers={"X-Key": "k"}))
+    found = await called(loaded, "shop-orders/tellOrder", id="7")
+    assert found.artifact["structured"]["target"] == "/orders/8"
+    found = await called(loaded, "shop-orders/tellOrder", id="9")
+    assert found.artifact["kind"] == "refused"
+    assert "redirects to another host, localhost, to which nothing was sent" in found.text
+
+
+async def test_a_redirect_without_end_is_data(tmp_path: Path, served: Shop) -> None:
+    served.answers["/orders/7"] = RedirectResponse("/orders/7")
+    found = await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/tellOrder", id="7")
+    assert "more than 5 redirects" in found.text
+    assert len(served.sent) == 5
+
+
+@pytest.mark.parametrize("value", ["..", "../admin", "a/../b", "..\\admin", ".", ""])
+async def test_an_argument_cannot_leave_its_path(tmp_path: Path, served: Shop, value: str) -> None:
+    found = await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/tellOrder", id=value)
+    assert (found.artifact["kind"], found.artifact["effect"]) == ("refused", "none")
+    assert "would lead to another path" in found.text
+    assert served.sent == []
+
+
+@pytest.mark.parametrize(
+    ("value", "target"),
+    [
+        ("a/b", "/orders/a%2Fb"),
+        ("a%2F..%2Fb", "/orders/a%252F..%252Fb"),
+        ("?admin=1#x", "/orders/%3Fadmin%3D1%23x"),
+        ("@evil.example", "/orders/%40evil.example"),
+        ("{id}", "/orders/%7Bid%7D"),
+        ("a\tb c", "/orders/a%09b%20c"),
+    ],
+)
+async def test_everything_in_a_path_is_percent_encoded(tmp_path: Path, served: Shop, value: str, target: str) -> None:
+    await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/tellOrder", id=value)
+    assert [sent.target for sent in served.sent] == [target]
+
+
+async def test_a_header_takes_no_line_break(tmp_path: Path, served: Shop) -> None:
+    spec = with_parameters({"name": "X-Trace", "in": "header", "schema": {"type": "string"}})
+    found = await called(load(entry(tmp_path, spec, served.url)), "shop/x", **{"X-Trace": "a\r\nX-Evil: 1"})
+    assert "a control character, which no header may have" in found.text
+    assert served.sent == []
