@@ -86,6 +86,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(eval_, folder / "examples" / "eval")
     shutil.copy(eval_ / "queries.jsonl", folder)
     config = {"mcpServers": {"own": {"command": sys.executable, "args": [str(server), "ok"]}}}
+    shutil.copy(ROOT / "examples" / "catalogs" / "bookshop.yaml", folder)
     (folder / "mcp.json").write_text(json.dumps(config), encoding="utf-8")
     (folder / "docs").mkdir()
     (folder / "docs" / "leave.md").write_text("# Leave\n\nThere are 30 days of leave in a year.\n", encoding="utf-8")

@@ -28,7 +28,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Run:
 
 
 def test_find_tools_brings_what_the_forecast_depends_on(run: Run) -> None:
-    out = run("examples.find_tools")
+    out = run("examples.catalogs.find_tools")
     assert out.startswith("weather ")
     assert "weather/forecast > phone/get_location (required)" in out
     assert "calendar ['calendar/list_events'" in out
@@ -70,6 +70,14 @@ def test_the_evaluation_of_ones_own_catalog(run: Run) -> None:
     assert " lacks " in out
 
 
-@pytest.mark.parametrize("name", ["deep_agent", "own_agent", "own_supervisor", "own_evaluation"])
+def test_an_api_by_its_specification(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BOOKSHOP_URL", "BOOKSHOP_KEY"):
+        monkeypatch.setenv(name, "")
+    out = run("examples.catalogs.own_api")
+    assert "done ['bookshop-books/tell_price']" in out
+    assert "12 EUR" in out
+
+
+@pytest.mark.parametrize("name", ["catalogs/own_api", "deep_agent", "own_agent", "own_supervisor", "own_evaluation"])
 def test_they_are_short(name: str) -> None:
     assert len((ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 40

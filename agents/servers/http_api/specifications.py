@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -124,13 +124,13 @@ def address_of(server: ServerConfig, found: Api) -> tuple[str, str]:
     if remote and origin(address) != origin(server.openapi):
         told = f"the specification is from another host than the server that it names, {address}"
         return "", f"{told}, so its tools can be found but not called: if you agree to that address, {cure}"
-    return address, ""
+    return address.partition("?")[0], ""
 
 
 def _file(server: ServerConfig) -> Path:
     if not is_address(server.openapi):
         return Path(server.openapi)
-    key = "\n".join((server.openapi, server.url or "", *sorted(server.headers)))
+    key = "\n".join((server.openapi, *sorted(server.headers)))
     return cache_folder() / "specifications" / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
@@ -174,7 +174,7 @@ def _fetched(server: ServerConfig, limits: Limits) -> bytes:
 
 
 def _body(response: Any, until: float) -> bytes:
-    with response:
+    with closing(response):
         if response.status_code != 200:
             raise UnreachableError(f"{response.url}: answers with status {response.status_code}, not a specification")
         if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):

@@ -171,7 +171,7 @@ def _openapi_fields(name: str, entry: Mapping[str, Any], where: str) -> dict[str
         raise CatalogError(f"{told}: 'openapi' must be the file or the address of its specification")
     if entry.get("headers") and not entry.get("url"):
         raise CatalogError(f"{told} with headers: name the address that they are for as 'url'")
-    if entry.get("url") is not None and not is_address(str(entry["url"])):
+    if entry.get("url") is not None and not is_address(str(entry["url"])) and not str(entry["url"]).startswith("${"):
         raise CatalogError(f"{told}: its 'url' must be an address with http:// or https://, not {entry['url']!r}")
     if not is_address(specification):
         specification = str((Path(where).parent / Path(specification).expanduser()).absolute())

@@ -74,7 +74,7 @@ def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
             left_out[str(error)].append(f"{method.upper()} {path}")
             continue
         slug = id_of(tag)
-        names.setdefault(slug, tag)
+        names.setdefault(slug, tag if slug else "")
         entries[slug].append(entry)
     abouts = _tag_texts(document.get("tags"))
     agents = {

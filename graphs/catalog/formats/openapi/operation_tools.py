@@ -18,6 +18,7 @@ METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 _INPUTS, _OUTPUTS = 150, 50  # sizes of schemas
 _LONGEST_NAME = 64
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+_HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _VARIABLE = re.compile(r"\{([^{}/]+)\}")
 _STYLES = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
 _NOT_GIVEN = frozenset(
@@ -150,6 +151,8 @@ class OperationTools:
         found: dict[tuple[str, str], _Parameter] = {}
         for entry in listed:
             parameter = _read(_Parameter, self._references.followed(entry))
+            if parameter.where == "header" and not _HEADER.fullmatch(parameter.name):
+                raise CatalogError(f"no header can be named {parameter.name[:_LONGEST_NAME]!r}: correct it")
             found[parameter.where, parameter.name] = parameter
         variables = list(dict.fromkeys(_VARIABLE.findall(path)))
         for name in variables:

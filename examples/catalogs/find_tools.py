@@ -1,6 +1,6 @@
 """The retriever alone: which agents and tools fit a request, and why. No key, no network.
 
-python -m examples.find_tools
+python -m examples.catalogs.find_tools
 """
 
 from callsheet import Agent, AgentGraphRetriever, Catalog, Dependency, DependencyKind, Tool

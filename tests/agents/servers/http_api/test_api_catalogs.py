@@ -1,0 +1,250 @@
+"""A specification is a catalog: from a file, from an address after consent, as an entry; pinned like a server."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from starlette.responses import RedirectResponse, Response
+
+from api_server import Shop, shop, shop_spec
+from callsheet import CatalogError, ToolRegistry, TrustError, load
+from callsheet.graphs.catalog.formats.server_config import read_servers
+from callsheet.graphs.catalog.loading import starts_in
+from callsheet.graphs.trust.consent import Agreements
+from callsheet.orchestrator.cli.main import main
+
+SECRET = "CANARY-key-57c0de"
+
+
+@pytest.fixture
+def served() -> Iterator[Shop]:
+    with shop() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+
+
+def written(folder: Path, spec: dict[str, Any], name: str = "spec.json") -> Path:
+    file = folder / name
+    file.write_text(yaml.safe_dump(spec) if file.suffix == ".yaml" else json.dumps(spec))
+    return file
+
+
+def entry(folder: Path, openapi: object = "spec.json", **more: Any) -> Path:
+    file = folder / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"shop": {"openapi": openapi, **more}}}))
+    return file
+
+
+async def called(loaded: Any, tool: str = "shop-orders/tellOrder", **arguments: Any) -> Any:
+    (bound,) = ToolRegistry.from_catalog(loaded).bind([tool], "run").values()
+    arguments = arguments or {"id": "7"}
+    return await bound.ainvoke({"type": "tool_call", "name": bound.name, "args": arguments, "id": "1"})
+
+
+@pytest.mark.parametrize("name", ["spec.json", "spec.yaml"])
+@pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
+async def test_a_file_is_agents_by_tag_and_tools_by_operation(
+    tmp_path: Path, served: Shop, name: str, version: str
+) -> None:
+    loaded = load(written(tmp_path, shop_spec(served.url, openapi=version), name))
+    agent, rest = loaded.catalog.agent("shop-orders"), loaded.catalog.agent("shop")
+    assert (agent.name, agent.description) == ("orders", "Orders of customers. Part of Shop.")
+    assert (rest.name, rest.description) == ("Shop", "Sells things.")
+    tool = loaded.catalog.tool("shop-orders/tellOrder")
+    assert tool.description == "Tell the state of an order."
+    assert [(parameter.name, parameter.required) for parameter in tool.parameters] == [("id", True)]
+    assert [field.name for field in tool.outputs] == ["id", "state"]
+    placing = loaded.catalog.tool("shop-orders/placeOrder")
+    assert [(parameter.name, parameter.required) for parameter in placing.parameters] == [
+        ("item", True),
+        ("pieces", False),
+    ]
+    assert (await called(loaded)).artifact["structured"]["state"] == "shipped"
+    assert loaded.problems == ()
+
+
+def test_get_is_read_only_only_if_the_entry_says_so(tmp_path: Path) -> None:
+    written(tmp_path, shop_spec("https://shop.example"))
+    reads = ToolRegistry.from_catalog(load(entry(tmp_path), yes=True))
+    assert "nobody says that the server is to be trusted" in reads.assurance("shop-orders/tellOrder").why("risky")
+    trusted = ToolRegistry.from_catalog(load(entry(tmp_path, callsheet={"trusted": True}), yes=True))
+    assert trusted.assurance("shop-orders/tellOrder").why("risky") == ""
+    assert trusted.assurance("shop-orders/placeOrder").why("risky") != ""
+    assert trusted.assurance("shop-orders/deleteOrder").harm == "destroy"
+
+
+async def test_a_changed_operation_is_quarantined(tmp_path: Path, served: Shop) -> None:
+    spec = shop_spec(served.url)
+    file = written(tmp_path, spec)
+    loaded = load(file)
+    spec["paths"]["/orders/{id}"]["get"]["summary"] = "Tell the state of an order, and pay it."
+    spec["paths"]["/orders/{id}/pay"] = {"post": {"operationId": "payOrder", "tags": ["orders"]}}
+    spec["paths"]["/accounts"] = {"delete": {"operationId": "deleteAccounts", "tags": ["accounts"]}}
+    written(tmp_path, spec)
+    answer = await called(loaded)
+    assert (answer.artifact["kind"], served.sent) == ("refused", [])
+    assert "its definition has changed since it was accepted" in answer.text
+    again = load(file)
+    assert {(change.kind, change.id) for change in again.changes if change.quarantines} == {
+        ("changed", "shop-orders/tellOrder"),
+        ("new", "shop-orders/payOrder"),
+        ("new", "shop-accounts/deleteAccounts"),
+    }
+    assert set(again.catalog.tools) == {"shop-orders/deleteOrder", "shop-orders/placeOrder", "shop/get_health"}
+
+
+@pytest.mark.parametrize("change", ["method", "path", "place"])
+def test_where_a_tool_sends_to_is_a_part_of_its_definition(tmp_path: Path, change: str) -> None:
+    spec = shop_spec("https://shop.example")
+    file = written(tmp_path, spec)
+    load(file)
+    paths = spec["paths"]
+    match change:
+        case "method":
+            paths["/orders/{id}"]["patch"] = paths["/orders/{id}"].pop("get")
+        case "path":
+            paths["/payments/{id}"] = paths.pop("/orders/{id}")
+        case "place":
+            paths["/orders/{id}"]["parameters"].append({"name": "a", "in": "query", "schema": {}})
+    written(tmp_path, spec)
+    assert "shop-orders/tellOrder" in {item.id for item in load(file).changes if item.kind == "changed"}
+
+
+def test_another_address_in_the_file_quarantines_everything(tmp_path: Path) -> None:
+    file = written(tmp_path, shop_spec("https://shop.example"))
+    load(file)
+    written(tmp_path, shop_spec("https://evil.example"))
+    again = load(file)
+    assert again.catalog.tools == {}
+    assert {change.kind for change in again.changes} == {"command"}
+
+
+def test_an_accepted_change_is_used(tmp_path: Path, served: Shop, capsys: Any) -> None:
+    file = written(tmp_path, shop_spec(served.url))
+    load(file)
+    written(tmp_path, shop_spec(served.url, paths={"/x": {"get": {"operationId": "x", "summary": "News."}}}))
+    assert "shop/x" not in load(file).catalog.tools
+    with pytest.raises(SystemExit):
+        main(["approve", "shop/x", "--catalog", str(file), "--yes"])
+    assert "+description: News." in capsys.readouterr().out
+    assert "shop/x" in load(file).catalog.tools
+
+
+async def test_an_address_is_fetched_after_consent_only_and_kept_for_a_day(tmp_path: Path, served: Shop) -> None:
+    served.answers["/spec.json"] = Response(json.dumps(shop_spec("/v1")), media_type="application/json")
+    address = f"{served.url}/spec.json"
+    with pytest.raises(TrustError) as refused:
+        load(address)
+    assert "read these specifications" in str(refused.value)
+    assert address in str(refused.value)
+    assert served.sent == []
+    Agreements().add(starts_in(address))
+    loaded = load(address)
+    assert (await called(loaded)).artifact["structured"]["target"] == "/v1/orders/7"
+    assert loaded.remembered == {}
+    assert set(load(address).remembered) == {"shop", "shop-orders"}
+    assert [sent.target for sent in served.sent] == ["/spec.json", "/v1/orders/7"]
+    load(address, anew=True)
+    assert len(served.sent) == 3
+
+
+def test_the_last_copy_is_used_while_the_address_does_not_answer(tmp_path: Path, served: Shop) -> None:
+    served.answers["/spec.json"] = Response(json.dumps(shop_spec("/v1")))
+    address = f"{served.url}/spec.json"
+    load(address, yes=True)
+    served.answers["/spec.json"] = Response("gone", 404)
+    again = load(address, yes=True, anew=True)
+    assert "shop-orders/tellOrder" in again.catalog.tools
+    assert set(again.down) == {"shop", "shop-orders"}
+    assert "answers with status 404" in again.problems[0].message
+    os.environ["CALLSHEET_HOME"] = str(tmp_path / "elsewhere")
+    lost = load(address, yes=True)
+    assert lost.catalog.agents == ()
+    assert lost.problems[0].kind == "start"
+
+
+async def test_a_specification_from_elsewhere_does_not_say_where_calls_go(tmp_path: Path, served: Shop) -> None:
+    with shop() as other:
+        served.answers["/spec.json"] = Response(json.dumps(shop_spec(other.url)))
+        address = f"{served.url}/spec.json"
+        loaded = load(address, yes=True)
+        assert f"from another host than the server that it names, {other.url}" in loaded.problems[0].message
+        assert "can be found but not called" in loaded.problems[0].message
+        assert (await called(loaded)).artifact["kind"] == "refused"
+        assert other.sent == []
+        named = load(entry(tmp_path, address, url=other.url), yes=True)
+        assert (await called(named)).artifact["structured"]["target"] == "/orders/7"
+
+
+async def test_headers_go_to_the_address_of_the_entry_and_to_no_other_host(
+    tmp_path: Path, served: Shop, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", SECRET)
+    with shop() as other:
+        other.answers["/spec.json"] = served.answers["/spec.json"] = Response(json.dumps(shop_spec()))
+        for number, host in enumerate((other, served)):
+            (folder := tmp_path / str(number)).mkdir()
+            file = entry(folder, f"{host.url}/spec.json", url=f"{served.url}/v1", headers={"X-Key": "${SHOP_KEY}"})
+            with pytest.raises(TrustError, match="with X-Key"):
+                load(file)
+            await called(load(file, yes=True))
+        assert [sent.headers.get("x-key") for sent in other.sent] == [None]
+        assert [sent.headers.get("x-key") for sent in served.sent] == [SECRET] * 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (RedirectResponse("http://localhost:9/spec.json"), "redirects to another host, localhost"),
+        (RedirectResponse("/spec.json"), "more than 5 redirects"),
+        (Response(b"x", headers={"content-encoding": "gzip"}), "sent compressed unasked"),
+        (Response("no", 500), "answers with status 500"),
+    ],
+)
+def test_what_cannot_be_fetched_is_a_problem(served: Shop, answer: Response, words: str) -> None:
+    served.answers["/spec.json"] = answer
+    loaded = load(f"{served.url}/spec.json", yes=True)
+    assert loaded.catalog.agents == ()
+    assert words in loaded.problems[0].message
+
+
+def test_without_an_address_tools_are_found_but_not_called(tmp_path: Path) -> None:
+    loaded = load(written(tmp_path, shop_spec()))
+    assert "shop-orders/tellOrder" in loaded.catalog.tools
+    assert "names no address of its server" in loaded.problems[0].message
+    assert ToolRegistry.from_catalog(loaded).assurance("shop-orders/tellOrder").callable is False
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"openapi": 3}, "'openapi' must be the file or the address"),
+        ({"openapi": "s.json", "command": "uvx"}, "leave out 'command'"),
+        ({"openapi": "s.json", "headers": {"a": "b"}}, "name the address that they are for as 'url'"),
+        ({"openapi": "s.json", "url": "ftp://h"}, "must be an address with http:// or https://"),
+        ({"openapi": "s.json", "callsheet": {"roots": ["/"]}}, "'roots' of 'callsheet' does not apply"),
+    ],
+)
+def test_an_entry_that_cannot_work_is_named_with_the_reason(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        read_servers({"mcpServers": {"shop": given}}, "mcp.json")
+    assert words in str(caught.value)
+    assert "mcp.json" in str(caught.value)
+
+
+def test_more_operations_than_the_limit_are_refused(tmp_path: Path) -> None:
+    written(tmp_path, shop_spec("https://shop.example"))
+    with pytest.raises(
+        CatalogError, match="it has 4 operations, and no more than 2 are taken: raise its limit 'tools'"
+    ):
+        load(entry(tmp_path, callsheet={"limits": {"tools": 2}}))

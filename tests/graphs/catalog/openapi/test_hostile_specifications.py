@@ -1,0 +1,219 @@
+"""Specifications that are broken, huge or hostile: a clear error, or a sane result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.graphs import CatalogError, load
+from callsheet.graphs.catalog.formats.openapi.api_agents import Api, api_of
+from callsheet.graphs.catalog.formats.openapi.spec_text import is_specification, parsed
+
+HEAD = {"openapi": "3.1.0", "info": {"title": "T"}}
+
+
+def read(paths: Any, **more: Any) -> Api:
+    return api_of({**HEAD, "paths": paths, **more})
+
+
+def entries(found: Api) -> dict[str, Any]:
+    return {entry["name"]: entry for agent in found.agents.values() for entry in agent.entries}
+
+
+def with_body(schema: Any) -> dict[str, Any]:
+    content = {"application/json": {"schema": schema}}
+    return {"/x": {"post": {"operationId": "x", "requestBody": {"content": content}}}}
+
+
+def depth_of(value: Any) -> int:
+    return 1 + max((depth_of(part) for part in value.values()), default=0) if isinstance(value, dict) else 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b'{"swagger": "2.0", "paths": {}}', "Swagger 2.0 is not read: convert it to OpenAPI 3, for example with"),
+        (b'{"openapi": "2.5.0"}', "OpenAPI 2.5.0 is not read: give a specification of version 3.0 or 3.1"),
+        (b'{"openapi": "4.0.0"}', "OpenAPI 4.0.0 is not read"),
+        (b'{"openapi": "3.0.0", "paths": []}', "'paths' must be an object"),
+        (b'{"openapi": "3.0.0"', "not valid JSON"),
+        (b"[1]", "should be an object with 'openapi' and 'paths'"),
+        (b"", "the file is empty"),
+        (b"openapi: 3.0.0\n  info: [", "not valid YAML"),
+        (b"openapi: 3.0.0\nx: !!python/object/apply:os.system [ls]", "not valid YAML"),
+        (b"openapi: 3.0.0\nx: &a [*a]", "aliases stand for too many nodes"),
+        (b"openapi: 3.0.0\nx: *nothing", "not valid YAML"),
+        (b'{"openapi": "3.0.0", "paths": ' + b'{"a": ' * 100_000, "nested too deeply"),
+        (b"openapi: 3.0.0\nx: " + b"[" * 5_000, "not valid YAML"),
+        (b"\xff\xfeopenapi: 3.0.0", "not "),
+        (b" " * 64_000_001, "larger than 64 MB"),
+    ],
+    ids=lambda value: value[:25] if isinstance(value, bytes) else "",
+)
+def test_a_text_that_cannot_be_read_is_named_with_the_reason(text: bytes, words: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        parsed(text, "spec")
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("spec: ")
+
+
+def test_aliases_that_double_at_each_level_are_refused() -> None:
+    lines = ["openapi: 3.0.0", "a0: &a0 [lol, lol]"]
+    lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 12)]
+    for merge in ("", "\nx: {<<: [*a3, *a4]}"):
+        with pytest.raises(CatalogError, match=r"aliases stand for too many nodes|not valid YAML"):
+            parsed(("\n".join(lines) + merge).encode(), "spec")
+
+
+def test_yaml_is_read_with_the_scalars_of_json() -> None:
+    text = b"openapi: 3.0.0\nbase: &base {a: no}\n"
+    text += b"x: {<<: *base, on: 2020-01-01, 200: yes, n: 1.5, t: true, z: null, e: 1e3}"
+    assert parsed(text, "spec")["x"] == {
+        "a": "no", "on": "2020-01-01", "200": "yes", "n": 1.5, "t": True, "z": None, "e": 1000.0,
+    }  # fmt: skip
+
+
+def test_a_catalog_in_yaml_that_is_no_specification_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.yaml"
+    file.write_text("mcpServers: {}")
+    assert not is_specification(file)
+    with pytest.raises(CatalogError, match="catalogs are JSON, not YAML"):
+        load(file)
+
+
+def test_swagger_is_refused_as_a_catalog_too(tmp_path: Path) -> None:
+    file = tmp_path / "spec.yaml"
+    file.write_text("swagger: '2.0'\npaths: {}\n")
+    with pytest.raises(CatalogError, match=r"Swagger 2\.0 is not read: convert it"):
+        load(file)
+
+
+def test_cycles_end_in_any_value() -> None:
+    node = {"type": "object", "properties": {"name": {"type": "string"}, "next": {"$ref": "#/components/schemas/N"}}}
+    found = read(with_body({"$ref": "#/components/schemas/N"}), components={"schemas": {"N": node}})
+    schema = entries(found)["x"]["inputSchema"]
+    assert "$ref" not in json.dumps(schema)
+    assert schema["properties"]["next"]["properties"]["next"] == {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "next": {}},
+    }
+    assert found.problems == ()
+
+
+def test_references_that_are_nothing_but_references_end() -> None:
+    schemas = {"A": {"$ref": "#/components/schemas/B"}, "B": {"$ref": "#/components/schemas/A"}}
+    found = read(with_body({"$ref": "#/components/schemas/A"}), components={"schemas": schemas})
+    assert entries(found)["x"]["inputSchema"]["properties"]["body"] == {}
+
+
+def test_schemas_that_double_at_each_level_stay_small() -> None:
+    schemas = {
+        f"S{level}": {
+            "type": "object",
+            "properties": {f"p{side}": {"$ref": f"#/components/schemas/S{level + 1}"} for side in range(20)},
+            "allOf": [{"$ref": f"#/components/schemas/S{level + 1}"}] * 10,
+            "oneOf": [{"$ref": f"#/components/schemas/S{level + 1}"}] * 10,
+        }
+        for level in range(30)
+    }
+    found = read(with_body({"$ref": "#/components/schemas/S0"}), components={"schemas": {**schemas, "S30": {}}})
+    assert len(json.dumps(entries(found)["x"])) < 20_000
+
+
+def test_a_large_schema_keeps_names_and_types_of_its_properties() -> None:
+    properties = {f"p{number}": {"type": "string", "description": "long " * 100} for number in range(100)}
+    found = entries(read(with_body({"type": "object", "properties": properties, "required": ["p0"]})))["x"]
+    assert list(found["inputSchema"]["properties"]) == list(properties)
+    flood = {f"p{number}": {"type": "string"} for number in range(10_000)}
+    schema = entries(read(with_body({"type": "object", "properties": flood})))["x"]["inputSchema"]
+    assert len(schema["properties"]) == 150
+
+
+def test_schemas_that_are_nested_without_end_are_cut() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(400):
+        schema = {"type": "array", "items": schema}
+    assert depth_of(entries(read(with_body(schema)))["x"]) < 60
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("other.yaml#/A", "is in another document, which is not read: bundle the specification into one file"),
+        ("https://evil.example/a.json", "is in another document"),
+        ("file:///etc/passwd", "is in another document"),
+        ("//evil.example/a", "is in another document"),
+        ("#/components/schemas/Nowhere", "points to nothing: correct it"),
+        ("#nowhere", "points to nothing: correct it"),
+        (3, "is in another document"),
+    ],
+)
+def test_an_operation_with_a_reference_that_is_not_local_is_left_out(reference: object, words: str) -> None:
+    paths = {**with_body({"properties": {"a": {"$ref": reference}}}), "/y": {"get": {"operationId": "y"}}}
+    found = read(paths)
+    assert set(entries(found)) == {"y"}
+    (problem,) = found.problems
+    assert problem.startswith("POST /x: ")
+    assert words in problem
+    assert problem.endswith("1 operation is left out")
+
+
+def test_a_parameter_that_refers_to_itself_is_a_problem() -> None:
+    parameters = {"P": {"$ref": "#/components/parameters/P"}}
+    paths = {"/x": {"get": {"parameters": [{"$ref": "#/components/parameters/P"}]}}}
+    assert "refers to itself" in read(paths, components={"parameters": parameters}).problems[0]
+
+
+def test_problems_of_one_kind_are_told_once() -> None:
+    paths = {f"/p{number}": {"get": {"parameters": [{"in": "body", "name": "a"}]}} for number in range(50)}
+    (problem,) = read(paths).problems
+    assert problem.startswith("GET /p0, GET /p1, GET /p2 and 47 more: parameter: in: ")
+    assert problem.endswith("50 operations are left out")
+
+
+@pytest.mark.parametrize(
+    "path", ["x", "/../admin", "/a/../../b", "/a\\..\\b", "@evil.example/x", "https://evil.example/"]
+)
+def test_a_path_that_leads_elsewhere_is_left_out(path: str) -> None:
+    found = read({path: {"get": {"operationId": "x"}}})
+    assert entries(found) == {}
+    assert "the path must start with '/' and have no '..'" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        None,
+        3,
+        [],
+        {"parameters": 3},
+        {"parameters": [3]},
+        {"parameters": [{"name": "a"}]},
+        {"parameters": [{"name": "X a\r\n", "in": "header", "schema": {}}]},
+        {"tags": 3},
+        {"operationId": []},
+        {"responses": []},
+    ],
+)
+def test_an_operation_of_the_wrong_form_is_a_problem_and_the_rest_go_on(operation: Any) -> None:
+    found = read({"/x": {"get": operation}, "/y": {"get": {"operationId": "y"}}, "/z": 3})
+    assert set(entries(found)) == {"y"}
+    assert len(found.problems) == 1
+
+
+@pytest.mark.parametrize(
+    "schema", [None, 3, [], True, {"type": 3}, {"properties": []}, {"required": True}, {"items": []}]
+)
+def test_a_schema_of_the_wrong_form_allows_any_value(schema: Any) -> None:
+    found = entries(read(with_body(schema)))["x"]["inputSchema"]
+    assert set(found["properties"]) == {"body"}
+
+
+def test_names_are_unique_and_plain() -> None:
+    names = ["get it", "get it", "../up", "", "é" * 10, "x" * 300, "x" * 300]
+    paths = {f"/p{number}": {"get": {"operationId": name}} for number, name in enumerate(names)}
+    found = list(entries(read(paths)))
+    assert found == ["get_it", "get_it_2", ".._up", "get_p3", "operation", "x" * 64, "x" * 64 + "_2"]

@@ -1,0 +1,77 @@
+"""A specification from the command line: indexed, searched, called without a model and with one, asked about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from api_server import Shop, shop, shop_spec
+from callsheet import create_supervisor, load
+from callsheet.orchestrator.cli.main import main
+from scripted_model import ScriptedModel, calls, planned
+
+
+@pytest.fixture
+def served() -> Iterator[Shop]:
+    with shop() as running:
+        yield running
+
+
+@pytest.fixture
+def run(capsys: Any, monkeypatch: Any, tmp_path: Path) -> Any:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+
+    def printed(*words: str) -> tuple[int, dict[str, Any]]:
+        with pytest.raises(SystemExit) as end:
+            main([*words, "--json"])
+        return int(end.value.code or 0), json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    return printed
+
+
+def written(folder: Path, url: str, **options: Any) -> str:
+    (folder / "spec.json").write_text(json.dumps(shop_spec(url)))
+    file = folder / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"shop": {"openapi": "spec.json", "callsheet": options}}}))
+    return str(file)
+
+
+def test_a_specification_is_indexed_searched_checked_and_exported(run: Any, tmp_path: Path, served: Shop) -> None:
+    written(tmp_path, served.url)
+    spec = str(tmp_path / "spec.json")
+    code, report = run("index", "--catalog", spec)
+    assert (code, report["agents"], report["tools"]) == (0, 2, 4)
+    _, found = run("retrieve", "what is the state of my order?", "--catalog", spec)
+    assert found["agents"][0]["id"] == "shop-orders"
+    assert "shop-orders/tellOrder" in [tool["id"] for tool in found["agents"][0]["tools"]]
+    code, synced = run("sync", "--catalog", spec)
+    assert (code, synced["agents"], synced["tools"]) == (0, 2, 4)
+
+
+def test_it_is_asked_without_a_model(run: Any, tmp_path: Path, served: Shop) -> None:
+    trusted = written(tmp_path, served.url, trusted=True)
+    _, answer = run("ask", 'Tell the state of the order with the id "A-17"', "--catalog", trusted, "--yes")
+    assert [sent.target for sent in served.sent] == ["/orders/A-17"], answer
+
+
+async def test_a_person_is_asked_before_a_post(tmp_path: Path, served: Shop) -> None:
+    replies = [planned(("1", "place an order for tea", [])), calls("placeOrder", item="tea"), AIMessage("ordered tea")]
+    workflow = create_supervisor(
+        load(written(tmp_path, served.url, trusted=True), yes=True), model=ScriptedModel(replies=replies)
+    )
+    app = workflow.compile(checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    state = await app.ainvoke({"messages": "Place an order for tea"}, thread)
+    assert served.sent == []
+    (question,) = state["__interrupt__"]
+    assert "placeOrder" in json.dumps(question.value, default=str)
+    state = await app.ainvoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)
+    assert [(sent.method, json.loads(sent.body)) for sent in served.sent] == [("POST", {"item": "tea"})]
+    assert next(iter(state["results"].values()))["status"] == "done"
