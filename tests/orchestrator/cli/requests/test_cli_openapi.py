@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -68,7 +68,7 @@ async def test_a_person_is_asked_before_a_post(tmp_path: Path, served: Shop) -> 
     )
     app = workflow.compile(checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "1"}}
-    state = await app.ainvoke({"messages": "Place an order for tea"}, thread)
+    state = await app.ainvoke({"messages": [HumanMessage("Place an order for tea")]}, thread)
     assert served.sent == []
     (question,) = state["__interrupt__"]
     assert "placeOrder" in json.dumps(question.value, default=str)
