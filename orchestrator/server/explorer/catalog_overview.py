@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from callsheet.graphs import Agent
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.server.explorer.json_answers import Agents, Neighbour, Overview, shown_line, shown_text
@@ -24,11 +26,13 @@ def overview(seen: Seen, *, runs: bool) -> Overview:
         f"the policy shows {len(catalog.tools):,} of {counted(len(seen.retriever.selector.catalog.tools), 'tool')}"
     )
     seen.knowledge.capabilities()
+    held = Counter(edge.holds for tool in catalog.tools.values() for edge in tool.depends_on)
     return Overview(
         user=shown_line(seen.user.id),
         agents=len(catalog.agents),
         tools=len(catalog.tools),
-        dependencies=sum(len(tool.depends_on) for tool in catalog.tools.values()),
+        dependencies=held[True],
+        inferred=held[False],
         policy="" if seen.whole else withheld,
         left_out=tuple(shown_text(str(problem)) for problem in seen.problems),
         runs=runs,

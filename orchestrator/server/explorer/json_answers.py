@@ -142,7 +142,8 @@ class Overview:
         user: Who is signed in; empty for nobody in particular.
         agents: How many agents may be seen.
         tools: How many tools.
-        dependencies: How many dependencies.
+        dependencies: Number of dependencies that a person wrote or accepted.
+        inferred: Number of the other dependencies.
         policy: What a policy withholds, in words.
         left_out: What could not be read of the catalog.
         runs: Whether past runs are shown here.
@@ -152,6 +153,7 @@ class Overview:
     agents: int
     tools: int
     dependencies: int
+    inferred: int
     policy: str
     left_out: tuple[str, ...]
     runs: bool

@@ -22,6 +22,7 @@ class FoundTool:
         use: How often it is expected to be needed.
         required: Whether the tool that it came for cannot do without it.
         via: The tools along the dependencies that brought it, itself left out.
+        inferred: Evidence for the last of these dependencies, if nobody wrote or accepted it; otherwise empty.
     """
 
     link: Link
@@ -30,6 +31,7 @@ class FoundTool:
     use: float
     required: bool
     via: tuple[Link, ...]
+    inferred: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ def _agent(agent: PickedAgent, selection: Selection, catalog: Catalog, known: Ev
 def _tool(tool: PickedTool, selection: Selection, catalog: Catalog) -> FoundTool:
     via = tuple(link(node, catalog) for node in tool.via[:-1])
     why = shown_text(explain_tool(tool.id, selection))
-    return FoundTool(link(tool.id, catalog), why, tool.score, tool.use, tool.required, via)
+    return FoundTool(link(tool.id, catalog), why, tool.score, tool.use, tool.required, via, shown_line(tool.inferred))
 
 
 def _why(known: Evidence | None) -> str:

@@ -62,10 +62,23 @@ def beside(node: Any, side: str) -> list[tuple[str, str, str]]:
     return [(o["id"], o["relation"], o["words"]) for g in node["groups"] if g["side"] == side for o in g["items"]]
 
 
+def test_an_inferred_dependency_is_counted_apart_and_shown_with_its_evidence(asked: Asked) -> None:
+    schema = {"type": "object", "properties": {"contact_id": {"type": "string"}}}
+    find = Tool(agent="crm", name="find_contacts", description="Finds contacts.", output_schema=schema)
+    needs = {**schema, "required": ["contact_id"]}
+    delete = Tool(agent="crm", name="delete_contact", description="Deletes a contact.", input_schema=needs)
+    client = explorer(Catalog(agents=(Agent(id="crm", tools=(find, delete)),)))
+    assert [asked(client, "overview")[name] for name in ("dependencies", "inferred")] == [0, 1]
+    (agent,) = asked(client, "search", q="delete_contact")["agents"]
+    assert [tool["inferred"] for tool in agent["tools"]] == ["", "its result holds contact_id, which fits contact_id"]
+    ((_, _, words),) = beside(asked(client, "node", id=delete.id), "after")
+    assert words.startswith("needs it for a parameter: contact_id; proposed, 99% sure; its result holds contact_id")
+
+
 def test_the_overview_counts_and_names_what_was_left_out(catalog: Catalog, asked: Asked) -> None:
     loaded = Loaded(catalog, problems=(Problem("broken", "start", "does not start: \x1b[31mno such program"),))
     found = asked(explorer(loaded), "overview")
-    assert (found["agents"], found["tools"], found["dependencies"]) == (2, 3, 2)
+    assert (found["agents"], found["tools"], found["dependencies"], found["inferred"]) == (2, 3, 1, 1)
     assert found["left_out"] == ["broken: does not start: \\x1b[31mno such program"]
     assert (found["user"], found["policy"], found["runs"]) == ("", "", False)
 

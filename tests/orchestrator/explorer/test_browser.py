@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from callsheet.graphs import Catalog, Policy
+from callsheet.graphs import Agent, Catalog, Policy, Tool
 from chromium import Browser
 from explored import Authenticated, explorer
 from explored_page import REPORT, heading
@@ -15,6 +15,19 @@ from kept_runs import ASKING, ENDED, REVISED, Kept
 pytestmark = pytest.mark.server
 Show = Callable[..., Browser]
 FOCUS = "document.activeElement"
+
+
+def test_an_inferred_dependency_says_so(show: Show) -> None:
+    schema = {"type": "object", "properties": {"contact_id": {"type": "string"}}}
+    find = Tool(agent="crm", name="find_contacts", description="Finds contacts.", output_schema=schema)
+    needs = {**schema, "required": ["contact_id"]}
+    delete = Tool(agent="crm", name="delete_contact", description="Deletes a contact.", input_schema=needs)
+    page = show(explorer(Catalog(agents=(Agent(id="crm", tools=(find, delete)),))), "#/search?q=delete_contact")
+    heading(page, "crm/delete_contact")
+    why = page.run("[...document.querySelectorAll('.agents .tools .why')].map((e) => e.textContent)")
+    assert why[1] == "Used by crm/delete_contact; inferred: its result holds contact_id, which fits contact_id"
+    assert page.run("document.getElementById('counts').textContent") == "1 agent, 2 tools, 0 dependencies, 1 inferred"
+    assert page.complaints == []
 
 
 def test_a_question_gives_ranked_tools_with_reasons_and_the_best_ones_neighbourhood(

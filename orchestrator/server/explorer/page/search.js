@@ -95,7 +95,8 @@ function agentFound(agent, i) {
 
 function toolFound(tool) {
   const came = tool.via.length > 0 && make("p", { class: "why small" }, tool.required ? "Required by " : "Used by ",
-    tool.via.flatMap((link, i) => (i ? [" > ", walk(link)] : [walk(link)])));
+    tool.via.flatMap((link, i) => (i ? [" > ", walk(link)] : [walk(link)])),
+    tool.inferred && `; inferred: ${tool.inferred}`);
   return make("li", { class: "tool" }, walk(tool.link), bar(tool.score),
     make("p", { class: "about", text: tool.link.about }),
     came || make("p", { class: "why small", text: `Why: ${tool.why}` }));
