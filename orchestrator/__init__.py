@@ -1,4 +1,4 @@
-"""Deciding: the supervisor, its settings, the server's entry and the command line."""
+"""The orchestrator: the supervisor, its settings, the server's entry and the command line."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""The graphs that the LangGraph server serves; ``langgraph.json`` names them.
+"""The graphs of the LangGraph server; ``langgraph.json`` names them.
 
-The catalog is read once, from ``CALLSHEET_CATALOG``; a server without one does not start and says so. The documents of
-``arag`` are opened with the first question; without ``CALLSHEET_DOCUMENTS`` it says what to configure.
+The catalog is loaded once, from ``CALLSHEET_CATALOG``; a server without one does not start, and its error says so. The
+documents of ``arag`` are opened with the first question; without ``CALLSHEET_DOCUMENTS`` it says what to configure.
 """
 
 from __future__ import annotations
@@ -39,5 +39,5 @@ arag = create_arag(
 
 if _environment.embeddings == EMBEDDED:
     _served.retriever.select("the first question must not wait for the embedded model")
-# What is here by now stays. Without this every full collection looks at all of it, and holds up all answers meanwhile.
+# Objects that exist now stay. Otherwise every full garbage collection scans them all, and blocks all answers.
 gc.freeze()

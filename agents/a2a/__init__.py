@@ -1,4 +1,4 @@
-"""Agents that speak A2A (Agent2Agent), on any server: found by their cards, handed a step, asked back."""
+"""A2A (Agent2Agent) agents: read from their agent cards, called with a step, resumed after a question."""
 
 from callsheet.agents.a2a.agent import A2AAgent
 

@@ -1,4 +1,4 @@
-"""An A2A endpoint as an agent of the catalog: read by its card, called by one tool, resumed where it asks."""
+"""An A2A endpoint as an agent of the catalog: read from its card, called by one tool, resumed after a question."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from callsheet.agents.approval.assurance import APPROVAL, ApprovalPolicy
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.limits import Limits
-from callsheet.agents.tools.app_tool import TOOL_NAME, tool_of_partner
+from callsheet.agents.tools.app_tool import TOOL_NAME, summary_line, tool_of_partner
 from callsheet.agents.tools.in_process import CALL_LIMITS, InProcess
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from callsheet.agents.tools.remote_app import Talk
 
 _MOST_SKILLS = 30
-_LONGEST_LINE = 160
 _PAUSES = (0.2, 0.5, 1.0, 2.0)
 _NO_ID = re.compile(r"[^\w.-]+")
 _REQUEST = {"type": "string", "description": "The whole request, in plain words."}
@@ -37,18 +36,17 @@ _INPUT = {"type": "object", "properties": {"request": _REQUEST}, "required": ["r
 
 @dataclass(frozen=True, slots=True)
 class A2AAgent:
-    """An A2A agent as a Python object.
+    """An A2A agent as a Python object; needs ``a2a-sdk``.
 
-    Its name, description and skills are read from its card when the catalog is read; needs ``a2a-sdk``.
+    Name, description and skills come from the agent card when the catalog is loaded.
 
     Attributes:
-        url: Its address; the card is at ``/.well-known/agent-card.json`` below it, or is the address itself where that
-            ends in ``.json``.
-        name: Its id in the catalog; the card's name by default.
-        headers: HTTP headers that are sent to it, and to no other host; ``${VAR}`` is taken from the environment.
-        limits: Its own limits by name (``call``, ``start`` ...).
-        approval: Whether a person is asked before it is called: ``always``, ``never`` or ``risky``; as the run says
-            where it is None.
+        url: Address of the agent. The card is at ``/.well-known/agent-card.json`` below it, or at the address itself
+            if that ends in ``.json``.
+        name: Id in the catalog; by default the name in the card.
+        headers: HTTP headers, sent to this host only; ``${VAR}`` is expanded from the environment.
+        limits: Limits of this agent by name (``call``, ``start`` ...).
+        approval: When a call needs approval: ``always``, ``never`` or ``risky``; None for the setting of the run.
     """
 
     url: str
@@ -58,18 +56,18 @@ class A2AAgent:
     approval: ApprovalPolicy | None = None
 
     def server(self) -> ServerConfig:
-        """How it is reached."""
+        """The endpoint as a server configuration."""
         terms = ServerOptions(limits=dict(self.limits), approval=self.approval)
         return ServerConfig(url=self.url, headers=dict(self.headers), transport="a2a", callsheet=terms)
 
 
 async def read_card(server: ServerConfig, limits: Limits, environ: Mapping[str, str]) -> Listing:
-    """What an endpoint says of itself.
+    """Reads the agent card of an endpoint.
 
     Raises:
         CatalogError: A variable is not set.
-        Fault: There is no card that can be used.
-        ImportError: What speaks A2A is not installed; the message names it.
+        Fault: There is no usable card.
+        ImportError: The A2A client is not installed; the message names it.
     """
     from callsheet.agents.a2a.wire import wired
 
@@ -78,18 +76,12 @@ async def read_card(server: ServerConfig, limits: Limits, environ: Mapping[str, 
 
 
 def id_of(listing: Listing) -> str:
-    """A card's name as an id; empty where it has none."""
+    """The name in a card as an id; empty if the card has no name."""
     return _NO_ID.sub("-", shown(listing.name, most=64)).strip("-")
 
 
 def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InProcess:
-    """What an endpoint is called through.
-
-    Args:
-        agent_id: Name of the agent.
-        server: How it is reached.
-        accepted: SHA-256 of what its card said when it was accepted; whatever it says where None.
-    """
+    """Calls an endpoint, as long as its card has the accepted SHA-256; any card if None."""
     own = {APPROVAL: server.callsheet.approval} if server.callsheet.approval else {}
     partner = _Endpoint(agent_id, server, accepted)
     return InProcess({TOOL_NAME: tool_of_partner(partner, f"Hands a request to {agent_id}.", own)})
@@ -97,7 +89,7 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """A partner that is told every request anew; what it asked stands in our checkpoints."""
+    """A partner without memory of the conversation: its questions are kept in our checkpoints."""
 
     agent_id: str
     server: ServerConfig
@@ -114,7 +106,7 @@ class _Endpoint:
             }
         text, data = _answer(heard)
         if not heard.done:
-            told = f"it says that the task is {heard.word}{text and f': {text}'}"
+            told = f"it reports that the task is {heard.word}{text and f': {text}'}"
             raise Fault("tool", hidden(told), effect="reported")
         return {"answer": hidden([text, data])}
 
@@ -130,25 +122,20 @@ class _Endpoint:
 
 
 def _listing(wire: Wire, card: AgentCard) -> Listing:
-    """The card in the form of a server's answer, so that one reader, and one book of pins, serves both."""
+    """The card as a listing, so that cards and MCP servers share one parser and one pin book."""
     said = wire.redaction.text
     entry = {"name": TOOL_NAME, "description": said(_described(card)), "inputSchema": _INPUT}
     return Listing(tools=(entry,), name=said(card.name), version=said(card.version), description=said(card.description))
 
 
 def _described(card: AgentCard) -> str:
-    skills = " ".join(_line(skill.name or skill.id, skill.description) for skill in card.skills[:_MOST_SKILLS])
+    skills = " ".join(summary_line(skill.name or skill.id, skill.description) for skill in card.skills[:_MOST_SKILLS])
     about = card.description.strip() or f"Hands a request to {card.name.strip() or 'an agent'}."
     return f"{about} It has these skills. {skills}" if skills else about
 
 
-def _line(name: str, description: str) -> str:
-    about = " ".join(description.split())
-    return f"{name.strip()}: {about if len(about) <= _LONGEST_LINE else about[:_LONGEST_LINE] + '…'}"
-
-
 async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Heard:
-    """Sends a message and hears the agent out; one that is stopped before that is told so."""
+    """Sends a message and reads the reply to its end; if that is interrupted, the task is cancelled."""
     from callsheet.agents.a2a.replies import Heard
 
     heard = Heard(most=wire.limits.message)
@@ -159,7 +146,7 @@ async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Heard:
                 if heard.settled:
                     return heard
         if not heard.begun:
-            raise Fault("protocol", "its answer holds neither a message nor how a task stands")
+            raise Fault("protocol", "its answer has neither a message nor the state of a task")
         await _wait(wire, heard, tell)
     except BaseException:
         if heard.task and not heard.settled:
@@ -169,10 +156,10 @@ async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Heard:
 
 
 async def _wait(wire: Wire, heard: Heard, tell: _Teller) -> None:
-    """Looks again and again at a task that goes on after the answer.
+    """Polls a task that goes on after the reply.
 
     Raises:
-        Fault: It goes on for longer than the limit.
+        Fault: It takes longer than the limit.
     """
     looks = 0
     try:
@@ -187,7 +174,7 @@ async def _wait(wire: Wire, heard: Heard, tell: _Teller) -> None:
 
 
 class _Teller:
-    """Tells the streams of the run how far an agent is."""
+    """Writes the progress of an agent to the streams of the run."""
 
     def __init__(self, agent_id: str, wire: Wire) -> None:
         from langgraph.config import get_config, get_stream_writer

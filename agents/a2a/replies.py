@@ -1,4 +1,4 @@
-"""What an A2A agent says in one exchange, piece by piece, put together."""
+"""The replies of an A2A agent in one exchange, merged piece by piece."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _OVER = (
 
 @dataclass(slots=True)
 class Heard:
-    """How far an exchange has come.
+    """State of an exchange.
 
     Attributes:
-        most: Bytes that are taken of artifacts.
-        task: Id of the task; empty where the agent just answered, or has said nothing yet.
+        most: Maximum bytes of artifacts.
+        task: Id of the task; empty if the agent answers without a task, or has not answered yet.
         context: Id of the conversation.
-        state: How the task stands.
-        said: The parts of the last message.
-        made: The parts of each artifact.
+        state: State of the task.
+        said: Parts of the last message.
+        made: Parts of each artifact, by id.
         size: Bytes of artifacts so far.
     """
 
@@ -44,39 +44,39 @@ class Heard:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing more comes before somebody says something."""
+        """Whether the task is over, or waits for input."""
         return self.state in (*_WAITING, *_OVER)
 
     @property
     def begun(self) -> bool:
-        """Whether there is a task that can be asked after."""
+        """Whether there is a task that can be polled."""
         return bool(self.task) and self.state != TaskState.TASK_STATE_UNSPECIFIED
 
     @property
     def waits(self) -> bool:
-        """Whether the agent asks for something."""
+        """Whether the agent waits for input."""
         return self.state in _WAITING
 
     @property
     def done(self) -> bool:
-        """Whether it has done what it was asked for."""
+        """Whether the task is completed."""
         return self.state == TaskState.TASK_STATE_COMPLETED
 
     @property
     def word(self) -> str:
-        """The state as the protocol writes it: ``working``, ``input-required``."""
+        """The state as the protocol spells it: ``working``, ``input-required``."""
         return str(TaskState.Name(self.state)).removeprefix("TASK_STATE_").replace("_", "-").lower()
 
     @property
     def parts(self) -> list[Part]:
-        """The answer: what was made; where that is nothing, what was said."""
+        """The answer: all artifacts, or the last message if there are none."""
         return [part for parts in self.made.values() for part in parts] or list(self.said)
 
     def take(self, piece: StreamResponse) -> str:
-        """Takes in one piece, and gives the text that is new in it.
+        """Adds one piece of the reply, and returns the new text in it.
 
         Raises:
-            Fault: Its artifacts are too large.
+            Fault: The artifacts are too large.
         """
         match piece.WhichOneof("payload"):
             case "task":
@@ -118,7 +118,7 @@ class Heard:
         parts = self.made.setdefault(artifact.artifact_id, []) if more else []
         self.made[artifact.artifact_id] = parts
         for part in artifact.parts:
-            # Pieces of a text that is streamed are not lines of it.
+            # Chunks of a streamed text are not separate lines.
             if more and parts and parts[-1].HasField("text") and part.HasField("text"):
                 parts[-1] = Part(text=parts[-1].text + part.text)
             else:
@@ -127,7 +127,7 @@ class Heard:
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """The texts among the parts, and a note of each file; files are not fetched."""
+    """The texts of the parts, with a note for each file; files are not downloaded."""
     return "\n".join(filter(None, map(_text_of_part, parts)))
 
 
@@ -152,7 +152,7 @@ def _file(part: Part) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """The protocol's library knows one sort of number only; what is whole in it was most likely written so."""
+    """The protocol's library has floats only: a float without a fraction becomes an integer."""
     match value:
         case float() if value.is_integer():
             return int(value)

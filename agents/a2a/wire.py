@@ -1,4 +1,4 @@
-"""The wire to an A2A endpoint: its card, what is sent to it, and all that may go wrong."""
+"""The connection to an A2A endpoint: its card, messages and errors."""
 
 from __future__ import annotations
 
@@ -29,24 +29,23 @@ except ImportError as error:
 
 _CARD = "/.well-known/agent-card.json"
 _LARGEST_CARD = 262_144  # bytes
-_LAST_WORD = 2.0  # seconds for telling an endpoint that nobody waits any more
+_LAST_WORD = 2.0  # seconds for cancelling a task
 _LONGEST = 2_000
 _JSON_RPC = "JSONRPC"
 _UNKNOWN = "; whether the call took effect is unknown"
 
 
 class Wire:
-    """An open connection to one endpoint, made for one exchange.
+    """A connection to one endpoint, for one exchange.
 
     Args:
-        server: Its address and headers, variables unexpanded.
-        limits: ``start`` bounds the connection and the card, ``call`` every wait for a word, ``message`` the bytes of
-            one.
-        environ: Where ``${VAR}`` is looked up.
+        server: Address and headers, variables not expanded.
+        limits: ``start`` bounds the connection and the card, ``call`` each wait for a message, ``message`` its bytes.
+        environ: Variables for ``${VAR}``.
 
     Raises:
         CatalogError: A variable is not set.
-        Fault: A header cannot be sent.
+        Fault: A header is invalid.
     """
 
     def __init__(self, server: ServerConfig, limits: Limits, environ: Mapping[str, str]) -> None:
@@ -60,7 +59,7 @@ class Wire:
         self._client: Client | None = None
         with self._faults(limits.start, "none"):
             self._http = httpx.AsyncClient(
-                # Compressed, a body could grow without bound after it was counted.
+                # A compressed body could grow without bound after it was counted.
                 headers={**full.headers, "accept-encoding": "identity"},
                 timeout=httpx.Timeout(limits.call, connect=limits.start),
                 verify=_certificates(),
@@ -75,10 +74,10 @@ class Wire:
         await self._http.aclose()
 
     async def card(self) -> AgentCard:
-        """What the agent says of itself; of its addresses only those where that was asked.
+        """The agent card, with only those addresses that are on the configured host.
 
         Raises:
-            Fault: It cannot be had or read, or it sends us elsewhere; nothing else was sent.
+            Fault: The card cannot be fetched or parsed, or names another host; nothing else was sent.
         """
         with self._faults(self.limits.start, "none"):
             async with asyncio.timeout(self.limits.start):
@@ -93,10 +92,10 @@ class Wire:
         return card
 
     async def send(self, message: Message) -> AsyncGenerator[StreamResponse, None]:
-        """Sends a message, and gives what comes back piece by piece.
+        """Sends a message, and yields the replies.
 
         Raises:
-            Fault: No word came within the limit, none that can be read, or an error.
+            Fault: Timeout, unreadable reply, or an error of the agent.
         """
         with self._faults(self.limits.call, "unknown"):
             async with aclosing(self._open.send_message(SendMessageRequest(message=message))) as pieces:  # type: ignore[type-var]
@@ -109,16 +108,16 @@ class Wire:
                     yield piece
 
     async def look(self, task: str) -> StreamResponse:
-        """How a task stands now.
+        """The current state of a task.
 
         Raises:
-            Fault: As of ``send``.
+            Fault: As for ``send``.
         """
         with self._faults(self.limits.call, "unknown"):
             return StreamResponse(task=await self._open.get_task(GetTaskRequest(id=task)))
 
     async def cancel(self, task: str) -> None:
-        """Tells it that nobody waits for a task any more, if it can be told."""
+        """Cancels a task; errors are ignored."""
         with suppress(Exception):
             async with asyncio.timeout(_LAST_WORD):
                 await self._open.cancel_task(CancelTaskRequest(id=task))
@@ -136,7 +135,7 @@ class Wire:
     def _faults(self, seconds: float, effect: Effect) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # noqa: BLE001 (whatever the client library raises becomes a Fault)
+        except Exception as error:  # noqa: BLE001 (any error of the client library becomes a Fault)
             fault = _fault(error, seconds, effect)
             raise Fault(fault.kind, self._errors.text(str(fault)), effect=fault.effect) from None
 
@@ -145,11 +144,11 @@ class Wire:
 async def wired(
     server: ServerConfig, limits: Limits, environ: Mapping[str, str] | None = None
 ) -> AsyncIterator[tuple[Wire, AgentCard]]:
-    """A connection whose card was read.
+    """Opens a connection and reads the card.
 
     Raises:
         CatalogError: A variable is not set.
-        Fault: There is no card.
+        Fault: There is no usable card.
     """
     async with Wire(server, limits.own(server.callsheet.limits), os.environ if environ is None else environ) as wire:
         yield wire, await wire.card()
@@ -157,14 +156,14 @@ async def wired(
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Read once: it takes longer than many a call."""
+    """Cached: reading them takes longer than many calls."""
     return httpx.create_ssl_context()
 
 
 def _parsed(body: bytes) -> AgentCard:
     document = json.loads(body)
     if isinstance(document, dict) and "url" in document:
-        # A card of both versions: LangGraph's server streams by the older one only as it is written.
+        # A card in both formats: LangGraph's server streams correctly only with the older one.
         document.pop("supportedInterfaces", None)
     return parse_agent_card(document)
 
@@ -175,7 +174,7 @@ def _same_place(card: AgentCard, url: str) -> AgentCard:
         raise Fault("protocol", "its card names no address that speaks JSON-RPC", effect="none")
     here = [way for way in spoken if _origin(way.url) == _origin(url)]
     if not here:
-        told = f"its card sends us to another host, {spoken[0].url}: name that address if you agree to it"
+        told = f"its card names another host, {spoken[0].url}: configure that address if you trust it"
         raise Fault("refused", told[:_LONGEST], effect="none")
     del card.supported_interfaces[:]
     card.supported_interfaces.extend(here)
@@ -188,7 +187,7 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def _fault(error: Exception, seconds: float, effect: Effect) -> Fault:
-    """What an exception means that came up when nothing (effect ``none``), or something, was sent."""
+    """The fault for an exception; with effect ``none`` if nothing was sent before it."""
     doubt = _UNKNOWN if effect == "unknown" else ""
     leaf = _leaf(error)
     match leaf:
@@ -197,7 +196,7 @@ def _fault(error: Exception, seconds: float, effect: Effect) -> Fault:
         case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol() | httpx.InvalidURL():
             return Fault("start", f"it cannot be reached: {_named(leaf)}", effect="none")
         case TimeoutError() | httpx.TimeoutException() | A2AClientTimeoutError():
-            return Fault("timeout", f"no word from it within {seconds:g} s{doubt}", effect=effect)
+            return Fault("timeout", f"no answer within {seconds:g} s{doubt}", effect=effect)
         case httpx.HTTPStatusError():
             sure = leaf.response.status_code < 500
             return Fault("protocol", _named(leaf) + ("" if sure else doubt), effect="none" if sure else effect)
@@ -205,13 +204,13 @@ def _fault(error: Exception, seconds: float, effect: Effect) -> Fault:
             return Fault("crash", f"the connection broke: {_named(leaf)}{doubt}", effect=effect)
         case A2AError() if not isinstance(leaf, A2AClientError):
             said: Effect = "reported" if effect == "unknown" else effect
-            return Fault("protocol", f"it answers with an error: {_named(leaf)}", effect=said)
+            return Fault("protocol", f"it answered with an error: {_named(leaf)}", effect=said)
         case _:
             return Fault("protocol", f"its answer cannot be read: {_named(leaf)}{doubt}", effect=effect)
 
 
 def _leaf(error: Exception) -> Exception:
-    """What the client library found, where it tells of it in an error of its own."""
+    """The original error, where the client library wraps it."""
     cause = error.__cause__
     known = isinstance(cause, Fault | httpx.HTTPError | httpx.InvalidURL)
     return cast("Exception", cause) if known and isinstance(error, A2AClientError) else error
@@ -222,7 +221,7 @@ def _named(error: Exception) -> str:
 
 
 class _CappedBody(httpx.AsyncByteStream):
-    """A response's body, of which no message may be longer than this; of a stream each event is one."""
+    """A response body with a maximum message size; in an event stream each event is one message."""
 
     def __init__(self, response: httpx.Response, most: int) -> None:
         self._inner, self._most = cast("httpx.AsyncByteStream", response.stream), most

@@ -1,1 +1,1 @@
-"""Calls that a person is asked about: who must be asked, the question, the answer, and the one run that may act."""
+"""Approval of calls: which calls need it, the question, the answer, and the one run that may act."""

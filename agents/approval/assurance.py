@@ -1,4 +1,4 @@
-"""Whether a call needs a person, and by whose word it does not."""
+"""Whether a call needs approval, and who decides that."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.trust.policy_rules import hints
 
 ApprovalPolicy = Literal["always", "risky", "never"]
-"""Which calls a person is asked about: all, those of tools that are not known to be harmless, or none."""
+"""Which calls need approval: all, those of tools that are not known to be harmless, or none."""
 APPROVAL = "callsheet/approval"
-"""Where the author of a LangChain tool says so for that tool: ``metadata={"callsheet/approval": "never"}``."""
+"""The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assurance:
-    """What words that the user trusts say of one tool.
+    """What trusted sources say about one tool.
 
     Attributes:
-        doubt: Why a person should look at its calls; empty if it is known to be harmless.
-        repeatable: Whether calling it twice does no more than calling it once.
-        rule: What the catalog's owner set for it; None where nothing.
-        callable: Whether it is connected at all.
-        harm: What a call may do, as far as its hints and its name say.
+        doubt: Why a person should check its calls; empty if it is known to be harmless.
+        repeatable: Whether two calls have the same effect as one.
+        rule: The policy for this tool in the catalog; None if there is none.
+        callable: Whether the tool is connected.
+        harm: What a call may do, according to the tool's hints and name.
     """
 
     doubt: str = ""
@@ -37,13 +37,13 @@ class Assurance:
     harm: Harm = "change"
 
     def why(self, policy: ApprovalPolicy, *, by_rules: bool = False) -> str:
-        """Why a call needs a person; empty if it needs none.
+        """Why a call needs approval; empty if it needs none.
 
-        Neither the run nor the owner can loosen the other's ``always``; either's ``never`` is enough for the rest.
+        ``always``, of the run or of the tool, overrides ``never``. Otherwise one ``never`` is enough.
 
         Args:
-            policy: The run's.
-            by_rules: Whether rules alone decided on the call: the tool's own ``never`` is then no leave to destroy.
+            policy: The run's policy.
+            by_rules: Whether rules alone chose the call. The tool's own ``never`` then does not cover destruction.
         """
         if by_rules and self.harm == "destroy" and policy != "never":
             return self.doubt or "it may destroy something"
@@ -54,18 +54,18 @@ class Assurance:
 
 
 def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
-    """What is known of a tool by its connection.
+    """What is known about a tool, by its connection.
 
-    Hints are their author's words. A server's count if the user trusts the server; a tool of this process was given
-    by the author himself. Without trust they only tighten: a hint that only reading is done is then no such word.
+    Hints are claims of their author. The hints of a server count if the user trusts it, those of a tool in this process
+    always. Other hints can only tighten: an untrusted ``readOnlyHint`` has no effect.
 
     Args:
         tool: The tool.
-        connection: How its agent is reached (``ServerConfig``, ``InProcess``); anything else cannot be called.
-        trusted: Whether the agent's hints are believed.
+        connection: ``ServerConfig`` or ``InProcess``; with anything else the tool cannot be called.
+        trusted: Whether the agent's hints are trusted.
 
     Raises:
-        CatalogError: Its author's ``callsheet/approval`` is none of the three words.
+        CatalogError: The tool's ``callsheet/approval`` is not a policy.
     """
     match connection:
         case ServerConfig():
@@ -94,10 +94,10 @@ def _rule(tool: Tool, metadata: dict[str, Any] | None) -> ApprovalPolicy | None:
 def _doubt(tool: Tool, trusted: bool, *, only_reads: bool) -> str:
     claimed = tool.annotations.get("readOnlyHint") is True
     if tool.annotations.get("destructiveHint") is True:
-        also = ", though also that it only reads" if claimed else ""
-        return f"it may destroy something, as is said of it (destructiveHint){also}"
+        also = ", although it also claims to be read-only" if claimed else ""
+        return f"it may destroy something, according to its hints (destructiveHint){also}"
     if only_reads:
         return ""
     if claimed:
-        return "its server says that it only reads (readOnlyHint), but nobody says that the server is to be trusted"
-    return "it may change something: nobody who is trusted says that it only reads (readOnlyHint)"
+        return "its server claims that it is read-only (readOnlyHint), but the server is not trusted"
+    return "it may change something: no trusted source says that it is read-only (readOnlyHint)"

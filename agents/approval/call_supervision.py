@@ -1,8 +1,8 @@
-"""A call on its way: asked about, sent, and settled where nobody knows what became of it.
+"""Supervision of a call: ask for approval, send it, and settle an unknown outcome.
 
-Each call that may need a person, or must not be sent twice, runs as a small app of its own inside the worker's tool
-node. Its checkpoints are written before the next of its nodes starts, whatever the durability of the run: what was
-decided is kept before anything is sent, and a call that was under way when the program died is known as such.
+Each call that may need approval, or must not be sent twice, runs as a small app inside the worker's tool node. Each
+checkpoint is written before the next node starts, whatever the durability of the run. So a decision is stored before
+anything is sent, and a call that was running when the program died is recognised.
 """
 
 from __future__ import annotations
@@ -22,21 +22,17 @@ from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.graphs.catalog.errors import SettingsError
 
 NO_CHECKPOINTER = (
-    "a person has to be asked before some tools are called, which needs a checkpointer: compile the workflow with one, "
-    "compile(checkpointer=InMemorySaver()), on a LangGraph server run it in a thread, or ask nobody: "
+    "some tools need approval before a call, and approval needs a checkpointer: compile the workflow with one, "
+    "compile(checkpointer=InMemorySaver()), on a LangGraph server run it in a thread, or turn approval off: "
     'Settings(approval="never")'
 )
 
 
 def check_answerable(registry: ToolRegistry, policy: ApprovalPolicy) -> None:
-    """Makes sure, before a run begins, that its questions could be answered.
-
-    Args:
-        registry: What may be called.
-        policy: Which calls a person is asked about.
+    """Checks that the questions of a run can be answered, before it begins.
 
     Raises:
-        SettingsError: A person may have to be asked, and there is no checkpointer to wait with.
+        SettingsError: A call may need approval, and there is no checkpointer.
     """
     if checkpointer() is not None:
         return
@@ -47,20 +43,14 @@ def check_answerable(registry: ToolRegistry, policy: ApprovalPolicy) -> None:
 
 
 async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Supervision, send: Send) -> Answer:
-    """Runs one call, once a person has agreed to it where that is needed.
-
-    Args:
-        request: The call.
-        bound: The tool.
-        supervision: How it is looked after.
-        send: Sends it.
+    """Runs one call, after approval if it needs one.
 
     Returns:
-        The tool's answer; or that the call was not sent, and why.
+        The tool's answer, or a message that says why the call was not sent.
 
     Raises:
         GraphInterrupt: A person is asked.
-        ConcurrentRunError: Another run of the thread is at the same step.
+        ConcurrentRunError: Another run of the thread works on the same step.
     """
     assured = supervision.registry.assurance(bound.id)
     case = Case(request, bound, supervision, send)
@@ -88,7 +78,7 @@ async def _watched(case: Case, why: str) -> Answer:
 
 
 def _asked(before: StateSnapshot) -> tuple[str, bool]:
-    """The hash in the question that waits for an answer, and whether there is any question at all."""
+    """The hash in the pending question, and whether there is a pending question at all."""
     waiting = [found.value for task in before.tasks for found in task.interrupts]
     marks = [value["hash"] for value in waiting if isinstance(value, dict) and isinstance(value.get("hash"), str)]
     return (marks[0] if marks else ""), bool(waiting)

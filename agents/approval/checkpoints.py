@@ -1,4 +1,4 @@
-"""The checkpointer of the run that is under way, and one for loops that its own methods do not fit."""
+"""The checkpointer of the current run, and an adapter for event loops that it does not support."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.config import get_config
 
-# LangGraph lends the saver to what runs inside a node under this key, and has no other word for it.
+# LangGraph passes the saver to code inside a node under this key; there is no public accessor.
 _KEY = "__pregel_checkpointer"
 
 
 def checkpointer() -> BaseCheckpointSaver[Any] | None:
-    """The checkpointer of the current run; None where the app was compiled without one, or there is no run."""
+    """The checkpointer of the current run; None if the app has none, or outside of a run."""
     try:
         found = get_config().get("configurable", {}).get(_KEY)
     except RuntimeError:
@@ -30,7 +30,7 @@ def checkpointer() -> BaseCheckpointSaver[Any] | None:
 
 
 def in_threads(config: RunnableConfig) -> RunnableConfig:
-    """The same run for what is asynchronous inside a run that is not: its checkpointer is used from threads.
+    """The config for asynchronous code inside a blocking run: the checkpointer is used from threads.
 
     ``SqliteSaver`` and ``PostgresSaver`` have no asynchronous methods, and ``AsyncSqliteSaver`` belongs to one loop.
     """
@@ -42,11 +42,7 @@ def in_threads(config: RunnableConfig) -> RunnableConfig:
 
 
 class InThreads(BaseCheckpointSaver[Any]):
-    """A checkpointer whose asynchronous methods are its blocking ones, each in a thread.
-
-    Args:
-        saver: What keeps the checkpoints.
-    """
+    """A checkpointer whose asynchronous methods run the blocking ones of ``saver`` in threads."""
 
     def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
         super().__init__(serde=saver.serde)

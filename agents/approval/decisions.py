@@ -1,4 +1,4 @@
-"""What a person is asked about a call, and the answers in which that is decided."""
+"""Questions about calls, and the answers that decide them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Kind = Literal["tool_approval", "unknown_outcome"]
 
 
 class AnswerError(CallsheetError, ValueError):
-    """A person's answer cannot be understood, or does not fit the call that it is about."""
+    """A person's answer is invalid, or does not fit its call."""
 
 
 class Decision(BaseModel):
-    """What a person says of a call that was not sent yet, in the words of LangChain's human-in-the-loop middleware.
+    """A decision on a call that was not sent yet, in the terms of LangChain's human-in-the-loop middleware.
 
     Attributes:
-        type: ``approve`` sends it; ``edit`` changes its arguments, after which it is asked about again; ``reject``
-            does not send it; ``respond`` does not send it either and gives ``message`` in the place of its answer.
+        type: ``approve`` sends the call; ``edit`` changes its arguments and asks again; ``reject`` does not send it;
+            ``respond`` does not send it either, and returns ``message`` as its answer.
         args: The arguments of an ``edit``.
-        message: Why it was rejected, or the answer of a ``respond``.
-        hash: That of the question, if the answer is to hold for exactly that call.
+        message: The reason of a ``reject``, or the answer of a ``respond``.
+        hash: The hash of the question, to bind the answer to exactly that call.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,11 +39,11 @@ class Decision(BaseModel):
 
 
 class Verdict(BaseModel):
-    """What a person says of a call of which nobody knows whether it took effect.
+    """A decision on a call whose outcome is unknown.
 
     Attributes:
-        type: ``done`` if it did; ``not_done`` if it did not, so that it is sent again; ``give_up`` to leave it at that.
-        message: What it answered, if that is known.
+        type: ``done`` if it took effect; ``not_done`` if it did not, which sends it again; ``give_up`` to leave it.
+        message: The tool's answer, if it is known.
         hash: As in ``Decision``.
     """
 
@@ -58,7 +58,7 @@ Answer = TypeVar("Answer", Decision, Verdict)
 
 
 def fingerprint(tool_id: str, pin: str, args: Mapping[str, Any]) -> str:
-    """SHA-256 of what an approval is bound to: the tool, its definition, and the arguments."""
+    """SHA-256 of what an approval covers: the tool, its definition, and the arguments."""
     return digest([tool_id, pin, args])
 
 
@@ -74,18 +74,18 @@ def question(
     problem: str = "",
     unchecked: str = "",
 ) -> dict[str, Any]:
-    """What the interrupt shows.
+    """The payload of the interrupt.
 
     Args:
-        kind: Whether a call is to be approved, or its outcome is unknown.
+        kind: Whether a call needs approval, or its outcome is unknown.
         call: The call as the model made it.
         bound: The tool.
         args: The arguments as they would be, or were, sent.
-        step_id: The step of the plan; empty in an agent that has no plan.
+        step_id: The step of the plan; empty without a plan.
         why: Why a person is asked.
         mark: The ``fingerprint``.
-        problem: What was wrong with the answer to the last question about this call.
-        unchecked: Why the arguments were not held against the tool's schema; empty if they were.
+        problem: What was wrong with the last answer about this call.
+        unchecked: Why the arguments were not validated against the tool's schema; empty if they were.
     """
     who = f"Step {step_id}" if step_id else "The agent"
     what = "wants to call" if kind == "tool_approval" else "has called"
@@ -107,12 +107,7 @@ def question(
 
 
 def answer_schema(kind: Kind, args_schema: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON Schema of the answers, from which a client can make a form.
-
-    Args:
-        kind: As in ``question``.
-        args_schema: JSON Schema of the tool's arguments.
-    """
+    """JSON Schema of the answers, from which a client can build a form."""
     more: dict[str, dict[str, Any]] = {
         "edit": {"args": dict(args_schema)},
         "reject": {"message": {"type": "string"}},
@@ -134,15 +129,15 @@ def answer_schema(kind: Kind, args_schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_decision(answer: object, name: str) -> Decision:
-    """A person's answer about a call that was not sent yet.
+    """Parses an answer about a call that was not sent yet.
 
     Args:
-        answer: ``{"type": "approve"}`` and so on, the word alone, true or false, or LangChain's form of an answer
+        answer: ``{"type": "approve"}`` and so on, the type alone, a boolean, or LangChain's form of an answer
             (``{"decisions": [...]}``, ``{"edited_action": {"name", "args"}}``).
         name: The name by which the model called the tool.
 
     Raises:
-        AnswerError: It is none of these; the message says what is.
+        AnswerError: It is invalid; the message names the valid answers.
     """
     if isinstance(answer, bool):
         return Decision(type="approve" if answer else "reject")
@@ -155,15 +150,15 @@ def read_decision(answer: object, name: str) -> Decision:
     if decision.type == "edit" and decision.args is None:
         raise AnswerError('an edit needs "args", an object with all arguments')
     if decision.type == "respond" and not decision.message:
-        raise AnswerError('a respond needs a "message", which the model is given in the place of an answer')
+        raise AnswerError('a respond needs a "message", which the model gets as the answer')
     return decision
 
 
 def read_verdict(answer: object) -> Verdict:
-    """A person's answer about a call whose outcome is unknown.
+    """Parses an answer about a call whose outcome is unknown.
 
     Raises:
-        AnswerError: It is none; the message says what is.
+        AnswerError: It is invalid; the message names the valid answers.
     """
     return _checked(Verdict, _plain(answer))
 

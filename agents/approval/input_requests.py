@@ -1,4 +1,4 @@
-"""Values that a step lacks: what a person is asked for, and how the answer is read."""
+"""Missing values of a step: the question to a person, and the answer."""
 
 from __future__ import annotations
 
@@ -13,23 +13,14 @@ _DEFINITIONS = ("$defs", "definitions")
 
 
 def missing_values(said: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Tool id -> the parameters that a worker has no values for.
-
-    Args:
-        said: ``additional_kwargs`` of its last message.
-    """
+    """Tool id -> parameters without a value, from ``additional_kwargs`` of a worker's last message."""
     declared = said.get("outcome")
     known = declared if isinstance(declared, Mapping) and declared.get("status") == KIND else {}
     return {known["tool"]: tuple(known["parameters"])} if known.get("tool") and known.get("parameters") else {}
 
 
 def wanted_schema(schema: Mapping[str, Any], parameters: Sequence[str]) -> dict[str, Any]:
-    """JSON Schema of an object with these parameters of a tool and no others.
-
-    Args:
-        schema: JSON Schema of the tool's arguments.
-        parameters: Names of those that are wanted.
-    """
+    """JSON Schema of an object with exactly these parameters of a tool."""
     known = schema.get("properties")
     properties = {name: (known.get(name, {}) if isinstance(known, Mapping) else {}) for name in parameters}
     shared = {key: schema[key] for key in _DEFINITIONS if key in schema}
@@ -43,15 +34,7 @@ def wanted_schema(schema: Mapping[str, Any], parameters: Sequence[str]) -> dict[
 
 
 def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str, problem: str = "") -> dict[str, Any]:
-    """What the interrupt shows.
-
-    Args:
-        step_id: The step.
-        tool: Id of the tool that lacks values.
-        schema: The ``wanted_schema``.
-        why: What the step says of it.
-        problem: What was wrong with the last answer.
-    """
+    """The payload of the interrupt; ``problem`` says what was wrong with the last answer."""
     return {
         "type": KIND,
         "step_id": step_id,
@@ -66,7 +49,7 @@ def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str,
 
 
 def input_answers(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON Schema of the answers, from which a client can make a form."""
+    """JSON Schema of the answers, from which a client can build a form."""
     give = {"type": {"const": "give"}, "values": dict(schema)}
     return {
         "oneOf": [
@@ -77,7 +60,7 @@ def input_answers(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def given_values(answer: object) -> dict[str, Any] | None:
-    """The values of an answer; None where it has none, which leaves the step as it is."""
+    """The values of an answer; None without values, which leaves the step as it is."""
     values = answer.get("values") if isinstance(answer, Mapping) else None
     return {str(name): value for name, value in values.items()} if isinstance(values, Mapping) else None
 
@@ -85,6 +68,6 @@ def given_values(answer: object) -> dict[str, Any] | None:
 def wrong_values(schema: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     """Why values do not fit the ``wanted_schema``; empty if they do.
 
-    What cannot be checked here is checked again, and told, before the call is made.
+    Values that cannot be validated here are validated again before the call is sent.
     """
     return "; ".join(misfits(schema, values))

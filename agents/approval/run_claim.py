@@ -1,9 +1,9 @@
-"""One run at a time decides about, and makes, the calls of a thread's present step; a second one is refused.
+"""One run at a time works on the current step of a thread; a second run is refused.
 
-Two runs that resume a thread at the same time both find the question unanswered, and each would send the call. So
-before anything is decided or sent, a run takes the checkpoint that the thread stands at: in this process by a lock, and
-among processes by a write to that checkpoint, of which savers keep the first (``put_writes`` of LangGraph's own savers:
-in memory, SQLite, Postgres). What a run that has died leaves behind is taken over, and then asked about as ever.
+Two runs that resume a thread at the same time both find the question unanswered, and each would send the call. So a run
+claims the thread's current checkpoint before it decides or sends anything: within a process by a lock, between
+processes by a write to that checkpoint, of which savers keep the first (``put_writes`` of LangGraph's own savers:
+in memory, SQLite, Postgres). The claim of a dead run is taken over, and its open question is asked again.
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ from langgraph.runtime import get_runtime
 from callsheet.graphs.catalog.errors import CallsheetError
 
 _CHANNEL = "callsheet:run"
-# Seconds in which a run that has made its calls writes the thread's next checkpoint: so long another one waits for it.
+# Seconds in which a run that has made its calls writes the thread's next checkpoint; another run waits for that.
 _PASSING_ON = 2.0
-# Seconds for which a run on another machine, or in another container, which cannot be looked at from here, is taken to
-# be alive.
+# Seconds for which a run on another machine or in another container counts as alive: it cannot be checked from here.
 _LEASE = 900.0
 _SENT_NOTHING = "this run has decided nothing and sent nothing; look at the thread again when the other one is done"
 
 
 class ConcurrentRunError(CallsheetError, GraphBubbleUp):
-    """Another run works on the same step of the thread. It ends this run, and writes nothing to the thread."""
+    """Another run works on the same step of the thread. This run ends, and writes nothing to the thread."""
 
 
 _Part = tuple[str, str]
@@ -49,16 +48,16 @@ _Part = tuple[str, str]
 
 @dataclass(slots=True)
 class _Owner:
-    """A run that has taken a checkpoint, as this process knows it.
+    """A run that claims a checkpoint, within this process.
 
     Attributes:
-        control: What LangGraph gives to all parts of one run, and to no other run unless its caller does.
-        taken: Done when the checkpoint is taken, or is known not to be.
-        generation: How often the checkpoint was taken, this time included; 0 while it is kept nowhere.
-        working: Parts of the run that are at work, each by its namespace and the call that it is about.
-        stopped: Whether one of them ended in a question or an error, so that the run ends here.
-        left: How often all of them had left.
-        at: When that was, in seconds of ``time.monotonic``.
+        control: LangGraph's object for one run, shared by its parts, and by other runs only if the caller does so.
+        taken: Done when the claim has succeeded or failed.
+        generation: Number of claims of the checkpoint, this one included; 0 until it is stored.
+        working: Active parts of the run, each by its namespace and its call.
+        stopped: Whether a part ended with a question or an error, so that the run ends here.
+        left: How often all parts have left.
+        at: Time of the last leave, in seconds of ``time.monotonic``.
     """
 
     control: object
@@ -70,7 +69,7 @@ class _Owner:
     at: float = 0.0
 
     def passing_on(self) -> float:
-        """Seconds for which its run may be about to write the next checkpoint."""
+        """Seconds for which its run may still write the next checkpoint."""
         return 0.0 if self.stopped else max(0.0, self.at + _PASSING_ON - time.monotonic())
 
 
@@ -81,14 +80,14 @@ _LOCK = threading.Lock()
 
 @asynccontextmanager
 async def sole_run(saver: BaseCheckpointSaver[Any] | None, call: str = "") -> AsyncIterator[None]:
-    """While a part of the current run works on a step, or decides about a call and makes it.
+    """Claims the current checkpoint while a part of the run works on a step, or decides on a call and sends it.
 
     Args:
-        saver: The run's checkpointer; without one there is no thread that another run could be at.
+        saver: The run's checkpointer; without one there is no thread to claim.
         call: Id of the call.
 
     Raises:
-        ConcurrentRunError: Another run has taken the step, or the thread has gone on without this one.
+        ConcurrentRunError: Another run has claimed the step, or the thread has moved on without this run.
     """
     if saver is None:
         yield
@@ -113,7 +112,7 @@ async def sole_run(saver: BaseCheckpointSaver[Any] | None, call: str = "") -> As
 
 
 async def _joined(place: _Place, control: object, part: _Part) -> tuple[_Owner, bool]:
-    """The owner of a checkpoint for a part of its run, and whether it is the first part."""
+    """The owner of a checkpoint, and whether this is the first part of its run."""
     owner, first, seconds = _entered(place, control, part)
     if owner is not None:
         return owner, first
@@ -122,7 +121,7 @@ async def _joined(place: _Place, control: object, part: _Part) -> tuple[_Owner, 
 
 
 def _entered(place: _Place, control: object, part: _Part) -> tuple[_Owner | None, bool, float]:
-    """The same; without an owner, the seconds to wait for a run that is passing on."""
+    """As ``_joined``, without waiting: with no owner, the seconds until another run has written its next checkpoint."""
     with _LOCK:
         for key, one in [*_OWNERS.items()]:
             if one.control is not control and not one.working and not one.passing_on():
@@ -130,7 +129,7 @@ def _entered(place: _Place, control: object, part: _Part) -> tuple[_Owner | None
         owner = _OWNERS.get(place)
         if owner is not None and not owner.working and owner.control is not control:
             return None, False, owner.passing_on()
-        # A program may give one control to several runs: a part that is at work already is another run's.
+        # A program may share one control among runs: a part that is already active belongs to another run.
         if owner is not None and (owner.control is not control or part in owner.working):
             raise ConcurrentRunError(f"another run in this process is at the same step of this thread: {_SENT_NOTHING}")
         first = owner is None
@@ -140,7 +139,7 @@ def _entered(place: _Place, control: object, part: _Part) -> tuple[_Owner | None
 
 
 def _left(place: _Place, owner: _Owner, part: _Part, *, stopped: bool) -> bool:
-    """Whether all parts have left a checkpoint that was taken."""
+    """Whether all parts have left a claimed checkpoint."""
     with _LOCK:
         owner.working.discard(part)
         owner.stopped, owner.at = owner.stopped or stopped, time.monotonic()
@@ -158,7 +157,7 @@ async def _take(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owner) -
         if taken:
             await _check_free(saver, place, taken[-1], records)
         mine = {"kind": "taken", "generation": len(taken) + 1, "key": uuid.uuid4().hex, **await _whoami()}
-        # A checkpoint that is still being written is taken too: another process may find it a moment later.
+        # A checkpoint that is still being written is claimed too: another process may find it a moment later.
         await _write(saver, place, mine, f"{len(taken) + 1}")
         kept = [record for record in await _records(saver, place) if record["kind"] == "taken"]
         if kept and kept[-1]["key"] != mine["key"]:
@@ -171,15 +170,15 @@ async def _take(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owner) -
 
 
 async def _check_free(saver: BaseCheckpointSaver[Any], place: _Place, last: Any, records: list[Any]) -> None:
-    """Raises unless the run that took a checkpoint before has stopped there, or died."""
+    """Raises unless the run with the last claim has stopped or died."""
     left = [one for one in records if one["kind"] == "left" and one["generation"] == last["generation"]]
     if left and left[-1]["stopped"]:
         return
     here = await _whoami()
     ours = all(last.get(key) == here[key] for key in ("machine", "process", "born"))
-    # Of this process, ``_entered`` knows more.
+    # For this process, ``_entered`` knows more.
     alive = not ours and await asyncio.to_thread(_alive, last, here["machine"])
-    if alive and left:  # it is about to write the next checkpoint, or another of its parts comes here later
+    if alive and left:  # it may write the next checkpoint, or another of its parts may arrive later
         await asyncio.sleep(min(_PASSING_ON, max(0.0, left[-1]["at"] + _PASSING_ON - time.time())))
     newest = await saver.aget_tuple({"configurable": {"thread_id": place[0], "checkpoint_ns": ""}})
     if newest is not None and newest.checkpoint["id"] != place[1]:
@@ -194,7 +193,7 @@ async def _say_left(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owne
 
 
 async def _records(saver: BaseCheckpointSaver[Any], place: _Place) -> list[dict[str, Any]]:
-    """What runs have written to a checkpoint, in order; nothing can be read while it is not stored."""
+    """The claims stored with a checkpoint, in order; none can be read before the checkpoint is stored."""
     found = await saver.aget_tuple(_config(place))
     written = found.pending_writes if found is not None else None
     records = [value for _, channel, value in written or () if channel == _CHANNEL]
@@ -217,7 +216,7 @@ async def _whoami() -> dict[str, Any]:
 
 
 def _alive(record: Mapping[str, Any], machine: str) -> bool:
-    """Whether the process that took a checkpoint is there; where that cannot be seen from here, whether it may be."""
+    """Whether the process with a claim is alive; if that cannot be checked from here, whether it may be."""
     if record.get("machine") != machine or sys.platform == "win32":
         return time.time() - float(record["at"]) < _LEASE
     try:
@@ -225,12 +224,12 @@ def _alive(record: Mapping[str, Any], machine: str) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it is there, and somebody else's
+        pass  # it exists, and belongs to another user
     return bool(_born(record["process"]) == record["born"])
 
 
 def _machine() -> str:
-    """Where the number of a process means the same process: machines and containers may share a name."""
+    """The scope of process ids: machines and containers may share a name."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{socket.gethostname()} {boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -239,7 +238,7 @@ def _machine() -> str:
 
 
 def _born(process: int) -> str:
-    """When a process was started, where the system says so: a number may be given to another one later."""
+    """When a process was started, if the system tells: process ids are reused."""
     try:
         told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:

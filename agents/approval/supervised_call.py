@@ -1,4 +1,4 @@
-"""One call on its way, as a small app: ask about it, send it, settle what became of it."""
+"""One supervised call as a small app: ask for approval, send, settle an unknown outcome."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from callsheet.agents.tools.registry import ToolRegistry
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]
 _CUT_OFF = "it was under way when the program was stopped, and whether it took effect is unknown"
-# Seconds; a tool that interrupts by itself may be waited for longer than somebody stands by his approval.
+# Seconds for which an approval is valid; a tool that interrupts by itself may wait for longer.
 _GOOD_FOR = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Supervision:
-    """How the calls of one step are looked after.
+    """How the calls of one step are supervised.
 
     Attributes:
         step_id: The step.
-        policy: Which calls a person is asked about.
-        registry: Knows the tools, and what may be believed of them.
-        secrets: Where secret arguments are put away.
+        policy: Which calls need approval.
+        registry: The tools and their hints.
+        secrets: Holds secret arguments.
         notice: Whether the model is told that a person changed its arguments.
-        by_rules: Whether rules decide on the calls, without a model.
+        by_rules: Whether rules choose the calls, without a model.
     """
 
     step_id: str
@@ -61,17 +61,17 @@ class Supervision:
 
 
 class CallState(TypedDict):
-    """What is kept of a call.
+    """State of a call.
 
     Attributes:
-        args: What it is called with.
-        why: Why a person is asked; empty if none is.
+        args: The arguments.
+        why: Why it needs approval; empty if it needs none.
         approved: The ``fingerprint`` that was approved.
-        when: When that was, in seconds of the epoch.
+        when: Time of the approval, in seconds since the epoch.
         problem: What was wrong with the last answer.
-        unknown: What is known of a call whose outcome is not; empty where it is.
-        kind: The sort of trouble that it had.
-        answer: What the model is given.
+        unknown: What is known about a call with unknown outcome; empty for others.
+        kind: The kind of error.
+        answer: The message for the model.
     """
 
     args: dict[str, Any]
@@ -89,15 +89,15 @@ _Update = dict[str, Any]
 
 @dataclass(slots=True)
 class Case:
-    """What the nodes need of a call that no checkpoint can hold.
+    """Objects of a call that no checkpoint can hold.
 
     Attributes:
         request: The call.
         bound: The tool.
-        supervision: How it is looked after.
-        send: Sends it.
-        asked: Hash in the question that waits for an answer; empty where none does.
-        cut_off: Whether it was under way when the program was stopped.
+        supervision: How the call is supervised.
+        send: Sends the call.
+        asked: The hash in the pending question; empty without one.
+        cut_off: Whether the call was running when the program stopped.
     """
 
     request: ToolCallRequest
@@ -109,18 +109,18 @@ class Case:
 
     @property
     def named(self) -> str:
-        """Agent and tool, as every error of a call begins."""
+        """Agent and tool, as at the start of every error of a call."""
         return f"agent {self.bound.agent!r}, tool {self.bound.id.removeprefix(f'{self.bound.agent}/')!r}"
 
     def why(self, args: Mapping[str, Any]) -> str:
-        """Why a person is asked about a call with these arguments; empty if none is."""
+        """Why a call with these arguments needs approval; empty if it needs none."""
         policy = self.supervision.policy
         doubt = self.supervision.registry.assurance(self.bound.id).why(policy, by_rules=self.supervision.by_rules)
         asks = doubt or policy != "never"
         return "; ".join(filter(None, (doubt, self.unchecked(args)))) if asks else ""
 
     def unchecked(self, args: Mapping[str, Any]) -> str:
-        """Why nobody knows whether these arguments fit; empty if that was checked."""
+        """Why these arguments could not be validated; empty if they were."""
         registry, secrets = self.supervision.registry, self.supervision.secrets
         try:
             opened = secrets.opened(registry.schema(self.bound.id), args)
@@ -129,11 +129,11 @@ class Case:
         return str(secrets.hidden(registry.unchecked(self.bound.id, opened)))
 
     def mark(self, args: Mapping[str, Any]) -> str:
-        """What an approval is bound to."""
+        """The fingerprint that an approval is bound to."""
         return fingerprint(self.bound.id, self.supervision.registry.pin(self.bound.id), args)
 
     def ask(self, kind: Kind, state: CallState, why: str) -> tuple[Any, str]:
-        """A person's answer, and the mark of the call that it is about."""
+        """A person's answer, and the fingerprint of the call that it is about."""
         mark = self.mark(state["args"])
         told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": state["problem"]}
         unchecked = self.unchecked(state["args"]) if kind == "tool_approval" else ""
@@ -145,7 +145,7 @@ class Case:
         return answer, mark
 
     def check(self, answer: Decision | Verdict, mark: str) -> None:
-        """Makes sure that an answer is about this call, and that edited arguments fit.
+        """Checks that an answer is about this call, and that edited arguments fit.
 
         Raises:
             AnswerError: It is not, or they do not.
@@ -158,14 +158,14 @@ class Case:
                 raise AnswerError(secrets.hidden(trouble))
 
     def refused(self) -> ToolMessage | None:
-        """That the catalog does not hold the tool any more, in the words in which its call is refused."""
+        """The refusal of a call whose tool is no longer in the catalog; None if it is there."""
         registry = self.supervision.registry
         if self.bound.id in registry.catalog.tools or not (why := registry.refused([self.bound.id]).get(self.bound.id)):
             return None
         return self.said(f"{self.named}: {why}", kind="refused", effect="none")
 
     def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
-        """An answer to the model that is not the tool's own."""
+        """A message for the model that is not the tool's own answer."""
         return ToolMessage(
             text,
             name=self.request.tool_call["name"],
@@ -199,7 +199,7 @@ def _decided(decision: Decision, mark: str, case: Case) -> _Update:
         case "edit":
             schema = case.supervision.registry.schema(case.bound.id)
             args = case.supervision.secrets.masked(schema, decision.args or {})
-            # Asked about again in any case: where nothing speaks against the new arguments, as the old ones were.
+            # Asks again in any case; without a new reason, with the old one.
             return {"args": args, "problem": "", **({"why": why} if (why := case.why(args)) else {})}
         case "reject":
             reason = f": {decision.message}" if decision.message else ""
@@ -232,7 +232,7 @@ async def _send(state: CallState) -> _Update:
 
 
 def _unknown(case: Case, answer: ToolMessage) -> _Update:
-    """To a person, if there is one; else the call has failed, and will not be made again."""
+    """Asks a person, if there is one; otherwise the call has failed, and is not repeated."""
     if case.supervision.policy != "never":
         return {"unknown": answer.text, "kind": answer.artifact["kind"], "problem": ""}
     return {"answer": answer, "unknown": ""}

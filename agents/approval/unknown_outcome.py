@@ -1,4 +1,4 @@
-"""Calls of which nobody knows whether they took effect: a person decides, nothing repeats them."""
+"""Calls with an unknown outcome: a person decides, and nothing repeats them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ from callsheet.agents.tools.binding import BoundTool
 
 
 def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> str:
-    """What is in doubt after the last calls of a worker, and what to do about it; empty if nothing is.
-
-    Args:
-        messages: The worker's conversation.
-        tools: What it holds, by the names that its model sees.
-    """
+    """The calls of a worker with an unknown outcome, and what to do about them; empty if there are none."""
     said = []
     for message in messages:
         if not isinstance(message, ToolMessage) or not isinstance(message.artifact, dict):
@@ -26,5 +21,5 @@ def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
     if not said:
         return ""
     return "\n".join(
-        (*said, "The outcome is unknown: it is not called again before somebody has looked whether it took effect.")
+        (*said, "The outcome is unknown: the call is not repeated until a person has checked whether it took effect.")
     )

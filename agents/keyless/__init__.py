@@ -1,4 +1,4 @@
-"""Working without a model: planning, arguments, tool choice and answers by rules, honestly."""
+"""Work without a model: plans, arguments, tool choice and answers by rules."""
 
 from callsheet.agents.keyless.language.ellipsis import complete_request, one_clause
 from callsheet.agents.keyless.rule_answer import compose

@@ -1,4 +1,4 @@
-"""Which words of a step nothing accounts for: neither an argument, nor the tool's name, nor a word without content."""
+"""The words of a step that nothing accounts for: no argument, no tool name, and not a word without content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from callsheet.agents.safety.tool_effects import alike
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
 _STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")
-"""Quotation marks that no quotation was read with: what they hold is not known."""
+"""Unpaired quotation marks: what they quote is unknown."""
 _CURRENCY = re.compile(r"[€$£¥]|(?<=\d )(?:dollars|euros|pounds|yen|francs|[A-Z]{3})\b")
 _REFERENCES = frozenset(
     "it its that this them those these both all each result results two three four five one ones".split()
@@ -25,14 +25,14 @@ _COUNTING = re.compile(
 def unused_words(
     pool: Pool, about: str, slots: Sequence[Slot], filled: Collection[str], *, builds_on: int = 0, plainly: bool = False
 ) -> tuple[str, ...]:
-    """The words of a step that carry content and went into no argument, in the order of the text.
+    """The content words of a step that went into no argument, in text order.
 
     Args:
-        pool: The step's evidence, with what the arguments took of it.
-        about: The tool's name and, from the next line on, its description.
+        pool: The step's evidence, with the spans that arguments used.
+        about: The tool's name, then its description from the next line on.
         slots: The tool's parameters.
         filled: Names of the parameters that have a value.
-        builds_on: How many earlier results the step builds on; words that point at them are then accounted for.
+        builds_on: Number of earlier results that the step uses; words that refer to them are then accounted for.
         plainly: Whether question words count as content, as for a tool that may change something.
     """
     left = [(item.start, item.end) for item in pool.items if not pool.is_used(item.start, item.end)]
@@ -79,7 +79,7 @@ def _took(pool: Pool, kind: Kind) -> bool:
 
 
 def _joined(spans: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
-    """Neighbours in one piece."""
+    """The spans, adjacent ones merged."""
     pieces: list[tuple[int, int]] = []
     for start, end in spans:
         if pieces and not text[pieces[-1][1] : start].strip():

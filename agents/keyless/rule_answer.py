@@ -1,4 +1,4 @@
-"""The answer without a model: what each step found, and what was not done and why."""
+"""The answer without a model: the result of each step, and what was not done and why."""
 
 from __future__ import annotations
 
@@ -17,14 +17,9 @@ _HEADINGS = {
 
 
 def compose(request: str, results: Sequence[StepResult]) -> str:
-    """Put the results of a plan in plain words, and say what was not done.
+    """Lists the results of a plan, one line or paragraph per step, and what was not done.
 
-    Args:
-        request: What the user asked.
-        results: What became of the steps, in the plan's order.
-
-    Returns:
-        One line or paragraph per step: the done ones first, then those that failed, need input or were skipped.
+    The steps that are done come first, then those that failed, need input or were skipped.
     """
     done = [result for result in results if result.status == "done"]
     parts = [_shortened(_said(result)) for result in done]

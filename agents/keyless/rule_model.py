@@ -1,4 +1,4 @@
-"""A rule-based chat model, so that one worker loop serves with a language model and without."""
+"""A rule-based chat model, so that one worker loop serves with and without a language model."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _NO_BRIEF = (
 class KeylessModel(BaseChatModel):
     """Chooses a tool and its arguments by rules, from a brief; no network, no randomness.
 
-    The newest ``HumanMessage`` with ``additional_kwargs["brief"]`` is the task. The final message carries
-    ``additional_kwargs["outcome"]`` when the step was not done: ``{"status": "needs_input", "tool", "parameters"}``
-    or ``{"status": "failed", "reason"}``.
+    The newest ``HumanMessage`` with ``additional_kwargs["brief"]`` is the task. If the step is not done, the final
+    message has ``additional_kwargs["outcome"]``: ``{"status": "needs_input", "tool", "parameters"}`` or
+    ``{"status": "failed", "reason"}``.
     """
 
     @property
@@ -45,13 +45,7 @@ class KeylessModel(BaseChatModel):
         tool_choice: str | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Keep the tools that a step may call.
-
-        Args:
-            tools: In any form that LangChain knows.
-            tool_choice: Ignored; rules choose.
-            **kwargs: Passed on.
-        """
+        """Binds the tools of a step; ``tool_choice`` is ignored, because the rules choose."""
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
 
     def _generate(
@@ -66,12 +60,7 @@ class KeylessModel(BaseChatModel):
 
 
 def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any]]) -> AIMessage:
-    """The next message: a tool call, or the outcome of the step.
-
-    Args:
-        messages: The conversation.
-        tools: Model-facing name -> the tool's function in OpenAI's format.
-    """
+    """The next message: a tool call, or the outcome of the step; ``tools`` has functions in OpenAI's format by name."""
     position, brief = _brief(messages)
     if brief is None:
         return _failed(_NO_BRIEF)
@@ -99,7 +88,7 @@ def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any
 
 
 def _outcome(chosen: Candidate, answers: Sequence[ToolMessage]) -> AIMessage:
-    """What the tool answered; where it was called several times, a line for each, and none where one failed."""
+    """The tool's answer; for several calls one line each, and a failure if one of them failed."""
     if failed := [answer for answer in answers if answer.status == "error"]:
         return _failed(f"{chosen.offer.tool} failed: {_text(failed[0]) or 'it gave no reason'}")
     texts = [_text(answer) for answer in answers]
@@ -119,7 +108,7 @@ def _needs(chosen: Candidate, missing: Sequence[str]) -> AIMessage:
 
 
 def _incomplete(chosen: Candidate) -> AIMessage:
-    """Nothing is called where a part of the step would go unheeded."""
+    """Nothing is called if a part of the step would be ignored."""
     if chosen.objection:
         return _lacking(f"{chosen.offer.tool} was not called: {chosen.objection}", chosen, reason=chosen.objection)
     words = ", ".join(f'"{word}"' for word in chosen.unused)

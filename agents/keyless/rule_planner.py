@@ -1,4 +1,4 @@
-"""The rule-based planner: a request to steps, and what each waits for."""
+"""The rule-based planner: splits a request into steps with dependencies."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from callsheet.graphs.catalog.errors import PlanError
 
 
 def split(request: str, earlier: Collection[str] = ()) -> Plan:
-    """Cut a request into steps by rules, in the request's own words.
+    """Splits a request into steps by rules, in the request's own words.
 
-    A step begins where a new imperative or question does. It waits for earlier ones when an order word ("then",
-    "after that") or a reference ("it", "both results") says so, or when both name the same file and one changes it;
-    otherwise steps are independent and may run in parallel.
+    A step begins with each new imperative or question. It waits for earlier steps if an order word ("then", "after
+    that") or a reference ("it", "both results") says so, or if both name the same file and one changes it. Otherwise
+    steps are independent and may run in parallel.
 
     Args:
         request: What the user wrote.
-        earlier: Ids of the results of the last request; a first step that refers to a result uses them.
+        earlier: Ids of the results of the last request, for a first step that refers to a result.
 
     Returns:
-        A plan of one step at least; every step's text is of the request's own words, in their order.
+        A plan of at least one step, in the words and the order of the request.
 
     Raises:
         PlanError: The request is empty, or too long for rules.

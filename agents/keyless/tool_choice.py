@@ -1,4 +1,4 @@
-"""Which of the offered tools a step wants: the one whose name and arguments account for all of its words."""
+"""Chooses the offered tool whose name and arguments account for all words of a step."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from callsheet.agents.safety.tool_effects import alike, is_act
 from callsheet.agents.work.brief import Brief, Offer
 
 MOST = 12
-"""How many offers are weighed: more only cost time, the retriever has put them in order."""
+"""Maximum number of offers that are scored: the retriever has sorted them, and each takes time."""
 _NEAR_BEST = 0.75
-"""Share of the best offer's score from which on a tool that takes any whole question is worth asking."""
+"""Share of the best offer's score from which a tool that takes any whole question is considered."""
 _RELATION = re.compile(r"\s*(?:of|in|at|for|from|to|on|with|by)\s", re.IGNORECASE)
 _CHANGES_DATA = re.compile(
     r"\s*(?:insert|update|delete|drop|alter|create|replace|truncate|attach|grant|revoke|vacuum|pragma)\b", re.IGNORECASE
@@ -31,16 +31,16 @@ _CHANGES_DATA = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An offered tool with what could be filled of it.
+    """An offered tool with the arguments found for it.
 
     Attributes:
         offer: The offer.
         schema: JSON Schema of its arguments, with the tool's title and description.
-        texts: The step's words, once for each call that it comes to.
-        calls: What could be filled for each of these texts.
-        objection: Why rules may not call it for this step; empty where they may.
+        texts: The text of the step, once for each call.
+        calls: The arguments found for each of these texts.
+        objection: Why rules may not call it for this step; empty if they may.
         score: How well it fits the step; higher is better.
-        fits: Whether anything but its place in the list speaks for it.
+        fits: Whether there is evidence for it, besides its rank.
     """
 
     offer: Offer
@@ -58,17 +58,17 @@ class Candidate:
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """Words of the step that no call uses."""
+        """Words of the step that a call does not use."""
         return tuple(dict.fromkeys(word for call in self.calls for word in call.unused))
 
     @property
     def ready(self) -> bool:
-        """Whether it does all that the step says."""
+        """Whether it does everything that the step says."""
         return not (self.missing or self.unused or self.objection)
 
 
 def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Candidate]:
-    """The offered tools that something speaks for: those that do all that the step says first, then by score.
+    """The offered tools with evidence: those that do the whole step first, then by score.
 
     Args:
         brief: The step.
@@ -88,7 +88,7 @@ def _rank(one: Candidate) -> tuple[bool, int, float]:
 
 
 def schema_of(function: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool's parameters with its name and description beside them."""
+    """A tool's parameters, with its name and description."""
     parameters = function.get("parameters")
     return {
         **(parameters if isinstance(parameters, Mapping) else {}),
@@ -122,7 +122,7 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
 def _objection(
     brief: Brief, offer: Offer, schema: Mapping[str, Any], slots: Sequence[Slot], call: Filled, *, whole: bool
 ) -> str:
-    """Why rules may not call a tool for a step: what may change something takes a plain order, and a person's yes."""
+    """Why rules may not call a tool for a step: a tool that may change something needs a plain order."""
     if any(is_sql(slot) and _CHANGES_DATA.match(str(call.args.get(slot.name, ""))) for slot in slots):
         return "its SQL changes data, and rules alone never do that"
     if offer.harm == "none":
@@ -144,20 +144,20 @@ def _objection(
 
 
 def _is_fragment(text: str) -> bool:
-    """Whether a step only names a value and a relation to something before it: "of Norway?"."""
+    """Whether a step is only a preposition and a value: "of Norway?"."""
     said = words(text.lower())
     return bool(_RELATION.match(text)) and not any(is_verb(word) or word in QUESTION_WORDS for word in said)
 
 
 def _name(tool: str) -> str:
-    """A tool's name without a first word that only repeats its agent's."""
+    """A tool's name, without a first word that repeats its agent's name."""
     owner, _, name = tool.rpartition("/")
     names = words_of(name)
     return " ".join(names[1:] if len(names) > 1 and names[0] in words_of(owner) else names)
 
 
 def _agreement(name: str, text: str) -> float:
-    """The share of a name's words that a text says."""
+    """The share of a name's words that are in a text."""
     said = {stem(other) for word in re.findall(r"[A-Za-z]+", text.lower()) for other in alike(word)}
     wanted = [stem(w) for w in words_of(name) if w not in FUNCTION_WORDS and not w.isdigit()]
     return sum(word in said for word in wanted) / len(wanted) if wanted else 0.0

@@ -1,1 +1,1 @@
-"""Chat models: by name, their prompts, and what they wrote as the state keeps it."""
+"""Chat models: construction by name, prompts, and normalised output."""

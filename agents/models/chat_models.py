@@ -1,4 +1,4 @@
-"""Chat models by name, and their failures as one error."""
+"""Chat models by name, and one error for all their failures."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ T = TypeVar("T")
 
 
 class ModelError(CallsheetError):
-    """A chat model did not answer; the message holds its provider's words."""
+    """A chat model did not answer; the message contains the provider's error."""
 
 
 @lru_cache(maxsize=32)
 def chat_model(name: str) -> BaseChatModel:
-    """The chat model of this name, as LangChain's ``init_chat_model`` makes it.
+    """The chat model with this name, from LangChain's ``init_chat_model``.
 
     Args:
         name: ``provider:model``, such as ``openai:gpt-5-mini``.
 
     Raises:
-        SettingsError: No provider of this name is known, or it refuses its settings (a missing key ...).
+        SettingsError: The provider is unknown, or rejects its settings (such as a missing key).
         ImportError: The provider's package is not installed; the message names it.
     """
     from langchain.chat_models import init_chat_model
@@ -46,7 +46,7 @@ def chat_model(name: str) -> BaseChatModel:
 
 
 def _missing_key(name: str, model: BaseChatModel) -> str:
-    """The variable of the provider's key, where the model was made without one; some are not missed before a call."""
+    """The variable for the provider's key, if the model has none; some providers check it only at the first call."""
     field = f"{name.partition(':')[0]}_api_key"
     if not (variable := model.lc_secrets.get(field)):
         return ""
@@ -55,16 +55,16 @@ def _missing_key(name: str, model: BaseChatModel) -> str:
 
 
 def _missing(name: str) -> str:
-    """The package to install, which LangChain does not name: it blames an older home of the class."""
+    """The package to install, where LangChain's own error names another one."""
     lacks = name.startswith("ollama:") and find_spec("langchain_ollama") is None
     return "; pip install langchain-ollama" if lacks else ""
 
 
 async def answered(call: Awaitable[T]) -> T:
-    """What a model answers.
+    """Awaits a model's answer.
 
     Raises:
-        ModelError: Whatever its provider raised.
+        ModelError: For any error of the provider.
     """
     try:
         return await call

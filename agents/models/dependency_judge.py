@@ -1,17 +1,17 @@
-"""A chat model's opinion of proposed dependencies; the decision stays with a person."""
+"""A chat model judges proposed dependencies; a person decides on them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from callsheet.agents.models.chat_models import ModelError, answered
+from callsheet.agents.models.chat_models import ModelError
 from callsheet.agents.models.prompts import JUDGE
+from callsheet.agents.models.structured_output import structured
 from callsheet.graphs import Catalog, Tool, shown
 from callsheet.graphs.dependencies import Proposal
 
@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]
 
 
 class Verdict(BaseModel):
-    """What the model says to one edge."""
+    """The verdict on one edge."""
 
     edge: int = Field(description="The edge's number")
     right: bool = Field(description="Whether a call of the first tool really needs, or can use, the second one")
@@ -35,12 +35,12 @@ class Verdicts(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What came of it.
+    """The outcome.
 
     Attributes:
-        proposals: All proposals, in their order; those that were judged with another confidence and the model's words.
-        judged: How many were judged.
-        failed: Why it stopped before the end, in the model's or its provider's words; empty where it did not.
+        proposals: All proposals, in their order; those that were judged have a new confidence and the model's reason.
+        judged: Number of judged proposals.
+        failed: Why the model stopped early; empty if it did not.
     """
 
     proposals: tuple[Proposal, ...]
@@ -55,38 +55,31 @@ async def judge_proposals(
 
     ::
 
-        confidence = (confidence + 1) / 2 where it agrees, confidence / 2 where it does not
+        confidence = (confidence + 1) / 2 if it agrees, confidence / 2 if it does not
 
-    Its opinion is evidence like any other: no proposal is accepted, refused or left out by it.
+    The verdict only changes the confidence: it does not accept, refuse or remove a proposal.
 
     Args:
         proposals: Edges between tools of the catalog.
         catalog: The tools.
-        model: What judges; it must be able to give structured output.
-        progress: Called with how many were asked and how many there are.
+        model: The chat model.
+        progress: Called with the number of proposals done and in all.
     """
     done: list[Proposal] = []
     judged = 0
     for start in range(0, len(proposals), _AT_ONCE):
         batch = proposals[start : start + _AT_ONCE]
         try:
-            said = await _asked(batch, catalog, model)
+            prompt: list[AnyMessage] = [SystemMessage(JUDGE), HumanMessage(_question(batch, catalog))]
+            answer = await structured(model, Verdicts, prompt)
         except ModelError as error:
             return Judged((*done, *proposals[start:]), judged, str(error))
-        done.extend(_weighed(edge, said.get(number)) for number, edge in enumerate(batch, 1))
-        judged += len(said)
+        verdicts = {one.edge: one for one in answer.value.verdicts if 1 <= one.edge <= len(batch)}
+        done.extend(_weighed(edge, verdicts.get(number)) for number, edge in enumerate(batch, 1))
+        judged += len(verdicts)
         if progress:
             progress(start + len(batch), len(proposals))
     return Judged(tuple(done), judged)
-
-
-async def _asked(batch: Sequence[Proposal], catalog: Catalog, model: BaseChatModel) -> dict[int, Verdict]:
-    structured = model.with_structured_output(Verdicts, include_raw=True)
-    answer: Any = await answered(structured.ainvoke([SystemMessage(JUDGE), HumanMessage(_question(batch, catalog))]))
-    parsed = answer.get("parsed")
-    if not isinstance(parsed, Verdicts):
-        raise ModelError(f"the model did not answer in the asked form ({answer.get('parsing_error') or 'no verdicts'})")
-    return {verdict.edge: verdict for verdict in parsed.verdicts if 1 <= verdict.edge <= len(batch)}
 
 
 def _question(batch: Sequence[Proposal], catalog: Catalog) -> str:

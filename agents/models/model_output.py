@@ -1,4 +1,4 @@
-"""What a model said, as the state keeps it: calls written as text are calls, and secret arguments are put away."""
+"""Normalises a model's output for the state: calls written as text become calls, and secret arguments are replaced."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from langchain.agents.middleware import ModelResponse
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
+from langgraph.constants import TAG_NOSTREAM
 
 from callsheet.agents.models.text_tool_calls import written_calls
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
@@ -16,15 +17,14 @@ from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.tool_names import NEED_TOOL
 from callsheet.graphs.text.secret_patterns import MASK
 
-_UNSTREAMED = "nostream"  # LangGraph's word for a model whose tokens are not streamed
 _TEXTS = ("content", "additional_kwargs", "response_metadata")
 
 
 def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChatModel:
-    """The model; its tokens are not streamed if a tool takes secrets, which would be seen in them."""
+    """The model, without token streaming if a tool takes secrets, which would show in the stream."""
     if not any(has_secrets(tool.args_schema) for tool in tools.values()):
         return model
-    return model.model_copy(update={"tags": [*(model.tags or ()), _UNSTREAMED]})
+    return model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
 
 
 def normalize(
@@ -33,16 +33,16 @@ def normalize(
     secrets: RunSecrets | None = None,
     conversation: Sequence[BaseMessage] = (),
 ) -> ModelResponse[Any]:
-    """The response as the state keeps it.
+    """The response in the form for the state.
 
-    A call that the model wrote as text is a call, unless it is a quotation: a tool result, or anything else that the
-    model was shown, holds the same call.
+    A call that the model wrote as text becomes a call, unless it is a quotation: the same call in a tool result or in
+    another message to the model.
 
     Args:
-        response: What the model said.
-        tools: What it may call, by the names that it sees.
-        secrets: Where secret arguments are put away; a placeholder takes their place. They stay where None.
-        conversation: What the model was shown.
+        response: The model's response.
+        tools: The tools, by the names that the model sees.
+        secrets: Replaces secret arguments by placeholders; they stay unchanged if None.
+        conversation: The messages to the model.
     """
     said = [_with_calls(message, (*tools, NEED_TOOL), conversation) for message in response.result]
     kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
@@ -50,10 +50,10 @@ def normalize(
 
 
 def _with_calls(message: BaseMessage, names: Collection[str], conversation: Sequence[BaseMessage]) -> BaseMessage:
-    """The message with the tool calls that a small model wrote as JSON text, where they name a given tool."""
+    """The message with the tool calls that a small model wrote as JSON text, for the given tools only."""
     if not isinstance(message, AIMessage) or message.tool_calls:
         return message
-    said = message.id or uuid.uuid4().hex  # a message may have no id, and no two calls of a conversation share one
+    said = message.id or uuid.uuid4().hex  # a message may have no id, and the ids of calls must be unique
     written = written_calls(message.text, names)
     if written:
         shown = [other.text for other in conversation if not isinstance(other, AIMessage)]

@@ -1,4 +1,4 @@
-"""What models are told; a caller may give texts of its own."""
+"""System prompts; a caller may replace them."""
 
 from __future__ import annotations
 

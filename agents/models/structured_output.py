@@ -1,4 +1,4 @@
-"""Structured output from any chat model: by tool call, by JSON schema, or by JSON in its text."""
+"""Structured output from any chat model: as a tool call, by JSON schema, or as JSON in text."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from callsheet.agents.models.token_usage import Usage, usage_of
 Form = Literal["tool", "json_schema", "text"]
 _FORMS: tuple[Form, ...] = ("tool", "json_schema", "text")
 _IN_TEXT = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
-_QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM]}
-"""A chat would show the JSON, token by token, as if it were said to the user."""
+QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM]}
+"""For calls whose tokens must not be streamed: a chat would show them as if they were said to the user."""
 _REJECTED = (400, 404, 415, 422, 501)
-"""HTTP status of a request whose form a provider rejects."""
+"""HTTP status codes with which providers reject the form of a request."""
 _known: dict[int, Form] = {}
 S = TypeVar("S", bound=BaseModel)
 
 
 class StructureError(ModelError):
-    """A model answered, but not in the form that was asked for."""
+    """A model answered, but not in the requested form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Structured(Generic[S]):
 
     Attributes:
         value: The answer.
-        usage: What it cost, with the forms that were tried before.
+        usage: Its cost, failed attempts in other forms included.
     """
 
     value: S
@@ -50,16 +50,16 @@ class Structured(Generic[S]):
 async def structured(model: BaseChatModel, schema: type[S], messages: Sequence[AnyMessage]) -> Structured[S]:
     """Asks a model for an object of this type.
 
-    The forms are tried in turn, tool call, JSON schema, JSON in text, until the model answers in one. That form is
-    remembered for the model and is the first one next time.
+    The forms (tool call, JSON schema, JSON in text) are tried in turn until the model answers in one. That form is
+    remembered for the model, and is tried first next time.
 
     Args:
-        model: What is asked.
-        schema: The type of the answer. Its name is the name of the tool, or of the schema.
+        model: The chat model.
+        schema: Type of the answer. Its name is the name of the tool, or of the schema.
         messages: The conversation.
 
     Raises:
-        StructureError: The model gave prose in every form.
+        StructureError: The model answered with prose in every form.
         ModelError: The model did not answer.
     """
     began, spent, wrong = time.monotonic(), Usage(), ""
@@ -79,7 +79,7 @@ async def structured(model: BaseChatModel, schema: type[S], messages: Sequence[A
             continue
         _remember(model, form)
         return Structured(value, spent + Usage(seconds=round(time.monotonic() - began, 3)))
-    raise StructureError(f"the model did not answer in the asked form ({wrong or 'no object was given'})")
+    raise StructureError(f"the model did not answer in the requested form ({wrong or 'no object was given'})")
 
 
 def _forms(model: BaseChatModel) -> list[Form]:
@@ -96,25 +96,25 @@ def _remember(model: BaseChatModel, form: Form) -> None:
 async def _ask(model: BaseChatModel, schema: type[BaseModel], form: Form, messages: Sequence[AnyMessage]) -> AIMessage:
     if form == "text":
         asked = HumanMessage(_IN_TEXT.format(schema=json.dumps(schema.model_json_schema())))
-        return await model.ainvoke([*messages, asked], _QUIET)
+        return await model.ainvoke([*messages, asked], QUIET)
     options = {"method": "json_schema"} if form == "json_schema" else {}
     asking: Runnable[Any, Any] = model.with_structured_output(schema, include_raw=True, **options)
-    answer: AIMessage = (await asking.ainvoke(list(messages), _QUIET))["raw"]
+    answer: AIMessage = (await asking.ainvoke(list(messages), QUIET))["raw"]
     return answer
 
 
 def _unsupported(error: BaseException | None) -> bool:
-    """Whether a model, or its provider, does not know a form: another one may work."""
+    """Whether a model or its provider rejects a form, so that another one may work."""
     if isinstance(error, NotImplementedError | TypeError | ValueError):
         return True
     return getattr(error, "status_code", None) in _REJECTED
 
 
 def _read(message: AIMessage, schema: type[S]) -> S:
-    """The object in a message, wherever the model put it.
+    """Parses the object in a message, in any of the forms.
 
     Raises:
-        ValueError: There is none; the message says what is wrong with what there is.
+        ValueError: There is no valid object; the message says why.
     """
     wrong: ValueError | None = None
     for candidate in _candidates(message, schema.__name__):
@@ -126,7 +126,7 @@ def _read(message: AIMessage, schema: type[S]) -> S:
 
 
 def _candidates(message: AIMessage, name: str) -> Iterator[Any]:
-    """What may be the object: the arguments of its call, the text, and arguments of a call that stands in the text."""
+    """Where the object may be: in the arguments of a call, in the text, or in a call written as text."""
     yield from (call["args"] for call in message.tool_calls if call["name"] == name)
     if call := written_call(message.text, [name]):
         yield call["args"]

@@ -1,4 +1,4 @@
-"""JSON that a small model wrote in its text: an object, or tool calls."""
+"""JSON that a small model writes as text: an object, or tool calls."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 _MOST_TRIED = 64
-"""Places where a text is tried as JSON, and entries of a list: no text may hold anybody up."""
+"""Maximum number of positions tried as JSON, and of list entries, so that no text takes long."""
 _ARGS = ("arguments", "parameters", "args")
 _READ = json.JSONDecoder()
 
 
 def written_object(text: str) -> dict[str, Any] | None:
-    """The JSON object in a text, from its first brace to its last; None where that is not one object, as if cut off."""
+    """The JSON object from the first brace of a text to its last; None if that is not one complete object."""
     try:
         written = json.loads(text[text.find("{") : text.rfind("}") + 1]) if "{" in text else None
     except (ValueError, RecursionError):
@@ -22,17 +22,17 @@ def written_object(text: str) -> dict[str, Any] | None:
 
 
 def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
-    """The calls of these tools that a text holds, in order, each once.
+    """The calls of these tools in a text, in order, without repetitions.
 
-    Small models write ``{"name": ..., "arguments": {...}}``, with other words around it or none, several one after
-    another, in a list, with the arguments as a text of JSON, or inside ``{"function": ...}``.
+    Small models write ``{"name": ..., "arguments": {...}}``: with or without other words around it, several in a row,
+    in a list, with the arguments as a JSON string, or inside ``{"function": ...}``.
 
     Args:
-        text: What the model said.
-        names: The tools that count; any other JSON is left alone.
+        text: The model's text.
+        names: Names of the tools; other JSON is ignored.
 
     Returns:
-        The ``name`` and ``args`` of each call.
+        ``name`` and ``args`` of each call.
     """
     calls: list[dict[str, Any]] = []
     for value in _values(text):
@@ -44,12 +44,12 @@ def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
 
 
 def written_call(text: str, names: Collection[str]) -> dict[str, Any] | None:
-    """The first of them."""
+    """The first of these calls; None without any."""
     return next(iter(written_calls(text, names)), None)
 
 
 def _values(text: str) -> Iterator[Any]:
-    """The objects and lists of JSON in a text, from the left; none within another."""
+    """The outermost JSON objects and lists in a text, from left to right."""
     at = 0
     for _ in range(_MOST_TRIED):
         starts = [place for place in (text.find("{", at), text.find("[", at)) if place >= 0]

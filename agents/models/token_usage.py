@@ -1,4 +1,4 @@
-"""What a run's models cost: calls, tokens and seconds."""
+"""Cost of model calls: number, tokens and seconds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _CALLS = "model_calls"
 
 
 class Usage(BaseModel):
-    """What some model calls cost.
+    """Cost of some model calls.
 
     Attributes:
         calls: Number of model calls.
-        input_tokens: Tokens that the models read; cached ones included.
-        output_tokens: Tokens that the models wrote.
+        input_tokens: Tokens read by the models, cached tokens included.
+        output_tokens: Tokens written by the models.
         cached_tokens: Input tokens that the provider read from its prompt cache.
-        seconds: Time that the work took, tool calls included.
+        seconds: Duration of the work, tool calls included.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,19 +36,19 @@ class Usage(BaseModel):
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum of both, field by field."""
+        """Adds two costs field by field."""
         ours, theirs = self.model_dump(), other.model_dump()
         return Usage(**{name: round(ours[name] + theirs[name], 3) for name in ours})
 
 
 def usage_of(messages: Iterable[BaseMessage], seconds: float = 0.0) -> Usage:
-    """What it cost to get these messages; those of people and tools cost nothing.
+    """The cost of these messages; messages of users and tools cost nothing.
 
-    Providers that do not report tokens count as calls with 0 tokens.
+    A message without usage data counts as a call with 0 tokens.
 
     Args:
         messages: The answers of a model, or its whole conversation.
-        seconds: How long it took.
+        seconds: Duration of the calls.
     """
     total = Usage(seconds=round(seconds, 3))
     for message in messages:
@@ -66,7 +66,7 @@ def usage_of(messages: Iterable[BaseMessage], seconds: float = 0.0) -> Usage:
 
 
 def with_usage_of(message: AIMessage, discarded: AIMessage) -> AIMessage:
-    """The message with the cost of another one that was asked for before and is not kept."""
+    """The message with the cost of a discarded one added."""
     calls = sum(one.response_metadata.get(_CALLS, 1) for one in (message, discarded))
     return message.model_copy(
         update={

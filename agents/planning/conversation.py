@@ -1,4 +1,4 @@
-"""A request that leans on the conversation before it, made self-contained."""
+"""Makes a request that relies on the conversation understandable by itself."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from collections.abc import Sequence
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.runnables import RunnableConfig
-from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, ConfigDict
 
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.prompts import CONDENSER
+from callsheet.agents.models.structured_output import QUIET
 from callsheet.agents.models.token_usage import Usage, usage_of
 
-_QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM]}
 _LONGER = 4_000
-"""Characters by which a self-contained request may be longer than the user's words."""
+"""Characters by which a rewritten request may be longer than the user's message."""
 
 
 class Contextual(BaseModel):
-    """A request as it is to be understood.
+    """A request in its conversation.
 
     Attributes:
-        request: What the user wants, understandable by itself.
-        note: Why the user's own words were taken although there is a conversation; empty otherwise.
-        usage: What it cost.
+        request: What the user wants, understandable without the conversation.
+        note: Why the user's message was taken unchanged despite a conversation; empty otherwise.
+        usage: Cost of the rewriting.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -37,7 +35,7 @@ class Contextual(BaseModel):
 
 
 def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]:
-    """The latest turns of a conversation that fit a token budget, whole messages only; tool messages are left out.
+    """The latest turns of a conversation within a token budget: whole messages, without tool messages.
 
     Args:
         messages: The conversation.
@@ -51,13 +49,13 @@ def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]
 async def self_contained(
     messages: Sequence[AnyMessage], model: BaseChatModel, *, prompt: str = CONDENSER, max_tokens: int = 2_000
 ) -> Contextual:
-    """The last message of a conversation as a request that is understandable without the others.
+    """Rewrites the last message of a conversation as a request that is understandable without the others.
 
     Args:
         messages: The conversation; the last message is the request.
-        model: What rewrites it. It is not asked for a first request.
-        prompt: Its system prompt.
-        max_tokens: Maximum number of tokens of earlier turns that it is shown.
+        model: Rewrites it. It is not called for a first request.
+        prompt: The system prompt.
+        max_tokens: Maximum number of tokens of earlier turns in the prompt.
     """
     said = messages[-1].text if messages else ""
     before = recent(messages[:-1], max_tokens)
@@ -66,11 +64,11 @@ async def self_contained(
     turns = "\n".join(f"{'User' if isinstance(m, HumanMessage) else 'Assistant'}: {m.text}" for m in before)
     told = f"Conversation:\n{turns}\n\nLast message:\n{said}"
     try:
-        answer = await answered(model.ainvoke([SystemMessage(prompt), HumanMessage(told)], _QUIET))
+        answer = await answered(model.ainvoke([SystemMessage(prompt), HumanMessage(told)], QUIET))
     except ModelError as error:
         return Contextual(request=said, note=f"the conversation was not taken into account: {error}")
     text, usage = answer.text.strip(), usage_of([answer])
     if not text or answer.tool_calls or len(text) > len(said) + _LONGER:
-        why = "the model gave no request that could be used"
+        why = "the model did not return a usable request"
         return Contextual(request=said, note=f"the conversation was not taken into account: {why}", usage=usage)
     return Contextual(request=text, usage=usage)

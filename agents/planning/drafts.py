@@ -1,4 +1,4 @@
-"""What a planning model is asked for: a plan, and a revision of a plan that is under way."""
+"""Structured outputs of the planning model: a plan, and the revision of a running plan."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 
 def _reference(value: Any) -> Any:
-    """``{"$from": "1", "path": "items"}`` as ``1.items``; a number as a text."""
+    """``{"$from": "1", "path": "items"}`` as ``1.items``; a number as a string."""
     if isinstance(value, dict) and "$from" in value:
         return ".".join(filter(None, (str(value["$from"]), str(value.get("path") or ""))))
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _question(value: Any) -> Any:
-    """A question that is a bare text; an empty one is none."""
+    """A bare string as a question; an empty one as None."""
     if isinstance(value, str):
         return {"question": value} if value.strip() else None
     return value

@@ -1,4 +1,4 @@
-"""A step that is done once for each item of a result becomes as many steps."""
+"""Splits a step that is done for each item of a result into one step per item."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class ItemsError(PlanError):
 
 
 def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]:
-    """The items that a step is done for.
+    """The items of a mapped step.
 
-    They are a JSON list at the step's path in the result, the only list of a JSON object, or the lines of a text of
-    several lines: those with a bullet or number, where some have one. An empty text holds no items. Of the results of
-    a step that was itself done once for each item, one that holds no list is an item.
+    They are a JSON list at the step's path in the result, the only list in a JSON object, or the lines of a text: only
+    those with a bullet or number, if some have one. An empty text has no items. If the source was itself done once per
+    item, each of its results counts as an item unless it is a list.
 
     Args:
-        step: Its ``for_each`` names the result, and a path in it.
-        sources: That result; or the results of a step that was done once for each item.
+        step: Its ``for_each`` names the result, with an optional path.
+        sources: That result; or the results of a step that was done once per item.
         max_items: Maximum number of items.
 
     Raises:
@@ -47,7 +47,7 @@ def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]
             raise ItemsError(f"the items of step {step.id} cannot be read: {error}") from error
         listed = _listed(value)
         if listed is None and source.id == name:
-            why = f"the result of step {source.id} holds no list"
+            why = f"the result of step {source.id} is not a list"
             raise ItemsError(f"the items of step {step.id} cannot be read: {why}")
         items += [value] if listed is None else listed
     if len(items) > max_items:
@@ -59,12 +59,12 @@ def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]
 
 
 def expanded(plan: Plan, step: Step, items: Sequence[Any], *, wave: int) -> tuple[Plan, Revision]:
-    """The plan with a step for each item in place of a step; whatever waited for it waits for all of them.
+    """The plan with one step per item in place of a step; steps that depended on it depend on all of them.
 
     Args:
         plan: The plan.
-        step: Which of its steps.
-        items: At least one.
+        step: The step to replace.
+        items: At least one item.
         wave: Number of waves that have run.
     """
     taken = {one.id for one in plan.steps}

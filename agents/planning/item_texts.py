@@ -1,4 +1,4 @@
-"""The text of a step for one of the items that it is done for."""
+"""The text of a step for one item."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _NAMES = ("name", "title", "id", "path", "key", "url")
 
 
 def item_text(text: str, item: Any) -> str:
-    """A step's text with an item: in place of ``{item}``, else at its end."""
+    """A step's text with an item in place of ``{item}``, or else at the end."""
     label = _label(item)
     return text.replace(_PLACE, label) if _PLACE in text else f"{text}: {label}"
 
 
 def _label(item: Any) -> str:
-    """An item in few words: itself where it is short, else its name."""
+    """A short label for an item: the item itself, or its name."""
     if isinstance(item, dict):
         item = next((item[name] for name in _NAMES if isinstance(item.get(name), str | int)), item)
     text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What the supervisor decides and what workers report: plans, steps, results."""
+"""Plans, steps and results."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from callsheet.agents.tools.tool_result import Effect, Kind
 from callsheet.graphs.catalog.errors import PlanError
 
 Mode = Literal["none", "once", "adaptive"]
-"""How a request is planned: not at all (one worker), once, or once and then revised by what comes back."""
+"""How a request is planned: without a plan (one worker), once, or once and then revised after results."""
 Status = Literal["done", "failed", "needs_input", "outcome_unknown", "skipped"]
 
 
 class Step(BaseModel):
-    """One thing to do, small enough for one agent.
+    """One task, small enough for one agent.
 
     Attributes:
         id: Short and unique in its plan, such as ``1``.
-        text: What to do, in the request's own words as far as possible.
-        depends_on: Ids of the steps whose results this one uses.
-        for_each: Id of a step, with a path into its result where needed (``1.items``): the step is done once for each
-            item there. Empty for a step that is done once.
-        item: The item that the step is done for, as JSON; empty where it is done for none.
-        uses: Ids of results of earlier requests of the conversation that this one uses.
+        text: What to do, as far as possible in the words of the request.
+        depends_on: Ids of the steps whose results it uses.
+        for_each: Id of a step, with an optional path into its result (``1.items``): the step is done once for each item
+            there. Empty for a step that is done once.
+        item: The item that the step is done for, as JSON; empty if there is none.
+        uses: Ids of results of earlier requests of the conversation that it uses.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,17 +47,17 @@ class Plan(BaseModel):
 
     Attributes:
         steps: At least one, unless there is an answer or a question.
-        note: How the plan came about, where that is worth saying (a fallback, a repair).
+        note: How the plan was made, if that is of interest (a fallback, a repair).
         mode: How it was made and is carried out: ``none``, ``once`` or ``adaptive``.
-        open: Whether further steps depend on results and can only be planned once these are known.
-        answer: What the user is answered in place of steps.
-        ask: What the user is asked in place of steps.
-        request: The request that it is for, understandable without the conversation.
-        incomplete: Why the plan ended before the request was carried out; empty where it was not ended so.
-        usage: What it cost to make the plan.
+        open: Whether further steps depend on results and are planned once these are known.
+        answer: The answer to the user in place of steps.
+        ask: The question to the user in place of steps.
+        request: The request, understandable without the conversation.
+        incomplete: Why the plan ended early; empty if it did not.
+        usage: Cost of making the plan.
 
     Raises:
-        PlanError: Ids repeat, a dependency is unknown, or the steps wait for each other in a circle.
+        PlanError: Two steps have the same id, a dependency is unknown, or the dependencies have a cycle.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -89,15 +89,15 @@ class Plan(BaseModel):
         return self
 
     def step(self, step_id: str) -> Step | None:
-        """The step of this id; None where there is none."""
+        """The step with this id; None if there is none."""
         return next((step for step in self.steps if step.id == step_id), None)
 
     def ready(self, finished: Collection[str]) -> tuple[Step, ...]:
-        """The unfinished steps whose dependencies are all finished, in the plan's order."""
+        """The unfinished steps whose dependencies are all finished, in plan order."""
         return tuple(s for s in self.steps if s.id not in finished and set(s.depends_on) <= set(finished))
 
     def ancestors(self, step_id: str) -> tuple[str, ...]:
-        """Ids of the steps that this one builds on, directly or through others, in the plan's order."""
+        """Ids of the steps that a step depends on, directly or indirectly, in plan order."""
         waits = {step.id: step.depends_on for step in self.steps}
         found: set[str] = set()
         todo = list(waits[step_id])
@@ -110,7 +110,7 @@ class Plan(BaseModel):
 
 @contextmanager
 def plan_errors() -> Iterator[None]:
-    """What a model drafted may make no step and no plan: whatever pydantic says of it becomes a ``PlanError``."""
+    """Turns a ``ValidationError`` for a model's draft into a ``PlanError``."""
     try:
         yield
     except ValidationError as error:
@@ -122,15 +122,15 @@ class Call(BaseModel):
     """One tool call of a worker.
 
     Attributes:
-        agent: Id of the tool's owner.
+        agent: Id of the tool's agent.
         tool: Id of the tool.
-        args: What it was called with.
-        output: What it answered, as text; empty when it failed.
-        error: What went wrong, naming agent and tool; empty when nothing did.
-        kind: The sort of trouble.
+        args: The arguments.
+        output: The answer as text; empty if the call failed.
+        error: What went wrong, with agent and tool; empty if nothing did.
+        kind: The kind of error.
         effect: Whether the tool ran, see ``Outcome``.
-        files: Media of the result, and the whole of what was cut.
-        seconds: How long the call took.
+        files: Files with media of the result, and with the full text of what was cut.
+        seconds: Duration of the call.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -147,24 +147,24 @@ class Call(BaseModel):
 
 
 class StepResult(BaseModel):
-    """What became of one step; a failure is data, never an exception.
+    """The result of one step; a failure is data, never an exception.
 
     Attributes:
-        id: The step's id.
-        text: The step's text.
-        depends_on: The steps whose results it used.
-        status: ``done``, ``failed``, ``needs_input`` (a required argument has no evidence), ``outcome_unknown`` (a
-            call may or may not have taken effect, so a person has to look) or ``skipped`` (a step that it waits for
-            was not done).
-        agents: Ids of the agents that were picked, best first.
-        tools: Ids of the tools that the worker was given, best first.
-        calls: What was called for it, in order, by the workers of all attempts.
+        id: Id of the step.
+        text: Text of the step.
+        depends_on: Ids of the steps whose results it used.
+        status: ``done``, ``failed``, ``needs_input`` (a required argument has no value), ``outcome_unknown`` (a call
+            may or may not have taken effect, so a person must check) or ``skipped`` (a step that it needs was not
+            done).
+        agents: Ids of the selected agents, best first.
+        tools: Ids of the tools that the worker had, best first.
+        calls: The calls of all attempts, in order.
         result: The worker's answer.
         error: Why it was not done; names what is missing.
-        attempts: How many selections were tried, the re-plans included.
-        exhausted: Whether no other agent is left that could do it.
-        missing: Tool id -> its parameters that nothing gives a value for; a person may.
-        usage: What the worker's model cost, over all attempts.
+        attempts: Number of selections tried, replans included.
+        exhausted: Whether no other agent is left to try.
+        missing: Tool id -> parameters without a value; a person may provide them.
+        usage: Cost of the worker's model over all attempts.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""From a request to a plan: by a model with structured output, or by rules."""
+"""Makes a plan for a request: with a model and structured output, or by rules."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ async def decompose(
 ) -> Plan:
     """Splits a request into a directed acyclic graph of steps.
 
-    A model's plan must be a DAG of at most ``max_steps`` steps; the model gets one chance to repair a plan that is
-    not. After that the request is one step, and the plan's note says why. A step that the request does not ask for is
-    left out (``unasked_step``), and the note says so. A request that needs too many steps is refused, because one step
-    would do only a part of it. In place of steps, a model may answer directly or ask the user a question.
+    A model's plan must be a DAG of at most ``max_steps`` steps; the model may repair an invalid plan once. After that
+    the request becomes one step, and the plan's note says why. A step that the request does not ask for is left out
+    (``unasked_step``), and the note says so. A request that needs too many steps is refused, because one step would do
+    only a part of it. In place of steps, a model may answer directly or ask the user a question.
 
     Args:
         request: What the user wants.
-        model: What plans; rules where none is given.
+        model: Makes the plan; rules if None.
         prompt: The model's system prompt.
-        outline: The agents that may do it, as text for the model.
-        earlier: Ids of results of earlier requests, which steps may depend on too.
+        outline: The available agents, as text for the model.
+        earlier: Ids of results of earlier requests, on which steps may depend too.
         max_steps: Maximum number of steps.
         max_request: Maximum number of characters of the request.
 
@@ -57,11 +57,12 @@ async def decompose(
     """
     request = checked_request(request, max_request)
     if model is None:
-        # In a thread: the rules take their time, and others wait for this loop.
+        # In a thread: the rules take time, and the loop serves others.
         plan = await asyncio.to_thread(split, request, earlier)
         check_number(len(plan.steps), max_steps)
         return plan
-    messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(_asked(request, outline))]
+    asked = f"{request}\n\nAgents that may help:\n{outline}" if outline else request
+    messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(asked)]
     complaint, too_many, spent = "", None, Usage()
     for attempt in ("first", "repair"):
         try:
@@ -99,17 +100,17 @@ def checked_request(request: str, max_request: int = 32_000) -> str:
 
 
 def single(request: str, note: str = "", *, usage: Usage | None = None) -> Plan:
-    """A plan of one step, the request itself; one worker carries it out."""
+    """A plan of one step, the request itself, for one worker."""
     return Plan(steps=(Step(id="1", text=request.strip()),), note=note, mode="none", usage=usage or Usage())
 
 
 def drafted_step(draft: PlannedStep, earlier: Collection[str] = (), known: Collection[str] = ()) -> Step:
-    """A step as a model drafted it; of what it depends on, results of earlier requests are told apart.
+    """A step from a model's draft, with dependencies on results of earlier requests separated.
 
     Args:
         draft: The model's draft.
         earlier: Ids of results of earlier requests.
-        known: Ids of the steps that there are already.
+        known: Ids of the steps in the current plan.
     """
     needs = dict.fromkeys(draft.depends_on)
     source = source_of(draft.for_each or "", [*needs, *known]) if draft.for_each else ""
@@ -123,13 +124,13 @@ def drafted_step(draft: PlannedStep, earlier: Collection[str] = (), known: Colle
 
 
 def source_of(reference: str, ids: Collection[str]) -> str:
-    """The step that ``1.items`` refers to: of these ids the longest that begins it, else its first word."""
+    """The step that ``1.items`` refers to: the longest of these ids that it begins with, else its first part."""
     begins = [name for name in ids if reference == name or reference.startswith((f"{name}.", f"{name}["))]
     return max(begins, key=len, default=re.split(r"[.\[]", reference, maxsplit=1)[0])
 
 
 def check_number(steps: int, most: int) -> None:
-    """Refuses a plan of too many steps.
+    """Refuses a plan with too many steps.
 
     Raises:
         TooManyStepsError: There are more than allowed.
@@ -138,10 +139,6 @@ def check_number(steps: int, most: int) -> None:
         raise TooManyStepsError(
             f"the request needs {steps} steps, at most {most} are allowed: ask for less at once, or raise max_steps"
         )
-
-
-def _asked(request: str, outline: str) -> str:
-    return f"{request}\n\nAgents that may help:\n{outline}" if outline else request
 
 
 def _checked(draft: PlanDraft, known: str, prompt: str, earlier: Collection[str], max_steps: int) -> Plan:
@@ -157,7 +154,7 @@ def _checked(draft: PlanDraft, known: str, prompt: str, earlier: Collection[str]
 
 
 def _without_unasked(request: str, plan: Plan) -> Plan:
-    """The plan without steps that were not asked for, as its note says; a single step where one is left."""
+    """The plan without steps that were not asked for, with a note; a single step if only one is left."""
     steps, notes = plan.steps, [plan.note] if plan.note else []
     while step := unasked_step(request, steps):
         steps = tuple(other for other in steps if other is not step)

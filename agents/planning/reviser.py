@@ -1,4 +1,4 @@
-"""Whether a plan that is under way needs another look, and what a model makes of it."""
+"""Decides whether a running plan should be revised, and asks a model for the revision."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _CONTINGENT = re.compile(
     r"\b(?:if|unless|otherwise|else|until|depend(?:s|ing)? on|in case|as (?:needed|appropriate)|what is found)\b",
     re.IGNORECASE,
 )
-"""Words that say that what is done depends on a result."""
+"""Words for a condition on a result."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _STEM = 4
 _COVERED = 0.5
-"""Share of a request's words that the steps of a plan hold, unless the plan leaves a part of the request for later."""
+"""Minimum share of the request's words in the steps of a plan that covers the request."""
 _EMPTY = frozenset(("", "[]", "{}", "null", "none"))
 
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """What came of asking a model.
+    """The outcome of asking a model for a revision.
 
     Attributes:
         plan: The plan from now on.
         revision: What was changed, or why nothing was.
-        ask: A question to the user; None where there is none.
-        usage: What it cost.
+        ask: A question to the user; None without one.
+        usage: Cost of the model calls.
     """
 
     plan: Plan
@@ -51,14 +51,14 @@ class Revised:
 
 
 def reason_to_revise(plan: Plan, results: Mapping[str, StepResult], request: str, wave: Collection[str]) -> str:
-    """Why a model should look at a plan after a wave; empty where the plan runs as foreseen.
+    """Why a model should revise a plan after a wave; empty if the plan runs as expected.
 
-    It should where a step of the wave was not done or found nothing, where the plan is open or speaks of conditions,
-    and where all steps have run and the plan covers only a part of the request.
+    Reasons are: a step of the wave was not done or found nothing, the plan is open or contains a condition, or all
+    steps have run and cover only a part of the request.
 
     Args:
         plan: The plan.
-        results: What became of its steps so far, by id.
+        results: The results so far, by step id.
         request: The request.
         wave: Ids of the steps of the last wave.
     """
@@ -89,21 +89,21 @@ async def revise(
     earlier: Collection[str] = (),
     max_steps: int = 12,
 ) -> Revised:
-    """Asks a model what should change in a plan, now that some of its results are there.
+    """Asks a model to revise a plan after some of its steps.
 
-    A revision that cannot be applied may be corrected once. After that, and where the model does not answer, the plan
-    stays as it is and the revision says why.
+    A revision that cannot be applied may be corrected once. After that, or if the model does not answer, the plan is
+    not changed and the revision says why.
 
     Args:
         plan: The plan.
-        results: What became of its steps so far, by id.
+        results: The results so far, by step id.
         request: The request.
-        model: What is asked.
-        why: Why it is asked; see ``reason_to_revise``.
+        model: The chat model.
+        why: The reason for the revision; see ``reason_to_revise``.
         wave: Number of waves that have run.
         prompt: The model's system prompt.
-        outline: The agents that may help, as text for the model.
-        answers: What the user was asked before, and answered.
+        outline: The available agents, as text for the model.
+        answers: Questions that the user answered, with the answers.
         earlier: Ids of results of earlier requests.
         max_steps: Maximum number of steps.
     """
@@ -139,7 +139,7 @@ def _covers(plan: Plan, request: str) -> bool:
     """Whether a plan has a step for each clause of a request, and at least half of its words."""
     try:
         clauses = len(split(request).steps)
-    except PlanError:  # too long for rules: the words tell
+    except PlanError:  # too long for rules: only the words count
         clauses = 1
     if len(plan.steps) < clauses:
         return False

@@ -1,4 +1,4 @@
-"""How a plan changes while it is carried out: a model's revision, checked and applied."""
+"""Checks a model's revision of a running plan, and applies it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from callsheet.graphs.catalog.errors import PlanError
 
 
 class Revision(BaseModel):
-    """What was changed in a plan, and why.
+    """A change of a plan.
 
     Attributes:
-        wave: Number of waves of steps that had run, from 1.
+        wave: Number of waves that had run, from 1.
         added: Ids of new steps.
-        changed: Ids of steps that got another text, other dependencies, or became several steps.
-        dropped: Ids of steps that were taken out of the plan.
+        changed: Ids of steps with a new text or new dependencies, or replaced by one step per item.
+        dropped: Ids of removed steps.
         reason: Why.
-        refused: Whether nothing was changed, because the model gave no revision that could be applied.
+        refused: Whether nothing was changed, because the model returned no revision that could be applied.
         texts: Step id -> text, of all steps above.
     """
 
@@ -55,20 +55,20 @@ def revised(
 ) -> tuple[Plan, Revision]:
     """The plan after a revision, and what changed.
 
-    A step that is done stays as it is: a new step under its id gets another id. A step that failed may get another
-    text, or be replaced: dropped beside new steps. Dropped alone, it stays, because its failure must be seen. Steps
-    that waited for a replaced step wait for the new ones.
+    A step that is done does not change: a new step with its id gets another id. A failed step may get a new text, or be
+    replaced: dropped together with new steps. A failed step that is only dropped stays, so that its failure is
+    reported. Steps that depend on a replaced step then depend on the new ones.
 
     Args:
         plan: The plan so far.
-        draft: What the model wants to change.
-        results: What became of the steps so far, by id.
+        draft: The model's revision.
+        results: The results so far, by step id.
         wave: Number of waves that have run.
         max_steps: Maximum number of steps.
         earlier: Ids of results of earlier requests.
 
     Raises:
-        PlanError: A step repeats another one, depends on an unknown one, or there would be too many or a circle.
+        PlanError: A step repeats another one or has an unknown dependency, or there are too many steps or a cycle.
     """
     done = {name for name, result in results.items() if result.status == "done"}
     with plan_errors():
@@ -99,7 +99,7 @@ def revised(
 def _read(
     plan: Plan, drafts: Sequence[PlannedStep], done: Collection[str], earlier: Collection[str]
 ) -> tuple[list[Step], dict[str, Step]]:
-    """The new steps, and by id the steps that are not done and get another text."""
+    """The new steps, and by id the unfinished steps that change."""
     new: list[Step] = []
     changed: dict[str, Step] = {}
     renamed: dict[str, str] = {}
@@ -122,7 +122,7 @@ def _read(
 
 
 def _parts(plan: Plan, name: str) -> list[str]:
-    """A step; or the steps for the items, where it has become as many."""
+    """A step; or its steps per item, if it was split."""
     parts = [step.id for step in plan.steps if step.item and step.id.startswith(f"{name}.")]
     return [name] if plan.step(name) else parts or [name]
 
@@ -141,7 +141,7 @@ def _check_new(steps: Sequence[Step], plan: Plan, changed: Collection[str]) -> N
 
 
 def _repeats(step: Step, other: Step) -> bool:
-    """Whether a step does what another one does; a mapped step, what was done for one of its items."""
+    """Whether a step does the same as another one; or, for a mapped step, the same as one of its items."""
     if step.for_each != other.for_each:
         return False
     part = bool(other.item) and not step.item

@@ -1,4 +1,4 @@
-"""A question that the planner, or the reviser, asks the user."""
+"""A question of the planner or the reviser to the user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KIND = "question"
 
 
 def user_question(asked: Question) -> dict[str, Any]:
-    """What the interrupt shows."""
+    """The payload of the interrupt."""
     return {
         "type": KIND,
         "question": asked.question,
@@ -28,7 +28,7 @@ def question_text(asked: Question) -> str:
 
 
 def question_answers() -> dict[str, Any]:
-    """JSON Schema of the answers, from which a client can make a form."""
+    """JSON Schema of the answers, from which a client can build a form."""
     answer = {"type": {"const": "answer"}, "answer": {"type": "string", "minLength": 1}}
     return {
         "oneOf": [
@@ -40,6 +40,6 @@ def question_answers() -> dict[str, Any]:
 
 
 def user_answer(answer: object) -> str:
-    """What the user answered; empty where the question is left unanswered."""
+    """The user's answer; empty if the question is left unanswered."""
     text = answer.get("answer") if isinstance(answer, Mapping) else answer
     return " ".join(text.split()) if isinstance(text, str) else ""

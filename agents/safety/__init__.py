@@ -1,1 +1,1 @@
-"""Checks on a call before it is sent and on its result: arguments, schemas, secrets, definitions, effects."""
+"""Checks of calls and results: arguments, schemas, secrets, definitions, effects."""

@@ -1,4 +1,4 @@
-"""Whether arguments fit a tool's schema and stay where they may, said so that a model can mend them."""
+"""Validates arguments against a tool's schema and allowed folders, with errors that a model can correct."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _PATHS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How arguments stand to a schema; both are empty if they fit.
+    """Result of validating arguments; both fields are empty if they fit.
 
     Attributes:
         misfit: What does not fit.
-        unchecked: That nobody knows whether they fit, and why.
+        unchecked: Why the arguments could not be validated.
     """
 
     misfit: str = ""
@@ -31,16 +31,11 @@ class Fit:
 
 
 FitTo = Callable[[Mapping[str, Any]], Fit]
-"""How the arguments of one call stand to a schema."""
+"""Validates the arguments of one call against a schema."""
 
 
 def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
-    """Whether arguments fit.
-
-    Args:
-        schema: JSON Schema of an object, by anybody; see ``checked``.
-        arguments: What is to be sent.
-    """
+    """Validates arguments against the JSON Schema of an object; see ``checked``."""
     from callsheet.agents.safety.schema_validation import checked
 
     found = checked(schema, dict(arguments))
@@ -54,7 +49,7 @@ def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
 
 
 def fit_of_call(arguments: Mapping[str, Any]) -> FitTo:
-    """``fit_of`` for the arguments of one call, which are not checked again while the schema is the same."""
+    """``fit_of`` for the arguments of one call, cached as long as the schema is the same."""
     known: list[tuple[Mapping[str, Any], Fit]] = []
 
     def fit(schema: Mapping[str, Any]) -> Fit:
@@ -66,7 +61,7 @@ def fit_of_call(arguments: Mapping[str, Any]) -> FitTo:
 
 
 def misfits(schema: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-    """What does not fit a schema, in words; nothing where it fits, and where it could not be checked."""
+    """What does not fit a schema, in words; empty if everything fits or could not be validated."""
     from callsheet.agents.safety.schema_validation import checked
 
     return [_in_words(error) for error in checked(schema, dict(values)).errors[:_MOST_SAID]]
@@ -81,13 +76,13 @@ def _in_words(error: Any) -> str:
 def outside(
     roots: Sequence[str], schema: Mapping[str, Any], arguments: Mapping[str, Any], *, folder: str | None = None
 ) -> str:
-    """Which argument points to a place outside of these folders, links followed; empty if none does.
+    """Which argument is a path outside of these folders, after following links; empty if none is.
 
     Args:
-        roots: The folders; where there are none, every place is allowed.
-        schema: JSON Schema of the arguments, which may call one a path.
-        arguments: What is to be sent.
-        folder: What a relative path is relative to: where the server is started, by default where this process is.
+        roots: The allowed folders; without any, every place is allowed.
+        schema: JSON Schema of the arguments, whose formats may mark paths.
+        arguments: The arguments.
+        folder: Base of relative paths: the server's working directory, by default this process's.
     """
     if not roots:
         return ""
@@ -107,7 +102,7 @@ def outside(
 
 
 def _path(name: str, value: str, folder: str | None, *, named: bool) -> str | None:
-    """The text as a path, if it is meant as one: by its argument's name, or because there is such a place."""
+    """The text as a path, if its argument's name or an existing place suggests one."""
     if value.lower().startswith("file:"):
         return unquote(urlsplit(value).path)
     if "\0" in value or "://" in value:
@@ -119,7 +114,7 @@ def _path(name: str, value: str, folder: str | None, *, named: bool) -> str | No
 
 
 def _is_place(value: str, folder: str | None) -> bool:
-    """Whether something is there, or could be made there: a place in a folder that is there, but not in ``/``."""
+    """Whether a path exists or could be created: in an existing folder other than ``/``."""
     try:
         expanded = Path(value).expanduser()
         if (Path(folder or Path.cwd()) / expanded).exists():

@@ -1,4 +1,4 @@
-"""Vetoes on calls: what the last thing says that looks at one before it is sent."""
+"""Checks of a call right before it is sent: changed definitions, policy, and withdrawn tools."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from callsheet.graphs.trust.policy import Policy
 from callsheet.graphs.trust.policy_rules import User
 
 AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
-"""Whether a person has agreed to the call that is under way."""
+"""Whether a person has approved the current call."""
 
 NOT_OFFERED = "its server does not offer it any more, or more than once, or the catalog leaves it out by now"
 
 
 class Unchanged:
-    """Refuses a tool whose server says something else of it now than when the catalog was read.
+    """Refuses a tool whose server defines it differently than when the catalog was loaded.
 
-    A server says what its tools are whenever a session with it opens, and again when it announces a change.
+    A server lists its tools whenever a session opens, and again when it announces a change.
 
     Args:
-        accepted: Tool id -> SHA-256 of the definition that the catalog was read with (``Loaded.digests``).
+        accepted: Tool id -> SHA-256 of the definition when the catalog was loaded (``Loaded.digests``).
     """
 
     def __init__(self, accepted: Mapping[str, str] | None = None) -> None:
@@ -34,15 +34,15 @@ class Unchanged:
         self._said: dict[str, Mapping[str, str]] = {}
 
     def follow(self, accepted: Mapping[str, str]) -> None:
-        """Takes these for accepted from now on."""
+        """Replaces the accepted definitions."""
         self._accepted = accepted
 
     def pin(self, tool: Tool) -> str:
-        """SHA-256 of the definition that a tool was accepted with; of what the catalog says where nobody pinned it."""
+        """SHA-256 of a tool's accepted definition; without a pin, of its definition in the catalog."""
         return self._accepted.get(tool.id) or digest(tool.model_dump(mode="json"))
 
     def heard(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Takes note of what a server says of its tools."""
+        """Records what a server lists."""
         self._said[agent_id] = digests(listing.tools)
 
     def __call__(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
@@ -54,14 +54,14 @@ class Unchanged:
 
 
 def forbidden(policy: Policy | None, tool: Tool, user: User | None) -> str:
-    """Why a policy does not allow a call; empty if it does, or there is none."""
+    """Why a policy does not allow a call; empty if it does, or there is no policy."""
     if policy is None or policy.allows(tool, user):
         return ""
-    return f"the policy does not allow {f'{user.id!r} to call it' if user and user.id else 'that it is called'}"
+    return "the policy does not allow " + (f"{user.id!r} to call it" if user and user.id else "this call")
 
 
 def gone(tool_id: str, agent_id: str, changes: Sequence[Change]) -> str:
-    """Why the catalog does not hold a tool that it once held."""
+    """Why the catalog no longer has a tool."""
     change = next((c for c in changes if c.quarantines and c.id in (tool_id, agent_id)), None)
     if change is None:
         return NOT_OFFERED
@@ -69,11 +69,11 @@ def gone(tool_id: str, agent_id: str, changes: Sequence[Change]) -> str:
 
 
 def changed(change_id: str, what: str = "its definition") -> str:
-    """That it has, and what to do about it."""
+    """The message about a changed definition, with the command to review it."""
     return f"{what} has changed since it was accepted: look at it with `callsheet approve {change_id}`"
 
 
 def why_not(tool_id: str, loaded: Loaded, user: User | None) -> str:
-    """Why a tool may not be called, with whatever arguments; empty if it may."""
+    """Why a tool may not be called with any arguments; empty if it may."""
     tool = loaded.catalog.tools.get(tool_id)
     return forbidden(loaded.policy, tool, user) if tool else gone(tool_id, tool_id.split("/", 1)[0], loaded.changes)

@@ -1,4 +1,4 @@
-"""Errors that a tool answers as an ordinary text or object, where the protocol would have said success."""
+"""Detects errors that a tool returns as a normal text or object, marked as success by the protocol."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.sanitizing import clean, split_name
 
 _COMMUNITY = "langchain_community.tools."
 _EXCEPTION = r"[A-Z]\w*(?:Error|Exception)"
@@ -18,28 +18,27 @@ _ERROR = re.compile(
     rf"|(?:[a-z_]\w*\.)*{_EXCEPTION}(?:: |\(['\"])|Traceback \(most recent call last\):"
 )
 _REPR = re.compile(rf"{_EXCEPTION}\(.*\)", re.DOTALL)
-# What such tools give is somebody else's text, which may begin with any word.
+# These tools return foreign texts, which may begin with any word.
 _READERS = re.compile(
     r"(?:^|[\W_])(?:cat|chunks?|comments?|contents?|diff|documents?|download|fetch|grep|head|history|issues?|logs?|mails?"
     r"|messages?|notes?|pages?|print|query|read|search|show|tail|text|transcript|view)(?:$|[\W_])"
 )
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BESIDE = frozenset(("code", "detail", "details", "hint", "message", "ok", "status", "success", "traceback", "type"))
 
 
 def is_error(name: str, text: str, structured: Any | None = None) -> bool:
-    """Whether an answer tells of a failure, though the protocol calls it a success.
+    """Whether an answer reports a failure although the protocol marks it as a success.
 
-    An object is one if it has an ``error`` that is not empty and nothing else that would be a result, or if it says
-    besides that it had no success. A text is one by how it begins, or as such an object, but for tools whose name says
-    that they give the text of something: a log, a file and a message may begin with any word.
+    An object does if it has a non-empty ``error`` and no field that would be a result, or if it also says that it was
+    not successful. A text does by its beginning, or as such an object; except for tools that return the text of
+    something, according to their names: a log, a file or a message may begin with any word.
 
     Args:
-        name: The tool's own name.
-        text: What it answered.
-        structured: The structured part of that.
+        name: Name of the tool.
+        text: The answer.
+        structured: The structured part of the answer.
     """
-    reads = _READERS.search(_CAMEL.sub("_", name).lower()) is not None
+    reads = _READERS.search(split_name(name)) is not None
     told = structured if structured is not None or reads else _object(text)
     if isinstance(told, Mapping):
         if set(told) != {"result"}:
@@ -50,20 +49,20 @@ def is_error(name: str, text: str, structured: Any | None = None) -> bool:
 
 
 def is_error_of(tool: BaseTool, arguments: Mapping[str, Any], text: str, structured: Any | None = None) -> bool:
-    """The same for a LangChain tool; of the community's own it is known how they tell errors.
+    """As ``is_error`` for a LangChain tool; the error formats of the community's tools are known.
 
     Args:
         tool: The tool.
-        arguments: What it was called with.
-        text: What it answered.
-        structured: The structured part of that.
+        arguments: The arguments of the call.
+        text: The answer.
+        structured: The structured part of the answer.
     """
     modules = (kind.__module__ for kind in type(tool).__mro__)
     match next((name.removeprefix(_COMMUNITY) for name in modules if name.startswith(_COMMUNITY)), ""):
         case "file_management.read":
             return text.startswith("Error: ") and not _is_content(tool, arguments, text)
         case "file_management.list_dir" | "file_management.file_search":
-            # Otherwise names of files, one a line.
+            # Otherwise file names, one per line.
             return text.startswith("Error: ") and "\n" not in text
         case "sql_database.tool":
             return text.startswith("Error: ")
@@ -91,7 +90,7 @@ def _is_error_object(told: Mapping[str, Any]) -> bool:
 
 
 def _is_content(tool: Any, arguments: Mapping[str, Any], text: str) -> bool:
-    """Whether the text is what stands in the file that was to be read."""
+    """Whether the text is the content of the file that was to be read."""
     try:
         content = tool.get_relative_path(str(arguments["file_path"])).read_text(encoding="utf-8")
     except (KeyError, OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What the exceptions of the client library mean: each becomes a ``Fault`` in words for people and models."""
+"""Turns exceptions of the MCP client library into ``Fault``s with readable messages."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from callsheet.agents.servers.transport.stdio_process import ChildProcess
 
 CLOSED = "Connection closed"
-"""What the client library says when the connection has broken."""
+"""The client library's message for a broken connection."""
 START = "initialize"
-"""The exchange with which a session begins."""
+"""The first exchange of a session."""
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
-# What the client library says in the place of an answer that did not come, or that nobody can read.
+# Messages of the client library in place of an answer that did not come or cannot be parsed.
 _NO_ANSWER = ("SSE stream",)
 _UNREADABLE = (
     *("its answer is not", "Failed to parse", "Server returned an error response", "Unexpected content type"),
@@ -29,15 +29,15 @@ _LONGEST = 4_000
 
 
 class Faults:
-    """Knows what has happened to one server.
+    """The errors of one server.
 
     Args:
-        redaction: Takes out what no message may show.
+        redaction: Removes secrets from messages.
 
     Attributes:
-        hidden: Takes them out of a text.
+        hidden: Removes secrets from a text.
         child: The process of the server.
-        cause: What broke the connection, where that is known.
+        cause: The error that broke the connection, if known.
     """
 
     def __init__(self, redaction: Redaction) -> None:
@@ -46,13 +46,13 @@ class Faults:
         self.cause: BaseException | None = None
 
     def late(self, doing: str, seconds: float) -> Fault:
-        """There was no answer within the limit."""
+        """The fault for a timeout."""
         if doing == START:
             return Fault("timeout", self._said(f"it did not start within {seconds:.3g} s"), effect="none")
         return Fault("timeout", f"no answer to {doing} within {seconds:.3g} s{_doubt(doing)}")
 
     async def broken(self, what: str, doing: str) -> Fault:
-        """There is no connection any more."""
+        """The fault for a lost connection."""
         if self.child is not None and self.child.ended:
             await self.child.settled()
             status = self.child.status
@@ -66,7 +66,7 @@ class Faults:
         return Fault("crash", self._said(f"{what} during {doing}{doubt}"), effect=effect)
 
     async def of(self, error: BaseException, doing: str) -> Fault:
-        """What an exception means that came up in an exchange."""
+        """The fault for an exception during an exchange."""
         from mcp import MCPError
 
         if isinstance(error, Fault):
@@ -102,7 +102,7 @@ def _doubt(method: str) -> str:
 
 
 def named_in(raw: ServerConfig, environ: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The variables of our environment that a server's entry refers to, with their values."""
+    """The environment variables that a server's entry refers to, with their values."""
     return [(name, environ[name]) for name in _VARIABLE.findall(raw.model_dump_json()) if name in environ]
 
 

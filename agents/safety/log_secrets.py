@@ -1,4 +1,4 @@
-"""Logs of the libraries that carry calls: what they say of addresses and arguments holds no secret."""
+"""Removes secrets from the log messages of the libraries that carry calls."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from weakref import WeakSet
 
 
 class Hides(Protocol):
-    """Takes secrets out of a text."""
+    """Removes secrets from texts."""
 
     def text(self, text: str) -> str:
-        """The text without them."""
+        """The text without secrets."""
         ...
 
 
 class _Hiding(logging.Filter):
-    """Rewrites records; none is dropped."""
+    """Rewrites log records; none is dropped."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class _Hiding(logging.Filter):
 
 
 _HIDING = _Hiding()
-# A filter of a logger does not see what its children log, so each is named.
+# A logger's filter does not see the records of child loggers, so each logger is listed.
 _LOGGERS = (
     *("client", "mcp.client.client", "mcp.client.sse", "mcp.client.streamable_http"),
     *("mcp.shared.dispatcher", "mcp.shared.jsonrpc_dispatcher"),
@@ -42,7 +42,7 @@ _LOGGERS = (
 
 
 def hide_in_logs(hides: Hides) -> None:
-    """Keeps secrets out of what those libraries log, for as long as somebody holds ``hides``."""
+    """Removes secrets from the logs of these libraries, as long as ``hides`` is referenced."""
     _HIDING.known.add(hides)
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_HIDING)

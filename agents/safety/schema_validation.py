@@ -1,4 +1,4 @@
-"""Values beside a server's schema: nothing is fetched, no schema takes long, and what was not checked is said."""
+"""Validates values against foreign schemas: without network access, with a time limit, and without silent gaps."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The outcome of a check.
+    """Result of a validation.
 
     Attributes:
         errors: What does not fit.
-        unchecked: Why the value could not be checked; empty if it was. There are no errors then, and no word that it
-            fits either.
+        unchecked: Why the value could not be validated; empty if it was. There are no errors then, which does not mean
+            that the value fits.
     """
 
     errors: tuple[ValidationError, ...] = ()
@@ -43,12 +43,12 @@ class Checked:
 
 
 def checked(schema: Any, value: Any) -> Checked:
-    """What of a value does not fit a schema, or why that is not known.
+    """Validates a value against a schema.
 
     Args:
-        schema: JSON Schema, by anybody. What it refers to elsewhere is never fetched. A check may take a second of
-            processor time, so that a busy machine makes no difference; one that takes longer is not remembered.
-        value: What is to fit.
+        schema: JSON Schema from any source. External references are never fetched. The check may take one second of
+            processor time, so that a busy machine makes no difference.
+        value: The value.
     """
     until = _UNTIL.set(time.thread_time() + _SECONDS)
     try:
@@ -63,23 +63,17 @@ def checked(schema: Any, value: Any) -> Checked:
 
 
 def _order(error: ValidationError) -> tuple[str, list[str]]:
-    """By message and place; its text would hold the whole value and the whole schema, again for each error."""
+    """By message and place; the error's own text would contain the whole value and schema each time."""
     return error.message, [str(part) for part in error.absolute_path]
-
-
-def errors_of(schema: Any, value: Any) -> list[ValidationError] | None:
-    """The errors of ``checked``; None if the value could not be checked."""
-    found = checked(schema, value)
-    return None if found.unchecked else list(found.errors)
 
 
 @lru_cache(maxsize=_KNOWN)
 def _validator_of(schema: str) -> Any:
-    """What checks against a schema; what this raises is not cached.
+    """Compiles a validator; errors are not cached.
 
     Raises:
-        ValueError: The schema is not valid itself.
-        TimeoutError: It is too large to tell in time.
+        ValueError: The schema itself is invalid.
+        TimeoutError: It is too large to validate in time.
     """
     read = json.loads(schema)
     draft = validator_for(read, default=Draft202012Validator)
@@ -87,31 +81,31 @@ def _validator_of(schema: str) -> Any:
         raise ValueError(wrong.message)
     more: dict[str, Any] = {"pattern": _pattern, "patternProperties": _pattern_properties}
     if "patternProperties" in schema:
-        # The library's own compare names with the same patterns, without a limit.
+        # The library's versions match names against the same patterns, without a limit.
         more |= {"additionalProperties": _additional_properties, "unevaluatedProperties": _beyond_us}
     return _timely(draft, more)(read, registry=Registry())
 
 
 def _timely(draft: Any, more: dict[str, Any]) -> Any:
-    """The validators of a draft, with others for some keywords, which give up when time is over."""
+    """The validators of a draft, some replaced, which stop at the deadline."""
     known: dict[str, Keyword] = {**draft.VALIDATORS, **more}
     timely: Any = _extended(draft, {name: _bounded(check) for name, check in known.items()})
-    # jsonschema's own takes the library's validators wherever a part of a schema has a "$schema" of its own.
+    # jsonschema's own switches back to the library's validators where a subschema has its own "$schema".
     timely.evolve = attrs.evolve
     return timely
 
 
 def _bounded(check: Keyword) -> Keyword:
-    """References that double at each level make a small schema take for ever, so every keyword looks at the time."""
+    """Checks the deadline at every keyword: nested references can make a small schema take forever."""
 
     def bounded(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        _look_at_the_time()
+        _check_deadline()
         yield from check(validator, value, instance, schema) or ()
 
     return bounded
 
 
-def _look_at_the_time() -> None:
+def _check_deadline() -> None:
     if time.thread_time() > _UNTIL.get():
         raise TimeoutError
 
@@ -146,10 +140,10 @@ def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: An
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether a server's pattern is in a text.
+    """Whether a server's pattern matches a text.
 
     Raises:
-        TimeoutError: Nobody knows: it takes too long.
+        TimeoutError: It takes too long.
     """
-    _look_at_the_time()
+    _check_deadline()
     return regex.search(pattern, text, timeout=_PATTERN_SECONDS) is not None

@@ -1,4 +1,4 @@
-"""What no state, checkpoint, message or file may show: secrets of servers, and secret arguments of calls."""
+"""Keeps secrets of servers, and secret arguments, out of state, checkpoints, messages and files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from callsheet.graphs.text.secret_patterns import MASK, is_secret_name, secrets_
 
 _SHORTEST, _MOST_RUNS = 6, 1_000
 _FOR_ADDRESSES = str.maketrans("+/", "-_")
-# A short word, a number, a date, a folder, an e-mail address, an address without a password in it.
+# A short word, a number, a date, a folder, an e-mail address, an address without a password.
 _PLAIN = re.compile(
     r"[\w.-]{0,15}|[-+\d.,:TZ ]+|(?:[~.]{0,2}|[A-Za-z]:)[/\\].*|[^@\s]+@[\w.-]+|[a-z]+://[^@\s?]*", re.ASCII | re.DOTALL
 )
@@ -34,19 +34,19 @@ AsyncCall = Callable[[dict[str, Any]], Awaitable[Outcome]]
 
 
 class LostSecretError(CallsheetError):
-    """A secret argument is not known any more: it was kept in the memory of a program that has ended."""
+    """A secret argument is lost: it was kept in the memory of a program that has ended."""
 
 
 def is_secret(name: str, schema: Mapping[str, Any]) -> bool:
-    """Whether an argument is secret: by its name, or because its schema is ``writeOnly`` or of format ``password``."""
+    """Whether an argument is secret: by its name, or by ``writeOnly`` or format ``password`` in its schema."""
     return is_secret_name(name) or schema.get("format") == "password" or schema.get("writeOnly") is True
 
 
 class Redaction:
-    """Takes values out of texts, however they are written: plain, in JSON, in an address, in base64.
+    """Removes values from texts, in any form: plain, in JSON, in a URL, in base64.
 
     Args:
-        values: What is taken out; what is shorter than six characters stays.
+        values: The values; those with less than six characters are ignored.
     """
 
     def __init__(self, values: Iterable[str]) -> None:
@@ -54,13 +54,13 @@ class Redaction:
         self._forms = sorted(forms, key=len, reverse=True)
 
     def text(self, text: str) -> str:
-        """The text without them."""
+        """The text without the values."""
         for form in self._forms:
             text = text.replace(form, MASK)
         return text
 
     def value(self, value: Any) -> Any:
-        """The same for every text of a JSON value, keys too; keys that would be the same then stay apart."""
+        """As ``text`` for every string in a JSON value, keys included; keys stay distinct."""
         if not self._forms:
             return value
         match value:
@@ -84,15 +84,15 @@ class Redaction:
 
 
 def of_server(full: ServerConfig, named: Iterable[tuple[str, str]], *, everything: bool = False) -> Redaction:
-    """What no answer of a server may show.
+    """Removes what answers of a server must not show.
 
-    Values of its headers, and of its environment unless neither name nor value looks like a secret: a folder, a number
-    or an ordinary word of an answer must not be taken for one.
+    These are the values of its headers, and those of its environment that look secret by name or value: a folder, a
+    number or an ordinary word in an answer is not removed.
 
     Args:
-        full: The server, its variables expanded.
-        named: Variables of our environment that its entry refers to, with their values.
-        everything: Take every value of its environment for a secret, as fits an error message.
+        full: The server, variables expanded.
+        named: Environment variables that its entry refers to, with their values.
+        everything: Treat all values of its environment as secret, for error messages.
     """
     given = [*full.env.items(), *named]
     kept = {value for name, value in given if everything or is_secret_name(name) or _looks_secret(value)}
@@ -102,7 +102,7 @@ def of_server(full: ServerConfig, named: Iterable[tuple[str, str]], *, everythin
 
 
 def _of_header(value: str) -> set[str]:
-    """The value, what follows its scheme (``Bearer``), and the user and password that are in it as base64."""
+    """The value, the part after its scheme (``Bearer``), and the user and password inside in base64."""
     scheme, _, rest = value.partition(" ")
     found = {value, rest}
     if scheme.lower() == "basic":
@@ -113,7 +113,7 @@ def _of_header(value: str) -> set[str]:
 
 
 class RunSecrets:
-    """The secret arguments of one run: in memory only, and in the state as placeholders."""
+    """The secret arguments of one run: kept in memory, with placeholders in the state."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -122,32 +122,27 @@ class RunSecrets:
         self._redaction = Redaction(())
 
     def masked(self, schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments with a placeholder in the place of each secret one.
-
-        Args:
-            schema: JSON Schema of the arguments.
-            args: As a model, or a person, gave them.
-        """
+        """The arguments with a placeholder for each secret, according to their schema."""
         return {name: _changed(name, value, _property(schema, name), self._hide) for name, value in args.items()}
 
     def opened(self, schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as they are sent: placeholders are replaced where the schema has a secret, nowhere else.
+        """The arguments as they are sent: placeholders are replaced where the schema has a secret, and nowhere else.
 
         Raises:
-            LostSecretError: A placeholder is of another run, or of a program that has ended.
+            LostSecretError: A placeholder belongs to another run, or to a program that has ended.
         """
         return {name: _changed(name, value, _property(schema, name), self._show) for name, value in args.items()}
 
     def text(self, text: str) -> str:
-        """A text without the secrets that are known so far."""
+        """A text without the known secrets."""
         return self._redaction.text(text)
 
     def hidden(self, value: Any) -> Any:
-        """A text or JSON value without the secrets that are known so far."""
+        """A text or JSON value without the known secrets."""
         return self._redaction.value(value)
 
     def outcome(self, outcome: Outcome) -> Outcome:
-        """What became of a call, without them."""
+        """The outcome of a call without the known secrets."""
         return replace(
             outcome,
             text=self.hidden(outcome.text),
@@ -171,7 +166,7 @@ class RunSecrets:
         if not isinstance(value, str) or not _PLACEHOLDER.fullmatch(value):
             return value
         if value not in self._values:
-            raise LostSecretError("a secret argument is not kept when the program ends: give it again")
+            raise LostSecretError("a secret argument is not stored when the program ends: give it again")
         return self._values[value]
 
 
@@ -183,7 +178,7 @@ class Secrets:
         self._runs: OrderedDict[str, RunSecrets] = OrderedDict()
 
     def of(self, run_id: str) -> RunSecrets:
-        """Those of one run; of more than a thousand runs the oldest are forgotten."""
+        """The secrets of one run; only those of the last thousand runs are kept."""
         with self._lock:
             found = self._runs.setdefault(run_id, RunSecrets())
             self._runs.move_to_end(run_id)
@@ -192,7 +187,7 @@ class Secrets:
             return found
 
     def forget(self, run_id: str) -> None:
-        """A run is over."""
+        """Deletes the secrets of a run."""
         with self._lock:
             self._runs.pop(run_id, None)
 
@@ -200,7 +195,7 @@ class Secrets:
 def _changed(
     name: str, value: Any, schema: Mapping[str, Any], change: Callable[[Any], Any], *, within: bool = False
 ) -> Any:
-    """A value with what is secret in it changed; within a secret, all of it."""
+    """A value with its secrets changed; within a secret, every value is one."""
     secret = within or is_secret(name, schema)
     match value:
         case dict():
@@ -233,11 +228,11 @@ def _forms(value: str) -> set[str]:
 
 
 def _in_base64(raw: bytes) -> set[str]:
-    """The value in base64, alone and in the middle of something longer, wherever it begins there."""
+    """The value in base64: alone, and inside something longer at any offset."""
     found: set[str] = set()
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode()
-        # The first and the last characters hold bits of the neighbours too.
+        # The first and last characters also hold bits of their neighbours.
         sure = encoded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
         found |= {encoded, encoded.rstrip("=")} if not before else set()
         found |= {sure} if len(sure) >= _SHORTEST else set()
@@ -245,7 +240,7 @@ def _in_base64(raw: bytes) -> set[str]:
 
 
 def _looks_secret(value: str) -> bool:
-    """Whether a value is nothing ordinary, or looks made by a generator of keys: long, of letters and digits."""
+    """Whether a value is not ordinary, or looks like a generated key: long, with letters and digits."""
     if not _PLAIN.fullmatch(value):
         return True
     letters = sum(character.isalpha() for character in value)
@@ -254,7 +249,7 @@ def _looks_secret(value: str) -> bool:
 
 
 def with_secrets(secrets: RunSecrets, tool: Tool, call: Call, acall: AsyncCall) -> tuple[Call, AsyncCall]:
-    """The same calls, with secret arguments put in at the last moment, and taken out of what comes back."""
+    """The same calls, which fill in secret arguments and remove them from the results."""
 
     def guarded(args: dict[str, Any]) -> Outcome:
         try:

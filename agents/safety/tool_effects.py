@@ -1,4 +1,4 @@
-"""What verbs do: which only read or compute, which destroy, and which mean the same."""
+"""The effects of verbs: which only read or compute, which destroy, and which are synonyms."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.sanitizing import split_name
 
 Harm = Literal["none", "change", "destroy"]
-"""What a call of a tool may do, as far as it is known: nothing, change something, destroy something."""
+"""What a call of a tool may do, as far as known: nothing, change something, destroy something."""
 
 _COMPUTES = frozenset("calculate compute convert count evaluate solve translate".split())
 _READS = frozenset("describe display fetch find get list lookup query read retrieve search show tell view".split())
 _TELLS = frozenset("answer check give look report return".split())
-"""Verbs that only read where a description opens with them, though not always in a name: "Looks up ..."."""
+"""Verbs that only read at the start of a description ("Looks up ..."), but not always in a name."""
 _DESTROYS = frozenset(
     "clean clear delete destroy discard drop erase kill overwrite purge remove reset revoke terminate "
     "truncate uninstall wipe".split()
@@ -29,7 +29,7 @@ _CHANGES = (
     "update edit modify change",
     "book reserve schedule",
 )
-"""Verbs that change something; those of a group name the same act."""
+"""Verbs that change something; each group has synonyms."""
 _ACTS = (
     *_CHANGES,
     "read show open display print view get give see say contain content",
@@ -45,7 +45,7 @@ _ALIKE = (
     "file document",
     "clock time hour timezone",
 )
-"""Words that name the same act or thing; a word may stand in several groups."""
+"""Synonyms; a word may be in several groups."""
 
 
 _VERBS = (
@@ -67,29 +67,29 @@ def _groups() -> dict[str, frozenset[str]]:
 
 
 def alike(word: str) -> frozenset[str]:
-    """The word with those that name the same act or thing; lower case, base forms."""
+    """The word and its synonyms; lower case, base forms."""
     return _groups().get(word, frozenset()) | {word}
 
 
 def changes(verb: str) -> bool:
-    """Whether a verb orders a change, as far as it is known; lower case, base form."""
+    """Whether a verb changes something, as far as known; lower case, base form."""
     return verb in _DESTROYS or any(verb in group.split() for group in _CHANGES)
 
 
 def is_act(word: str) -> bool:
-    """Whether a word is a verb that this module knows, in its base form."""
+    """Whether a word is a known verb in its base form."""
     return word in _VERBS
 
 
 def harm_of(tool: Tool, *, trusted: bool) -> Harm:
-    """What a call of a tool may do, by its hints, else by the verbs of its name, else by its description's first word.
+    """What a call of a tool may do: by its hints, else by the verbs of its name, else by its description's first word.
 
-    A hint that tightens always counts; one that loosens (``readOnlyHint``) counts from an agent that is trusted, and
-    from another where the name says nothing else.
+    A hint that tightens always counts. ``readOnlyHint`` counts from a trusted agent, and from another one only if the
+    name does not contradict it.
 
     Args:
         tool: The tool.
-        trusted: Whether its agent's hints are believed.
+        trusted: Whether its agent's hints are trusted.
     """
     words = split_name(tool.name).split()
     if tool.annotations.get("destructiveHint") is True or _DESTROYS & set(words):

@@ -1,4 +1,4 @@
-"""An event loop in a daemon thread, for work that must outlive the loops of its callers."""
+"""An event loop in a daemon thread, for work that outlives the loops of its callers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ T = TypeVar("T")
 
 
 class BackgroundLoop:
-    """A loop that starts with its first piece of work and lives as long as the process.
-
-    Args:
-        name: Name of its thread.
-    """
+    """A loop that starts with its first work and lives as long as the process; ``name`` is that of its thread."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -27,22 +23,22 @@ class BackgroundLoop:
 
     @property
     def started(self) -> bool:
-        """Whether it has had any work yet."""
+        """Whether it has had any work."""
         return self._loop is not None and self._process == os.getpid()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Hands work to the loop; safe from any thread and any loop."""
+        """Submits work to the loop; safe from any thread and any loop."""
         return asyncio.run_coroutine_threadsafe(work, self._running())
 
     async def awaited(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs work on this loop and waits for it on the caller's; a cancelled caller cancels it."""
+        """Runs work on this loop and awaits it on the caller's; cancelling the caller cancels it."""
         return await asyncio.wrap_future(self.submit(work))
 
     def blocking(self, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
         """Runs work on this loop and blocks the calling thread; an interrupt cancels it.
 
         Raises:
-            TimeoutError: It was not done after this many seconds.
+            TimeoutError: It took longer than this many seconds.
         """
         future = self.submit(work)
         try:
@@ -53,7 +49,7 @@ class BackgroundLoop:
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
-            # A forked child inherits the loop but not the thread that ran it.
+            # A forked process inherits the loop but not its thread.
             if self._loop is None or self._process != os.getpid():
                 self._loop, self._process = asyncio.new_event_loop(), os.getpid()
                 threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True).start()

@@ -1,4 +1,4 @@
-"""A server that fails again and again is left alone for a while."""
+"""A circuit breaker: a server that keeps failing is not called for a while."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class _Circuit:
 
 
 class Circuits:
-    """Counts failures in a row by agent; after some it is not called until a pause is over, then once on trial.
+    """Counts consecutive failures by agent. After some it is not called for a pause, then once as a trial.
 
-    What a tool says itself, an error included, ends the row: its server works.
+    Any answer of a tool, an error included, resets the count: its server works.
 
     Args:
-        limits: How many failures, and how long the pause.
+        limits: Number of failures, and length of the pause.
         clock: Seconds, monotonic.
     """
 
@@ -36,7 +36,7 @@ class Circuits:
         self._circuits: dict[str, _Circuit] = {}
 
     def barred(self, agent_id: str) -> str:
-        """Why the agent is not to be called now; empty if it may be. Asking so after the pause starts its trial."""
+        """Why the agent must not be called now; empty if it may. After the pause, this starts the trial."""
         circuit = self._circuits.get(agent_id)
         if circuit is None or circuit.failures < self._limits.failures:
             return ""
@@ -46,7 +46,7 @@ class Circuits:
         return self._said(circuit)
 
     def told(self, agent_id: str, outcome: Outcome) -> None:
-        """Counts what became of a call."""
+        """Counts the outcome of a call."""
         if outcome.kind == "refused":
             return
         if outcome.kind not in _FAILURES or (outcome.effect == "reported" and outcome.kind != "protocol"):
@@ -58,12 +58,12 @@ class Circuits:
         circuit.until = self._clock() + self._limits.pause
 
     def given_up(self, agent_id: str) -> None:
-        """A call was cancelled before anything became of it; if it was the trial, there may be another one."""
+        """A call was cancelled without an outcome; after a cancelled trial there may be another one."""
         if (circuit := self._circuits.get(agent_id)) is not None:
             circuit.trying = False
 
     def open(self) -> Mapping[str, str]:
-        """The agents that are not to be called now, and why."""
+        """The agents that must not be called now, and why."""
         now = self._clock()
         return {
             agent_id: self._said(circuit)

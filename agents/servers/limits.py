@@ -1,4 +1,4 @@
-"""How long, how large and how many: the bounds of every exchange with a tool."""
+"""Limits on time, size and number for every exchange with a tool."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ _SHARED = frozenset(("calls", "starts", "failures", "pause"))
 
 
 class Limits(BaseSettings):
-    """Bounds of exchanges with tools; each is a variable ``CALLSHEET_LIMIT_`` with its name in capitals.
+    """Limits for exchanges with tools; each is a variable ``CALLSHEET_LIMIT_`` with its name in capitals.
 
-    A server may have its own, ``"callsheet": {"limits": {"call": 120}}`` in its entry of an ``mcp.json``, but for
-    those that hold for all together: ``calls``, ``starts``, ``failures`` and ``pause``.
+    A server may have its own, ``"callsheet": {"limits": {"call": 120}}`` in its entry of an ``mcp.json``, except for
+    the common ones: ``calls``, ``starts``, ``failures`` and ``pause``.
 
     Attributes:
-        start: Seconds for a server to start and greet.
-        noise: Seconds for that after it printed something that is not the protocol; a server that speaks it may do so.
-        list: Seconds for it to list its tools.
+        start: Seconds for a server to start and initialize.
+        noise: Seconds for that after it printed something other than the protocol.
+        list: Seconds for listing its tools.
         call: Seconds for one call.
-        output: Characters of a result that a model sees; the rest is kept as a file.
-        message: Bytes that are read of one message; a longer one ends the session.
-        tools: Tools that a server may list; one that lists more is not used.
-        calls: Calls under way at once, over all servers; more wait for their turn.
-        server_calls: Calls under way at once with one server.
-        starts: Servers that are started at once when a fleet is listed.
+        output: Characters of a result for a model; the rest is stored as a file.
+        message: Maximum bytes of one message; a longer one ends the session.
+        tools: Maximum tools of a server; a server with more is not used.
+        calls: Maximum concurrent calls over all servers; further calls wait.
+        server_calls: Maximum concurrent calls per server.
+        starts: Maximum servers that are started at once.
         idle: Seconds without a call after which a session is closed.
-        failures: Failures in a row after which a server is not called for a while.
-        pause: Seconds that it is not called then.
-        fresh: Seconds for which a server's last answer to ``tools/list`` is good enough to read a catalog by, so that
-            it is not started for that, one day by default; 0 asks it every time. It is asked again when a session with
-            it opens, before anything is called.
+        failures: Consecutive failures after which a server is not called for a while.
+        pause: Seconds of that pause.
+        fresh: Seconds for which a server's last answer to ``tools/list`` is used to load a catalog, one day by default;
+            0 asks it every time. It is asked again when a session with it opens, before any call.
 
     Raises:
-        SettingsError: A value is not a number, or cannot work; the message names it.
+        SettingsError: A value is not a number, or is out of range; the message names it.
     """
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
@@ -70,22 +69,14 @@ class Limits(BaseSettings):
             ) from error
 
     def own(self, values: Mapping[str, float]) -> Limits:
-        """The same with what one server, or one tool, has in their place.
+        """These limits with the values of one server or tool.
 
         Raises:
-            SettingsError: One of them is unknown, cannot work, or holds for all servers together.
+            SettingsError: A value is unknown or invalid, or is a common limit of all servers.
         """
         if shared := sorted(set(values) & _SHARED):
             raise SettingsError(
                 f"limit {', '.join(map(repr, shared))} holds for all servers together: "
                 f"set {', '.join(_PREFIX + name.upper() for name in shared)}"
             )
-        return self.changed(values)
-
-    def changed(self, values: Mapping[str, float]) -> Limits:
-        """The same with these.
-
-        Raises:
-            SettingsError: One of them is unknown or cannot work.
-        """
         return Limits(**{**self.model_dump(), **values}) if values else self

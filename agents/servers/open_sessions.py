@@ -1,4 +1,4 @@
-"""The sessions that are open, one a run and server; all of this lives on one event loop."""
+"""The open sessions, one per run and server; all of them live on one event loop."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 Key = tuple[str, str]
 """Run and agent."""
 Listed = Callable[[str, ServerConfig, Listing], object]
-"""Called with what a server says whenever it was asked: agent, how it was reached, its answer."""
+"""Called with every answer of a server to ``tools/list``: agent, server, answer."""
 _MOST_RELISTINGS = 10
 _LIVE: set[Session] = set()
 
 
 class OpenSessions:
-    """Opens sessions when they are needed, lists each before it is used, and ends them.
+    """Opens sessions on demand, lists each before its first use, and ends them.
 
     Args:
-        limits: Bounds of every exchange.
-        environ: Where ``${VAR}`` of a server is looked up.
-        listed: Is told what servers say.
+        limits: Limits of every exchange.
+        environ: Variables for ``${VAR}``.
+        listed: Called with the answers of servers.
     """
 
     def __init__(self, limits: Limits, environ: Mapping[str, str], listed: Listed) -> None:
@@ -36,18 +36,18 @@ class OpenSessions:
 
     @property
     def any(self) -> bool:
-        """Whether there are any."""
+        """Whether there are sessions."""
         return bool(self._sessions or self._ending)
 
     def runs(self) -> set[str]:
-        """The runs that have any."""
+        """The runs with sessions."""
         return {run_id for run_id, _ in self._sessions}
 
     async def ready(self, key: Key, server: ServerConfig) -> Session:
-        """The run's session with a server, started or replaced if need be, whose tools were listed.
+        """The run's session with a server, started or replaced if necessary, after its tools are listed.
 
         Raises:
-            Fault: It does not start, or it does not list its tools.
+            Fault: It does not start, or does not list its tools.
             CatalogError: A variable of the server is not set.
         """
         session = self._session(key, server)
@@ -55,13 +55,13 @@ class OpenSessions:
         return session
 
     async def relist(self, run_id: str) -> None:
-        """Has the servers of a run say again what their tools are, before anything else is asked of them."""
+        """Lists the tools of a run's servers again, before any other request to them."""
         for (run, agent_id), session in self._sessions.items():
             if run == run_id and not session.retired and self._tellings[session].done():
                 self._tell(agent_id, session)
 
     async def settled(self, run_id: str, agents: Collection[str]) -> None:
-        """Waits for the listings of a run's sessions that are under way; whoever calls meets their faults."""
+        """Waits for pending listings of a run's sessions; their errors are raised by ``ready``."""
         found = [
             self._tellings.get(self._sessions[run_id, agent]) for agent in agents if (run_id, agent) in self._sessions
         ]
@@ -69,22 +69,22 @@ class OpenSessions:
             await asyncio.wait(pending)
 
     def alone(self, server: ServerConfig) -> Session:
-        """A session that belongs to no run."""
+        """A session without a run."""
         return self._opened(server, lambda: None)
 
     def end(self, session: Session) -> None:
-        """Ends a session at once."""
+        """Ends a session immediately."""
         self._ending.add(session)
         session.end()
 
     async def close(self, run_id: str | None) -> None:
-        """Ends those of a run, or all, and waits until their processes are gone."""
+        """Ends the sessions of a run, or all, and waits until their processes have ended."""
         for key in [key for key in self._sessions if run_id in (None, key[0])]:
             self.end(self._sessions.pop(key))
         await self.gone()
 
     async def gone(self) -> None:
-        """Waits until those that are ending are gone."""
+        """Waits until all ending sessions have ended."""
         ending = list(self._ending)
         await asyncio.gather(*(session.ended() for session in ending))
         self._ending.difference_update(ending)
@@ -121,14 +121,14 @@ class OpenSessions:
         self._changed.discard(session)
 
     def _heard(self, key: Key, session: Session) -> None:
-        """The server says that its tools have changed."""
+        """The server announces that its tools have changed."""
         self._changed.add(session)
         if (telling := self._tellings.get(session)) is not None and telling.done() and not session.retired:
             self._tell(key[1], session)
 
     def _tell(self, agent_id: str, session: Session) -> None:
         task = asyncio.create_task(self._told(agent_id, session))
-        # Whoever waits for it meets its fault; nobody may be waiting any more.
+        # ``ready`` raises its error; nobody may be waiting any more.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._tellings[session] = task
 
@@ -136,14 +136,14 @@ class OpenSessions:
         for _ in range(_MOST_RELISTINGS):
             self._changed.discard(session)
             listing = await session.listing()
-            # In a thread: a listing is compared, and its texts are searched, while other sessions go on.
+            # In a thread: comparing and searching a listing takes time, and other sessions go on.
             await asyncio.to_thread(self._listed, agent_id, session.server, listing)
             if session not in self._changed:
                 return
 
 
 async def end_all() -> None:
-    """Ends every session of this process and waits until they are gone."""
+    """Ends all sessions of this process and waits until they have ended."""
     live = list(_LIVE)
     for session in live:
         session.end()
@@ -151,5 +151,5 @@ async def end_all() -> None:
 
 
 def any_live() -> bool:
-    """Whether this process has any session."""
+    """Whether this process has a session."""
     return bool(_LIVE)

@@ -1,4 +1,4 @@
-"""One connection to one MCP server, owned by one task; every way it can fail is a ``Fault``."""
+"""One connection to one MCP server, owned by one task; every failure is a ``Fault``."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class Session:
     """A connection that lives in the running loop until it is retired.
 
     Args:
-        server: With its variables unexpanded.
-        environ: Where they are looked up.
-        limits: Bounds of time and size, unless the server has its own.
-        changed: Called when the server says that its tools have changed.
+        server: The server, variables not expanded.
+        environ: Variables for ``${VAR}``.
+        limits: Limits on time and size, unless the server has its own.
+        changed: Called when the server announces changed tools.
 
     Attributes:
         server: As given.
-        limits: Those that hold.
+        limits: The effective limits.
         retired: Whether it takes no new calls.
-        idle: Whether it retires when nothing was asked for ``limits.idle`` seconds.
+        idle: Whether it retires after ``limits.idle`` seconds without a request.
 
     Raises:
         CatalogError: A variable of the server is not set.
-        SettingsError: A limit of its own cannot work.
+        SettingsError: A limit of the server is invalid.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class Session:
         self._owner = asyncio.create_task(self._own())
 
     async def ask(self, method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """Sends one request and gives the server's own answer.
+        """Sends one request and returns the server's raw answer.
 
         Args:
             method: ``tools/list`` or ``tools/call``.
-            params: Its parameters, in wire form.
-            seconds: Limit of the exchange, the start of the server not included.
+            params: Parameters in wire form.
+            seconds: Timeout of the exchange, without the start of the server.
 
         Raises:
             Fault: There was no answer, or it was an error.
@@ -100,7 +100,7 @@ class Session:
                 raise
             except Exception as error:  # whatever the client library raises becomes a Fault
                 if self.server.transport != "stdio" and str(error) == CLOSED:
-                    # What broke the connection comes up in the task that owns it.
+                    # The task that owns the connection gets the error that broke it.
                     await asyncio.wait([self._owner], timeout=_SETTLING)
                 fault = await self._faults.of(error, method)
                 if fault.kind != "protocol":
@@ -110,7 +110,7 @@ class Session:
             return redacted
 
     async def listing(self) -> Listing:
-        """What the server says of itself, with all pages of its tools as it sent them.
+        """The server's description of itself, with all pages of its tools as sent.
 
         Raises:
             Fault: There was no answer, or it was an error.
@@ -133,12 +133,12 @@ class Session:
             params: dict[str, str] = {} if cursor is None else {"cursor": cursor}
             page = await self.ask("tools/list", params, max(0.01, deadline - anyio.current_time()))
             if not isinstance(found := page.get("tools"), list):
-                raise Fault("protocol", "its answer to tools/list holds no list of tools")
+                raise Fault("protocol", "its answer to tools/list has no list of tools")
             tools.extend(found)
             if len(tools) > self.limits.tools:
                 raise Fault("too_large", _too_many(len(tools), self.limits.tools), effect="none")
             cursor = page.get("nextCursor")
-            if seen or isinstance(cursor, str):  # one page alone is no longer than a message
+            if seen or isinstance(cursor, str):  # a single page is limited by the message size
                 size += await beside_if_large(_size, found)
             if size > self.limits.message:
                 raise Fault("too_large", _too_long(self.limits.message), effect="none")
@@ -147,23 +147,23 @@ class Session:
             seen.add(cursor)
 
     def hidden(self, text: str) -> str:
-        """The text without the secrets that the server was given."""
+        """The text without the server's secrets."""
         return self._faults.hidden(text)
 
     def retire(self) -> None:
-        """Takes no new calls and ends with the last one under way."""
+        """Takes no new calls, and ends after the last current one."""
         self.retired = True
         if not self._users:
             self.end()
 
     def hang_up(self) -> None:
-        """Retires a session whose server does not answer: it is given no time to say goodbye."""
+        """Retires a session whose server does not answer, without time for a graceful end."""
         if self._child is not None:
             self._child.responsive = False
         self.retire()
 
     def end(self) -> None:
-        """Ends at once; calls under way fail."""
+        """Ends immediately; current calls fail."""
         self._over()
         if not self._client.done():
             self._scope.cancel()
@@ -171,20 +171,20 @@ class Session:
     def _over(self) -> None:
         self.retired = True
         self._stop.set()
-        if self._timer is not None:  # it would keep the session, and with it its run, for as long as it runs
+        if self._timer is not None:  # it would keep a reference to the session and its run
             self._timer.cancel()
 
     @property
     def gone(self) -> bool:
-        """Whether the connection and any process are gone."""
+        """Whether the connection and its process have ended."""
         return self._owner.done()
 
     def when_gone(self, tell: Callable[[Session], object]) -> None:
-        """Calls back once the connection and any process are gone."""
+        """Calls back after the connection and its process have ended."""
         self._owner.add_done_callback(lambda _: tell(self))
 
     async def ended(self) -> None:
-        """Waits until the connection and any process are gone."""
+        """Waits until the connection and its process have ended."""
         await asyncio.wait([self._owner])
 
     @asynccontextmanager
@@ -206,7 +206,7 @@ class Session:
         try:
             with self._scope:
                 fault = await self._live() or fault
-        except Exception as error:  # noqa: BLE001 (whatever a server or the client library raises becomes a Fault)
+        except Exception as error:  # noqa: BLE001 (any error of a server or the client library becomes a Fault)
             self._faults.cause = error
             fault = await self._faults.of(error, START)
         finally:
@@ -219,7 +219,7 @@ class Session:
         return await _exchange(client, method, params)
 
     async def _live(self) -> Fault | None:
-        # In a thread: the first import of the client library takes a second and reads files.
+        # In a thread: the first import of the client library takes a second.
         child_module, transport = await asyncio.to_thread(_client_library)
         self._child = self._faults.child = child = child_module.ChildProcess(self.limits, self._over)
         with anyio.move_on_after(self.limits.start) as scope:
@@ -255,7 +255,7 @@ async def _exchange(client: Client, method: str, params: Mapping[str, Any]) -> d
 
 
 def _too_many(tools: int, most: int) -> str:
-    return f"it lists {tools:,} tools or more, and no more than {most:,} are taken: raise its limit 'tools' if it may"
+    return f"it lists {tools:,} tools or more, and at most {most:,} are allowed: raise its limit 'tools' if necessary"
 
 
 def _size(page: list[Any]) -> int:
@@ -263,10 +263,10 @@ def _size(page: list[Any]) -> int:
 
 
 def _too_long(most: float) -> str:
-    return f"its list of tools, of several pages, has more than {most:,} bytes: raise its limit 'message' if it may"
+    return f"its list of tools, in several pages, has more than {most:,} bytes: raise its limit 'message' if necessary"
 
 
 def _looked_at(future: asyncio.Future[Any]) -> None:
-    # A session that nobody waits for any more may fail without asyncio complaining about it.
+    # Without this, asyncio complains about the error of a session that nobody awaits any more.
     if not future.cancelled():
         future.exception()

@@ -1,7 +1,7 @@
-"""MCP behind one door: persistent sessions, one a run and server, on a loop of their own.
+"""The MCP sessions of a program: one per run and server, on a background event loop.
 
-A session must be left by the task that entered it, and callers run on several loops; so all
-sessions live on one background loop, each owned by one task there.
+A session must be left by the task that entered it, and callers run on several loops. So all sessions live on one
+background loop, each owned by one task there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from callsheet.graphs.text.sanitizing import clean
 __all__ = ["Limits", "Listing", "Outcome", "Permit", "SessionPool"]
 
 Permit = Callable[[], str]
-"""Asked when the server was listed, right before a call is sent: why it must not be; empty if it may."""
+"""Called after the server was listed, right before a call is sent: why it must not be sent; empty if it may."""
 _LOOP = BackgroundLoop("callsheet-mcp")
 _LAST_GOODBYE = 8.0
 _BETWEEN_WAVES = 3.0
@@ -57,9 +57,9 @@ class SessionPool:
     """The sessions of a program; safe from any thread and any event loop.
 
     Args:
-        limits: Bounds of every exchange.
-        environ: Where ``${VAR}`` of a server is looked up; the process's own environment by default.
-        results: Where media and what is too long are kept.
+        limits: Limits of every exchange.
+        environ: Variables for ``${VAR}``; by default the environment of the process.
+        results: Stores media and long results.
     """
 
     def __init__(
@@ -82,18 +82,15 @@ class SessionPool:
         self._lock = threading.Lock()
 
     def watch(self, watcher: Listed) -> None:
-        """Calls back with every answer that a server gives to ``tools/list`` in a run; it must return soon."""
+        """Calls back with every answer of a server to ``tools/list`` in a run; the callback must return quickly."""
         self._watchers.append(watcher)
 
     async def list_tools(self, server: ServerConfig) -> Listing:
-        """Starts a server, lists its tools and stops it; a failure is in the listing, not raised.
-
-        Of an A2A agent its card is read.
-        """
+        """Starts a server, lists its tools and stops it; an error is in the listing. An A2A agent's card is read."""
         return await _LOOP.awaited(self._list(server))
 
     def list_all(self, servers: Mapping[str, ServerConfig]) -> dict[str, Listing]:
-        """Lists several servers side by side and blocks until all have answered or failed; each has its own limits."""
+        """Lists several servers in parallel, and blocks until all have answered or failed."""
         return _LOOP.blocking(self._list_all(servers))
 
     async def call(
@@ -107,17 +104,17 @@ class SessionPool:
         repeatable: bool = False,
         permit: Permit = lambda: "",
     ) -> Outcome:
-        """Calls a tool in the run's session with its server, which is started or replaced as needed.
+        """Calls a tool in the run's session with its server, which is started or replaced as necessary.
 
         Args:
-            run_id: Whose session it is.
-            agent_id: Name of the server.
-            server: How it is reached.
+            run_id: The run that owns the session.
+            agent_id: Id of the server.
+            server: Its configuration.
             tool: The server's own name of the tool.
-            args: What it is called with.
-            repeatable: Whether calling it twice does no more than calling it once. Only then, or if it surely did not
-                run, a call whose connection broke is sent a second time, in a new session.
-            permit: Has the last word.
+            args: The arguments.
+            repeatable: Whether two calls have the same effect as one. A call with a broken connection is sent again, in
+                a new session, only if it is repeatable or certainly did not run.
+            permit: The final check.
 
         Raises:
             CancelledError: The caller was cancelled; the session is closed then.
@@ -140,11 +137,11 @@ class SessionPool:
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[None]:
-        """While a part of a run is at work; a run that nobody holds any more for three seconds is closed.
+        """Keeps the sessions of a run open while a part of it is at work, and for three seconds after that.
 
-        A run ends by its own word (``close_run``), but one that is cancelled, or dies between two steps, gives none.
-        One that is interrupted to ask a person keeps its sessions until they have been idle for too long; when it is
-        resumed, its servers are listed again before anything is called.
+        A run ends its sessions itself (``close_run``), unless it is cancelled or dies between two steps. A run that is
+        interrupted to ask a person keeps its sessions until they are idle for too long; when it resumes, its servers
+        are listed again before any call.
         """
         from langgraph.errors import GraphBubbleUp
 
@@ -155,7 +152,7 @@ class SessionPool:
         wait: float | None = 0.0
         try:
             if resumed:
-                # Whoever calls next comes behind it, and waits for the listings.
+                # Later calls queue behind this and wait for the listings.
                 _LOOP.submit(self._open.relist(run_id))
             yield
             wait = _BETWEEN_WAVES
@@ -166,12 +163,12 @@ class SessionPool:
             self._let_go(run_id, wait)
 
     async def settled(self, run_id: str, agents: Collection[str]) -> None:
-        """Waits until the listings of these servers that are under way in a run have been told to whoever watches."""
+        """Waits until pending listings of these servers in a run have been passed to all watchers."""
         if self._open.any:
             await _LOOP.awaited(self._open.settled(run_id, agents))
 
     async def close_run(self, run_id: str) -> None:
-        """Ends the sessions of one run and waits until their processes are gone."""
+        """Ends the sessions of one run, and waits until their processes have ended."""
         if self._open.any:
             await _LOOP.awaited(self._open.close(run_id))
 
@@ -245,8 +242,8 @@ class SessionPool:
             json.dumps(order.args, allow_nan=False, default=str)
         except CallsheetError as error:
             return failed(agent_id, order.tool, "refused", f"the arguments are {error}")
-        except ValueError:  # they would be sent as null
-            return failed(agent_id, order.tool, "refused", "the arguments hold a number that JSON does not know")
+        except ValueError:  # it would be sent as null
+            return failed(agent_id, order.tool, "refused", "the arguments contain a number that JSON does not support")
         async with self._server_turn(order), self._turns:
             if why := self.circuits.barred(agent_id):
                 return failed(agent_id, order.tool, "refused", why)
@@ -261,14 +258,14 @@ class SessionPool:
         return replace(outcome, seconds=time.monotonic() - began)
 
     def _server_turn(self, order: _Order) -> asyncio.Semaphore:
-        """The turns of one server, of which it may have a number of its own."""
+        """The semaphore of one server, which may have its own limit."""
         if (turns := self._server_turns.get(order.agent_id)) is None:
             most = order.server.callsheet.limits.get("server_calls", self.limits.server_calls)
             turns = self._server_turns[order.agent_id] = asyncio.Semaphore(max(1, int(most)))
         return turns
 
     async def _asked(self, order: _Order) -> tuple[Outcome, bool]:
-        """What became of a call, and whether it may be sent once more."""
+        """The outcome of a call, and whether it may be sent again."""
         sent = False
         try:
             session = await self._open.ready((order.run_id, order.agent_id), order.server)
@@ -281,7 +278,7 @@ class SessionPool:
         except Fault as fault:
             effect = fault.effect if sent else "none"
             outcome = failed(order.agent_id, order.tool, fault.kind, str(fault), effect)
-            # A server that crashed, or a restarted one that has forgotten the session.
+            # A server that crashed, or one that restarted and lost the session.
             return outcome, fault.kind == "crash" and (effect == "none" or order.repeatable)
         except CallsheetError as error:
             return failed(order.agent_id, order.tool, "start", str(error)), False
@@ -293,7 +290,7 @@ class SessionPool:
 
 @atexit.register
 def _close_all() -> None:
-    """No server outlives this process; those that will not go are killed by their sessions."""
+    """Ends all servers with this process; those that do not end are killed by their sessions."""
     if _LOOP.started and any_live():
         with suppress(TimeoutError, CancelledError):
             _LOOP.blocking(end_all(), _LAST_GOODBYE)

@@ -1,4 +1,4 @@
-"""What an app is given and what it gives: a request in words to its input, its output to text."""
+"""Converts a request to an app's input, and its output to text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langchain_core.tools import ToolException
 
 
 def input_of(field: str | None, request: str) -> Any:
-    """A request as the input of an app; ``field`` takes it, None where the input itself is the request."""
+    """A request as the input of an app: in ``field``, or as the input itself if None."""
     match field:
         case None:
             return request
@@ -22,7 +22,7 @@ def input_of(field: str | None, request: str) -> Any:
 
 
 def answer_of(output: object) -> tuple[str, Any]:
-    """Text and structured part of what an app gave."""
+    """Text and structured part of an app's output."""
     match output:
         case str():
             return output, None

@@ -1,4 +1,4 @@
-"""A LangGraph app or any other runnable, as one tool that takes a request in words."""
+"""A LangGraph app or any other runnable as one tool that takes a request in words."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 TOOL_NAME = "run"
 APP = "callsheet_app"
-"""In a tool's metadata: it is an app, which may take as long as its step."""
+"""In a tool's metadata: the tool is an app, which may take as long as its step."""
 _MOST_TOOLS = 30
 _LONGEST_LINE = 160
 Request = Annotated[str, Field(description="The whole request, in plain words.")]
 
 
 def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str = "") -> StructuredTool:
-    """The tool ``run(request: str)`` that hands its request to the app.
+    """The tool ``run(request: str)`` that passes its request to the app.
 
-    The app runs as a part of the run that calls it: its tokens are streamed with it, what it asks a person is asked
-    by it, and the answer resumes the app where it stopped.
+    The app runs as a part of the calling run: its tokens are streamed, its interrupts are interrupts of that run, and
+    the answer resumes the app at the same place.
 
     Args:
-        agent_id: Name of the app's agent.
+        agent_id: Id of the app's agent.
         app: Takes a string, messages, or an object with one required string; a ``RemoteGraph`` takes messages.
-        description: What it is for; what it says of itself where that is empty. Its own metadata that begin with
-            ``callsheet/`` count as the tool's: ``app.with_config(metadata={"callsheet/approval": "never"})``.
+        description: What it does; by default the app's own description. Metadata of the app that begin with
+            ``callsheet/`` apply to the tool: ``app.with_config(metadata={"callsheet/approval": "never"})``.
 
     Raises:
-        CatalogError: The app takes something else.
+        CatalogError: The app takes another input.
     """
     from langgraph.pregel.remote import RemoteGraph
 
@@ -62,13 +62,7 @@ def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str = "") -
 
 
 def tool_of_partner(partner: Partner, description: str, own: Mapping[str, Any]) -> StructuredTool:
-    """The same tool for an agent elsewhere, with which our run has a conversation.
-
-    Args:
-        partner: The agent.
-        description: What it is for.
-        own: Metadata of the tool.
-    """
+    """The same tool for a remote agent, with which our run has a conversation; ``own`` is metadata of the tool."""
     from callsheet.agents.tools.remote_app import talk
 
     async def ask(request: Request) -> tuple[str, Any]:
@@ -90,7 +84,7 @@ def _about(description: str, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def description_of(agent_id: str, app: Runnable[Any, Any]) -> str:
-    """What the app says of itself: its description, else the tools that it has, else the names of its nodes."""
+    """The app's own description, or its tools, or the names of its nodes."""
     if isinstance(said := getattr(app, "description", None), str) and said.strip():
         return said
     if isinstance(said := _metadata(app).get("description"), str) and said.strip():
@@ -98,22 +92,26 @@ def description_of(agent_id: str, app: Runnable[Any, Any]) -> str:
     name = getattr(app, "name", None)
     named = name if isinstance(name, str) and name not in ("", "LangGraph") else agent_id
     if tools := tools_of(app):
-        return f"Hands a request to {named}, which has these tools. {' '.join(map(_line, tools[:_MOST_TOOLS]))}"
+        listed = " ".join(
+            summary_line(tool.name, tool.description.strip().split("\n\n")[0]) for tool in tools[:_MOST_TOOLS]
+        )
+        return f"Hands a request to {named}, which has these tools. {listed}"
     nodes = [str(node) for node in getattr(app, "nodes", None) or () if not str(node).startswith("__")]
     return f"Hands a request to {named}" + (f", which works in the steps {', '.join(nodes)}." if nodes else ".")
 
 
 def tools_of(app: Runnable[Any, Any]) -> list[BaseTool]:
-    """The tools of an app that ``create_agent`` made, or that has a ``ToolNode``; none where none is known."""
+    """The tools of an app from ``create_agent``, or with a ``ToolNode``; empty if none are known."""
     nodes = getattr(app, "nodes", None)
     bound = [getattr(node, "bound", None) for node in (nodes.values() if isinstance(nodes, Mapping) else ())]
     held: Iterable[Any] = (getattr(node, "tools_by_name", {}) for node in bound)
     return [tool for tools in held for tool in tools.values() if isinstance(tool, BaseTool)]
 
 
-def _line(tool: BaseTool) -> str:
-    about = " ".join(tool.description.strip().split("\n\n")[0].split())
-    return f"{tool.name}: {about if len(about) <= _LONGEST_LINE else about[:_LONGEST_LINE] + '…'}"
+def summary_line(name: str, description: str) -> str:
+    """A name with the beginning of its description, on one line."""
+    about = " ".join(description.split())
+    return f"{name.strip()}: {about if len(about) <= _LONGEST_LINE else about[:_LONGEST_LINE] + '…'}"
 
 
 def _metadata(app: Runnable[Any, Any]) -> dict[str, Any]:
@@ -121,9 +119,9 @@ def _metadata(app: Runnable[Any, Any]) -> dict[str, Any]:
 
 
 def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
-    """Name of the input field that takes the request; None where the input itself is the request.
+    """Name of the input field for the request; None if the input itself is the request.
 
-    A LangGraph app that does not say what it takes (``@entrypoint``) is taken to take messages, as most do.
+    A LangGraph app without an input schema (``@entrypoint``) is assumed to take messages, as most do.
     """
     from langgraph.pregel.protocol import PregelProtocol
 
@@ -143,7 +141,7 @@ def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
 
 
 def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
-    """A thread for an app that keeps one itself, where the run that calls it keeps none."""
+    """A new thread for an app with its own checkpointer, if the calling run has none."""
     from callsheet.agents.approval.checkpoints import checkpointer
 
     if checkpointer() is not None or not getattr(app, "checkpointer", None):
@@ -153,7 +151,7 @@ def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
 
 @contextmanager
 def _askable() -> Iterator[None]:
-    """Lets a question to a person through if the run can wait for the answer."""
+    """Passes interrupts on if the run can wait for the answer."""
     from langgraph.errors import GraphInterrupt
 
     from callsheet.agents.approval.checkpoints import checkpointer

@@ -1,4 +1,4 @@
-"""A tool of the catalog as an object that a model can be given."""
+"""A tool of the catalog as a LangChain tool for a model."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _FAILURES: ContextVar[list[dict[str, Any]] | None] = ContextVar("callsheet_failu
 class BoundTool(StructuredTool):
     """A tool of the catalog as a LangChain tool that calls its own agent.
 
-    A success is content with an artifact; a failure is a ``ToolMessage`` with ``status="error"``
-    whose text names agent and tool. The artifact of both is ``{"tool", "structured", "media", "seconds",
-    "kind", "effect"}``: the last two say the sort of trouble, and whether the tool ran (``Outcome``).
+    A success is content with an artifact; a failure is a ``ToolMessage`` with ``status="error"`` whose text names agent
+    and tool. Both have the artifact ``{"tool", "structured", "media", "seconds", "kind", "effect"}``; for the last two
+    see ``Outcome``.
 
     Attributes:
         id: The tool's id in the catalog.
-        agent: Id of its owner.
-        repeatable: Whether calling it twice does no more than calling it once, by a word that the user trusts.
+        agent: Id of its agent.
+        repeatable: Whether two calls have the same effect as one, according to a trusted source.
     """
 
     id: str
     agent: str
     repeatable: bool = False
 
-    # Positional-only and without named parameters, for a tool may have arguments named self or config.
+    # Positional-only and without named parameters: a tool may have arguments named self or config.
     def _run(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.func(*args, **kwargs) if self.func else None
 
@@ -47,12 +47,12 @@ class BoundTool(StructuredTool):
         return await self.coroutine(*args, **kwargs) if self.coroutine else None
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """As LangChain's own, but a failure keeps its artifact."""
+        """As in LangChain, but a failure keeps its artifact."""
         with _failures() as failures:
             return _with_artifact(super().run(*args, **kwargs), failures)
 
     async def arun(self, *args: Any, **kwargs: Any) -> Any:
-        """As LangChain's own, but a failure keeps its artifact."""
+        """As in LangChain, but a failure keeps its artifact."""
         with _failures() as failures:
             return _with_artifact(await super().arun(*args, **kwargs), failures)
 
@@ -65,15 +65,7 @@ def bound_tool(
     *,
     repeatable: bool = False,
 ) -> BoundTool:
-    """A tool under the name that a model sees.
-
-    Args:
-        name: That name.
-        tool: The tool.
-        call: Calls it with these arguments.
-        acall: The same, asynchronously.
-        repeatable: As in ``BoundTool``.
-    """
+    """A tool under the name that a model sees; ``call`` and ``acall`` send a call."""
 
     def run(**arguments: Any) -> tuple[str, dict[str, Any]]:
         return _delivered(tool, call(arguments))
@@ -108,7 +100,7 @@ def _description(tool: Tool) -> str:
 
 
 def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as model providers demand it: an object with properties."""
+    """The schema in the form that model providers demand: an object with properties."""
     properties = schema.get("properties")
     if schema.get("type", "object") != "object" or not isinstance(properties, dict | None):
         return {"type": "object", "properties": {}}
@@ -116,7 +108,7 @@ def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resolvable(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema; without its references if LangChain, which writes each of them out, could not or not in time."""
+    """The schema; without its references if LangChain, which expands them, would fail or take too long."""
     try:
         _follow(schema, schema, frozenset(), count())
     except (LookupError, ValueError, TypeError, RecursionError):
@@ -126,14 +118,14 @@ def _resolvable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _follow(value: Any, whole: Mapping[str, Any], path: frozenset[str], steps: Iterator[int]) -> None:
-    """Goes where LangChain goes to write references out.
+    """Visits what LangChain visits when it expands references.
 
     Raises:
-        LookupError: A reference leads nowhere.
+        LookupError: A reference has no target.
         ValueError: It leads out of the schema, or there are too many.
     """
     if next(steps) > _MOST_NODES:
-        raise ValueError("written out, the schema is too large")
+        raise ValueError("the expanded schema is too large")
     match value:
         case {"$ref": str() as reference, **beside}:
             if reference not in path:
@@ -186,7 +178,7 @@ def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def unsettled() -> Iterator[list[str]]:
-    """The tools that were called in here, must not be called twice, and have not answered (yet)."""
+    """Collects the ids of tools that were called in this block, must not be called twice, and have not answered."""
     calls: list[str] = []
     token = _UNSETTLED.set(calls)
     try:

@@ -1,4 +1,4 @@
-"""Tools that run in this process: LangChain tools and LangGraph apps, called within limits."""
+"""Tools in this process: LangChain tools and LangGraph apps, called with limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from callsheet.graphs.text.sanitizing import clean
 _LOOP = BackgroundLoop("callsheet-tools")
 _CALL_ID = "callsheet"
 CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
-"""The bounds of the call that is under way, for a tool that holds to them by itself."""
+"""The limits of the current call, for a tool that enforces them itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class InProcess:
 async def call(
     agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
-    """Calls a tool; whatever it raises is in the outcome.
+    """Calls a tool; any exception is in the outcome.
 
     Raises:
         GraphBubbleUp: The tool interrupts the workflow that it runs in.
@@ -69,7 +69,7 @@ async def call(
 def call_blocking(
     agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
-    """As ``call``, for callers without an event loop; a tool that is only asynchronous works too."""
+    """As ``call``, for callers without an event loop; a tool with asynchronous code only works too."""
     if isinstance(tool, StructuredTool) and tool.func is None:
         return _LOOP.blocking(call(agent_id, tool, args, limits, keep))
     began = monotonic()
@@ -84,17 +84,17 @@ def call_blocking(
 
 
 def _seconds(tool: BaseTool, limits: Limits) -> float | None:
-    """How long a call may take; an app, whose work is a step's, as long as the step."""
+    """Timeout of a call; None for an app, which is limited by its step."""
     return None if (tool.metadata or {}).get(APP) else limits.call
 
 
 def _request(tool: BaseTool, args: Mapping[str, Any]) -> dict[str, Any]:
-    # As a tool call, for only then a tool gives its artifact, its status and takes an injected id.
+    # As a tool call: only then a tool returns its artifact and status, and gets an injected id.
     return {"type": "tool_call", "name": tool.name, "args": dict(args), "id": _CALL_ID}
 
 
 def _in_thread(work: Callable[[], Outcome]) -> Future[Outcome]:
-    """Runs work in a daemon thread, which a hung tool may keep for ever without holding up the exit."""
+    """Runs work in a daemon thread, so that a hung tool does not block the exit."""
     future: Future[Outcome] = Future()
     future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
@@ -127,7 +127,7 @@ def _outcome(
     message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
     text, media = text_of(message.content, keep)
     text, structured = clean(text), _plain(message.artifact)
-    # The words of an app are not those of a program.
+    # Errors in the text of an app are not errors of the app.
     is_app = bool((tool.metadata or {}).get(APP))
     if message.status == "error" or (not is_app and is_error_of(tool, args, text, structured)):
         return capped(replace(failed(agent_id, tool.name, "tool", text, "reported"), media=media), limits, keep)
@@ -135,7 +135,7 @@ def _outcome(
 
 
 def _plain(artifact: object) -> Any | None:
-    """The artifact if JSON can hold it: state takes plain values only."""
+    """The artifact if it is valid JSON, as state holds plain values only."""
     try:
         return clean(json.loads(json.dumps(artifact)))
     except (TypeError, ValueError, RecursionError):

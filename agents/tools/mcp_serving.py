@@ -1,4 +1,4 @@
-"""LangChain tools as an MCP server, for clients that know nothing of Callsheet."""
+"""Serves LangChain tools as an MCP server, for any MCP client."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def mcp_server(name: str, tools: Sequence[BaseTool], *, instructions: str = "") -> Server[Any]:
-    """An MCP server that offers these tools.
+    """An MCP server with these tools.
 
-    What a tool raises on purpose (``ToolException``) and arguments that do not fit are results marked as errors, in
-    words that a model can act on; an unknown tool is a protocol error.
+    A ``ToolException``, and arguments that do not fit, become results marked as errors, with a text that a model can
+    act on. An unknown tool is a protocol error.
 
     Args:
-        name: What the server calls itself.
+        name: Name of the server.
         tools: Any LangChain tools, each under its own name.
-        instructions: What a client's model is told about the server as a whole.
+        instructions: Instructions for the client's model.
 
     Returns:
         A server that has not started; ``serve_stdio`` runs it.
@@ -43,7 +43,7 @@ def mcp_server(name: str, tools: Sequence[BaseTool], *, instructions: str = "") 
         try:
             said, wrong = str(await by_name[request.name].ainvoke(request.arguments or {})), False
         except ValidationError as error:
-            said, wrong = _in_words(error), True
+            said, wrong = f"the arguments do not fit: {error_lines(error)}", True
         except ToolException as error:
             said, wrong = str(error), True
         return types.CallToolResult(content=[types.TextContent(type="text", text=said)], is_error=wrong)
@@ -68,13 +68,13 @@ def listing(tools: Sequence[BaseTool]) -> list[dict[str, Any]]:
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Answers one client over standard input and output until it goes away."""
+    """Serves one client over standard input and output until it disconnects."""
     from mcp.server.stdio import stdio_server
 
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
-def _in_words(error: ValidationError) -> str:
-    said = (f"{'.'.join(map(str, detail['loc'])) or 'arguments'}: {detail['msg']}" for detail in error.errors())
-    return f"the arguments do not fit: {'; '.join(said)}"
+def error_lines(error: ValidationError) -> str:
+    """The errors of a validation, each with its place."""
+    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())

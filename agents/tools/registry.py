@@ -1,4 +1,4 @@
-"""Tool objects for what was selected, each able to call its own agent and no other."""
+"""Tool objects for selected tools; each can call its own agent only."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from callsheet.graphs.trust.policy_rules import User
 
 _LOG = logging.getLogger("callsheet")
 Guard = Callable[[Tool, Mapping[str, Any]], str]
-"""Asked right before a call is sent, when its server has just been listed: why it must not be; empty if it may."""
+"""Called right before a call is sent, after its server was listed: why it must not be sent; empty if it may."""
 _UNASKED = (
-    "{}. Nothing was sent: a person has to agree to such a call, which needs a run that asks one "
-    '(approval "risky" or "always")'
+    "{}. Nothing was sent: such a call needs approval, and this run does not ask for it "
+    '(approval "risky" or "always" does)'
 )
 _UNCONNECTED = (
     "agent {!r} is known from a manifest only, so its tools can be found but not called: "
@@ -47,18 +47,18 @@ class ToolRegistry:
 
     Args:
         catalog: All agents and tools.
-        connections: Agent id -> ``ServerConfig`` or ``InProcess``; an agent without one is known
-            from a manifest only, and its tools answer that they cannot be called.
+        connections: Agent id -> ``ServerConfig`` or ``InProcess``. An agent without one is known from a manifest only,
+            and its tools cannot be called.
         pool: The MCP sessions; by default a new pool.
         limits: Limits on time and size of calls.
         guards: Each can refuse a call.
-        policy: Who may call what; everybody everything where there is none.
-        digests: Tool id -> SHA-256 of the definition that the catalog was read with; a tool of which its server says
-            something else by now is refused.
+        policy: Who may call what; without one, everybody may call everything.
+        digests: Tool id -> SHA-256 of the definition when the catalog was loaded; a tool with another definition is
+            refused.
 
     Attributes:
         pool: The MCP sessions.
-        down: Agents that did not answer when the catalog was read, with tools that they were last known to have.
+        down: Agents that did not answer when the catalog was loaded, with the time of their last known tools.
     """
 
     def __init__(
@@ -88,14 +88,14 @@ class ToolRegistry:
     def from_catalog(
         cls, loaded: Loaded, *, pool: SessionPool | None = None, limits: Limits | None = None
     ) -> ToolRegistry:
-        """A registry over a catalog as it was loaded, with its policy and its definitions."""
+        """A registry over a loaded catalog, with its policy and definitions."""
         registry = cls(loaded.catalog, loaded.connections, pool=pool, limits=limits)
         registry.follow(loaded)
         return registry
 
     @property
     def catalog(self) -> Catalog:
-        """What tools are bound from."""
+        """The current catalog."""
         return self._loaded.catalog
 
     @property
@@ -108,7 +108,7 @@ class ToolRegistry:
         return self._loaded.connections
 
     def follow(self, loaded: Loaded) -> None:
-        """Binds from another catalog from now on; a tool bound before that it does not hold is refused."""
+        """Switches to another catalog; tools that it does not have are refused from now on."""
         with self._following:
             self._loaded, self.down = loaded, loaded.down
             self._unchanged.follow(loaded.digests)
@@ -116,11 +116,11 @@ class ToolRegistry:
             follower(loaded)
 
     def watch(self, follower: Callable[[Loaded], object]) -> None:
-        """Calls back whenever another state of the catalog is bound from; it must return soon."""
+        """Calls back after every switch of the catalog; the callback must return quickly."""
         self._followers.append(follower)
 
     def _heard(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Takes over what a server says in a session, as far as it is accepted, if it is something else than before."""
+        """Applies the accepted part of a new listing to the catalog."""
         with self._following:
             live = self._loaded.live.get(agent_id)
             if live is None or self._connections.get(agent_id) != server:
@@ -129,21 +129,21 @@ class ToolRegistry:
                 if (part := live.heard(listing)) is not None:
                     self.follow(with_agent(self._loaded, agent_id, part))
             except CallsheetError as error:
-                _LOG.warning("agent %r: what its server says now was not taken over: %s", agent_id, error)
+                _LOG.warning("agent %r: the changed tools of its server were not applied: %s", agent_id, error)
 
     def permitted(self, tool_ids: Sequence[str], user: User | None = None) -> list[str]:
-        """Those of these tools that the catalog holds and the user may call, as things are now."""
+        """Those of these tools that are in the catalog and that the user may call now."""
         refused = self.refused(tool_ids, user)
         return [tool_id for tool_id in tool_ids if tool_id not in refused]
 
     def refused(self, tool_ids: Iterable[str], user: User | None = None) -> dict[str, str]:
-        """The others, and why, in the words in which a call of them is refused."""
+        """The other tools with the reason, in the words of a refused call."""
         loaded = self._loaded
         whys = {tool_id: why_not(tool_id, loaded, user) for tool_id in tool_ids}
         return {tool_id: why for tool_id, why in whys.items() if why}
 
     async def settled(self, run_id: str, agents: Collection[str]) -> None:
-        """Waits until what these agents say of their tools now is known, where they are being asked for it."""
+        """Waits for pending listings of these agents."""
         await self.pool.settled(run_id, agents)
 
     def bind(
@@ -155,17 +155,17 @@ class ToolRegistry:
         user: User | None = None,
         held_only: bool = False,
     ) -> dict[str, BoundTool]:
-        """Tool objects for these tools and no others, by the unique name that a model sees.
+        """Tool objects for these tools only, by the unique name that a model sees.
 
         Args:
-            tool_ids: Ids in the catalog; repeated ones count once.
+            tool_ids: Ids in the catalog; duplicates count once.
             run_id: The run whose MCP sessions they share.
-            beside: Names that other tools of the same worker have already.
-            user: Who calls; what that one may not call is refused.
-            held_only: Leave out what the catalog does not hold (any more).
+            beside: Names of the worker's other tools.
+            user: The caller; tools that the policy denies this user are refused.
+            held_only: Skip tools that are not in the catalog (any more).
 
         Raises:
-            UnknownNameError: The catalog does not hold one of them.
+            UnknownNameError: A tool is not in the catalog.
         """
         catalog = self.catalog
         ids = [tool_id for tool_id in dict.fromkeys(tool_ids) if not held_only or tool_id in catalog.tools]
@@ -174,40 +174,40 @@ class ToolRegistry:
         return {name: self._bound(name, tool, run_id, user) for name, tool in zip(names, tools, strict=True)}
 
     def trusts(self, agent_id: str) -> bool:
-        """Whether what an agent says of its tools is believed: by its entry in the ``mcp.json``, or by the policy."""
+        """Whether an agent's hints are trusted: by its entry in the ``mcp.json``, or by the policy."""
         connection = self._connections.get(agent_id)
         told = isinstance(connection, ServerConfig) and connection.callsheet.trusted
         return told or (self.policy is not None and self.policy.trusts(agent_id))
 
     def assurance(self, tool_id: str) -> Assurance:
-        """Whether calls of a tool need a person, by the words that are believed; one that is gone needs none.
+        """Whether calls of a tool need approval, by trusted hints; an unknown tool needs none.
 
         Raises:
-            CatalogError: Its author's ``callsheet/approval`` cannot be read.
+            CatalogError: The tool's ``callsheet/approval`` is not a policy.
         """
         tool = self.catalog.tools.get(tool_id)
         return self._assured(tool) if tool else Assurance(callable=False)
 
     def pin(self, tool_id: str) -> str:
-        """SHA-256 of a tool's definition; empty if the catalog does not hold it."""
+        """SHA-256 of a tool's definition; empty if it is not in the catalog."""
         tool = self.catalog.tools.get(tool_id)
         return self._unchanged.pin(tool) if tool else ""
 
     def schema(self, tool_id: str) -> Mapping[str, Any]:
-        """JSON Schema of a tool's arguments; empty if the catalog does not hold it."""
+        """JSON Schema of a tool's arguments; empty if it is not in the catalog."""
         tool = self.catalog.tools.get(tool_id)
         return tool.input_schema if tool else {}
 
     def unavailable(self) -> Mapping[str, str]:
-        """Agents that are not called for the time being because they failed again and again, and why."""
+        """Agents that are not called for now because they failed repeatedly, with the reason."""
         return self.pool.circuits.open()
 
     def held(self, run_id: str) -> AbstractContextManager[None]:
-        """While a part of a run is at work: its sessions live no longer than somebody holds it."""
+        """Keeps the sessions of a run open while a part of it is at work."""
         return self.pool.held(run_id)
 
     async def close_run(self, run_id: str) -> None:
-        """Ends the MCP sessions of one run, and forgets its secrets."""
+        """Ends the MCP sessions of one run, and deletes its secrets."""
         self.secrets.forget(run_id)
         await self.pool.close_run(run_id)
 
@@ -218,44 +218,29 @@ class ToolRegistry:
         self.pool.close(run_id)
 
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
-        connection = self._connections.get(tool.agent)
-        if isinstance(connection, ServerConfig):
-            return self._of_server(name, tool, run_id, connection, user)
+        connection, repeatable = self._connections.get(tool.agent), self._assured(tool).repeatable
         keep = self.pool.results.of(run_id, tool.agent, tool.name)
+        pool, local = self.pool, (tool.agent, _local(connection, tool))
 
         def call(args: dict[str, Any]) -> Outcome:
-            if why := self._permit(tool, args, user)():
-                return failed(tool.agent, tool.name, "refused", why)
-            return in_process.call_blocking(tool.agent, _local(connection, tool), args, self._limits, keep)
-
-        async def acall(args: dict[str, Any]) -> Outcome:
-            if why := self._permit(tool, args, user)():
-                return failed(tool.agent, tool.name, "refused", why)
-            return await in_process.call(tool.agent, _local(connection, tool), args, self._limits, keep)
-
-        return bound_tool(
-            name,
-            tool,
-            *with_secrets(self.secrets.of(run_id), tool, call, acall),
-            repeatable=self._assured(tool).repeatable,
-        )
-
-    def _of_server(self, name: str, tool: Tool, run_id: str, server: ServerConfig, user: User | None) -> BoundTool:
-        repeatable, reached = self._assured(tool).repeatable, (run_id, tool.agent, server, tool.name)
-
-        def call(args: dict[str, Any]) -> Outcome:
-            # Before a server is started for it, and again when it has said what its tools are now.
+            # Before a server is started for the call, and again after it has listed its tools.
             permit = self._permit(tool, args, user)
             if why := permit():
                 return failed(tool.agent, tool.name, "refused", why)
-            return self.pool.call_blocking(*reached, args, repeatable=repeatable, permit=permit)
+            if isinstance(connection, ServerConfig):
+                reached = run_id, tool.agent, connection, tool.name
+                return pool.call_blocking(*reached, args, repeatable=repeatable, permit=permit)
+            return in_process.call_blocking(*local, args, self._limits, keep)
 
         async def acall(args: dict[str, Any]) -> Outcome:
             permit = self._permit(tool, args, user)
-            # In a thread: a server's schema may take a second to be checked against.
+            # In a thread: validation against a server's schema may take a second.
             if why := await asyncio.to_thread(permit):
                 return failed(tool.agent, tool.name, "refused", why)
-            return await self.pool.call(*reached, args, repeatable=repeatable, permit=permit)
+            if isinstance(connection, ServerConfig):
+                reached = run_id, tool.agent, connection, tool.name
+                return await pool.call(*reached, args, repeatable=repeatable, permit=permit)
+            return await in_process.call(*local, args, self._limits, keep)
 
         calls = with_secrets(self.secrets.of(run_id), tool, call, acall)
         return bound_tool(name, tool, *calls, repeatable=repeatable)
@@ -264,7 +249,7 @@ class ToolRegistry:
         return assurance_of(tool, self._connections.get(tool.agent), trusted=self.trusts(tool.agent))
 
     def unchecked(self, tool_id: str, arguments: Mapping[str, Any]) -> str:
-        """Why nobody knows whether arguments fit their tool's schema; empty if that was checked, as LangChain does."""
+        """Why arguments could not be validated; empty if they were, or if LangChain validates them."""
         of_server = isinstance(self._connections.get(tool_id.split("/", 1)[0]), ServerConfig)
         return fit_of(self.schema(tool_id), arguments).unchecked if of_server else ""
 
@@ -287,7 +272,7 @@ class ToolRegistry:
                 places = connection.callsheet.roots, now.input_schema, arguments
                 trouble = fit.misfit or unasked or outside(*places, folder=connection.cwd)
             case InProcess():
-                # LangChain checks, and converts, the arguments of its own tools.
+                # LangChain validates and converts the arguments of its own tools.
                 trouble = "" if tool.name in connection.tools else "the agent's connection does not hold this tool"
             case _:
                 trouble = _UNCONNECTED.format(tool.agent)
@@ -295,4 +280,4 @@ class ToolRegistry:
 
 
 def _local(connection: object, tool: Tool) -> Any:
-    return connection.tools[tool.name] if isinstance(connection, InProcess) else None
+    return connection.tools.get(tool.name) if isinstance(connection, InProcess) else None

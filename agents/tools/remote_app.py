@@ -1,4 +1,4 @@
-"""An agent elsewhere as a part of our run: asked, and resumed when it asks a person."""
+"""A remote agent as a part of our run: called, and resumed after its questions to a person."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from typing_extensions import TypedDict
 
 from callsheet.agents.tools.app_messages import answer_of, input_of
 
-# The remote run streams into ours under these keys; all others (who asks, above all) are none of its business.
+# The remote run streams into ours under these keys; it does not get the others, above all not the user.
 _PASSED = ("checkpoint_ns", "__pregel_stream")
 
 
 class Talk(TypedDict):
-    """What our checkpoints hold of a conversation.
+    """A conversation with a remote agent, as stored in our checkpoints.
 
     Attributes:
         given: The request.
-        thread: By which names the partner knows the conversation.
-        asked: Its questions that wait: ``id`` and ``value`` of each.
-        answers: What a person answered, by id of the question; missing before the first question.
-        answer: Text and structured part of what it answered in the end.
+        thread: The partner's ids of the conversation.
+        asked: Its pending questions: ``id`` and ``value`` of each.
+        answers: The person's answers by question id; missing before the first question.
+        answer: Text and structured part of its final answer.
     """
 
     given: str
@@ -40,13 +40,13 @@ class Talk(TypedDict):
 
 
 class Partner(Protocol):
-    """An agent elsewhere; no checkpoint can hold it."""
+    """A remote agent; it cannot be stored in a checkpoint."""
 
     async def send(self, talk: Talk) -> dict[str, Any]:
         """Sends the request, or the answers to its last questions.
 
         Returns:
-            What is new in the conversation: an ``answer``, or what is ``asked`` now.
+            An update of the conversation: an ``answer``, or what is ``asked`` now.
         """
         ...
 
@@ -57,14 +57,10 @@ class _Talking:
 
 
 async def talk(partner: Partner, request: str) -> Any:
-    """Talks with an agent elsewhere as a part of the run that calls it.
+    """Has a conversation with a remote agent as a part of the calling run.
 
-    What it asks a person is asked by our run, and the answer resumes it where it stopped: its thread and its questions
-    are in our checkpoints.
-
-    Args:
-        partner: The agent.
-        request: What it is to do.
+    Our run asks its questions to a person, and the answer resumes it at the same place: its thread and questions are
+    stored in our checkpoints.
 
     Returns:
         Text and structured part of its answer.
@@ -81,11 +77,7 @@ async def talk(partner: Partner, request: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RemotePartner:
-    """A graph on another LangGraph server; its tokens are streamed with ours.
-
-    Attributes:
-        graph: The graph.
-    """
+    """A graph on another LangGraph server; its tokens are streamed in our run."""
 
     graph: RemoteGraph
 

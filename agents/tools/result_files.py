@@ -1,4 +1,4 @@
-"""Files for what of a result does not belong into the conversation, nor into a checkpoint."""
+"""Files for parts of results that are too large for a conversation or a checkpoint."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _private(file: str, flags: int) -> int:
 
 
 class KeptResults:
-    """A folder a run, its files readable for the user only, removed after a week.
+    """One folder per run, with files that only the user can read, removed after a week.
 
     Args:
-        folder: ``results`` in ``CALLSHEET_HOME``, else in the user's cache, by default.
-        days: After so many days without a new file a run's folder is removed.
+        folder: By default ``results`` in ``CALLSHEET_HOME``, otherwise in the user's cache.
+        days: Days without a new file after which a run's folder is removed.
     """
 
     def __init__(self, folder: Path | None = None, *, days: float = 7) -> None:
@@ -36,10 +36,10 @@ class KeptResults:
         self._swept = False
 
     def of(self, run_id: str, agent_id: str, tool: str) -> Keep:
-        """Keeps what one call gave."""
+        """A function that stores the files of one call."""
 
         def keep(content: bytes, media: str) -> Kept | None:
-            # A full disk costs the file, never the result.
+            # A full disk loses the file, not the result.
             with suppress(OSError):
                 return Kept(str(self._write(run_id, f"{agent_id}-{tool}", content, media)), media, len(content))
             return None
@@ -55,7 +55,7 @@ class KeptResults:
         plain = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)[:80]
         for number in self._numbers:
             file = folder / f"{number:04d}-{plain}{ending}"
-            # Another process may have gone on with this run before.
+            # Another process may have worked on this run before.
             with suppress(FileExistsError), open(file, "xb", opener=_private) as new:
                 new.write(content)
                 return file

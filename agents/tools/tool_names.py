@@ -1,4 +1,4 @@
-"""Names of tools as a model sees them."""
+"""Names of tools for a model."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from hashlib import sha256
 from callsheet.graphs.catalog.model import Tool
 
 NEED_TOOL = "need_tool"
-"""The name by which a worker asks for a tool; no tool of the catalog is shown under it."""
+"""The tool by which a worker asks for more tools; no tool of the catalog gets this name."""
 READ_RESULT = "read_result"
-"""The name by which a worker reads a long result; no tool of the catalog is shown under it either."""
+"""The tool by which a worker reads a long result; no tool of the catalog gets this name."""
 _LONGEST_NAME, _DIGEST = 64, 16
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
-# Else a server could give a tool the very name that another one's tool gets.
+# Otherwise a server could give a tool the name that another server's tool gets.
 _DIGESTED = re.compile(r"_[0-9a-f]{16}$")
 
 
 def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[str]:
     """A unique name for each tool that every model provider accepts: ``^[a-zA-Z0-9_-]{1,64}$``.
 
-    The tool's own name where it is unique among these and those beside them, else ``agent__tool``; a digest of
-    the id is added where that is still not unique, is too long, or looks as if it had one.
+    It is the tool's own name if that is unique among these tools and ``beside``, otherwise ``agent__tool``. A digest of
+    the id is added if the name is still not unique, is too long, or ends like a digest.
     """
     bare = [_fit(tool.name, tool.id) for tool in tools]
     taken = (*beside, NEED_TOOL, READ_RESULT)
@@ -37,7 +37,7 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
 
 
 def names_of(agent: str, name: str) -> tuple[str, ...]:
-    """The names that ``model_names`` may give to a tool, in whatever company."""
+    """All names that ``model_names`` may give to a tool."""
     tool_id = f"{agent}/{name}"
     bare, owned = _fit(name, tool_id), _fit(f"{agent}__{name}", tool_id)
     return bare, owned, _digested(owned, tool_id)

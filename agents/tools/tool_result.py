@@ -1,4 +1,4 @@
-"""What a tool call gives back, and how the raw answer of an MCP server becomes that."""
+"""The outcome of a tool call, and the conversion of an MCP server's raw answer."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Effect = Literal["none", "reported", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Something of a result that is kept as a file: an image, a sound, what was too long.
+    """A part of a result that is stored as a file: an image, a sound, a text that was too long.
 
     Attributes:
         path: The file.
-        media: Its media type.
-        size: Its bytes.
+        media: Media type.
+        size: Bytes.
     """
 
     path: str
@@ -36,22 +36,22 @@ class Kept:
 
 
 Keep = Callable[[bytes, str], Kept | None]
-"""Keeps bytes of a media type as a file; None if it cannot."""
+"""Stores bytes of a media type as a file; returns None on failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one call; a failure is data, never an exception.
+    """The outcome of one call; a failure is data, never an exception.
 
     Attributes:
-        text: The answer as text; images and other media as a short note.
+        text: The answer as text, with a short note for each image or other medium.
         structured: The structured answer, if there is one.
-        media: Images and other media, and the whole of what was cut, each a file.
-        error: What went wrong, naming agent and tool; empty when nothing did.
-        kind: The sort of trouble. ``too_large`` without an error is an answer that was cut.
-        effect: Whether the tool ran: ``none`` if it surely did not, ``reported`` if it said itself what became of the
-            call, ``unknown`` if it was sent and no answer came that can be read.
-        seconds: How long the call took.
+        media: Files with media, and with the full text of what was cut.
+        error: What went wrong, with agent and tool; empty if nothing did.
+        kind: The kind of error. ``too_large`` without an error means that the answer was cut.
+        effect: Whether the tool ran: ``none`` if it certainly did not, ``reported`` if it reported the outcome,
+            ``unknown`` if the call was sent and no readable answer came.
+        seconds: Duration of the call.
     """
 
     text: str = ""
@@ -63,12 +63,12 @@ class Outcome:
     seconds: float = 0.0
 
 
-class Fault(Exception):  # noqa: N818 (a word of the field; it becomes data, not an error)
-    """Why an exchange with a tool failed; becomes an ``Outcome`` before it leaves this package.
+class Fault(Exception):  # noqa: N818 (it becomes data, not an error)
+    """A failed exchange with a tool; becomes an ``Outcome`` before it leaves this package.
 
     Args:
-        kind: The sort of trouble.
-        message: What happened, without the names of agent and tool.
+        kind: The kind of error.
+        message: What happened, without agent and tool.
         effect: Whether the tool ran.
     """
 
@@ -79,14 +79,14 @@ class Fault(Exception):  # noqa: N818 (a word of the field; it becomes data, not
 
 
 def failed(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = "none") -> Outcome:
-    """The outcome of a call that failed, its error naming agent and tool."""
+    """The outcome of a failed call, with agent and tool in its error."""
     return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {message}", kind=kind, effect=effect)
 
 
 def outcome_of(
     agent_id: str, tool: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
-    """The raw result of ``tools/call``, whatever it holds, as an outcome."""
+    """Converts the raw result of ``tools/call``, valid or not, to an outcome."""
     try:
         structured = clean(result.get("structuredContent"))
     except CatalogError as error:
@@ -103,7 +103,7 @@ def outcome_of(
 
 
 def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcome:
-    """The outcome with its texts cut to ``limits.output`` characters; the whole of what was cut is kept as a file."""
+    """The outcome with its texts cut to ``limits.output`` characters; the full texts are stored as files."""
     text, all_text = _cut(outcome.text, limits.output, keep)
     error, all_error = _cut(outcome.error, limits.output, keep)
     structured, kind, all_structured = outcome.structured, outcome.kind, None
@@ -120,7 +120,7 @@ def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcom
 
 
 def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[Kept, ...]]:
-    """Blocks of content as text, and their media as files."""
+    """Content blocks as text, with their media as files."""
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     read = [_text_of_block(block, keep) for block in blocks]
     return "\n".join(text for text, _ in read), tuple(kept for _, kept in read if kept)
@@ -139,7 +139,7 @@ def _kept(keep: Keep | None, text: str, media: str) -> Kept | None:
 
 
 def _text_of_block(block: object, keep: Keep | None) -> tuple[str, Kept | None]:
-    """One block of content as text: text as it is, anything else as a note of what it was."""
+    """One content block as text: text unchanged, anything else as a note."""
     match block:
         case str():
             return block, None
@@ -169,7 +169,7 @@ def _note(kind: str, media: object, data: object, keep: Keep | None) -> tuple[st
 
 
 def _decoded(data: str) -> bytes:
-    """The bytes that a server meant; its own text where that is no base64."""
+    """The decoded bytes; the text itself if it is not base64."""
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""From the results of the steps to one answer."""
+"""Writes the answer from the results of the steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from callsheet.agents.planning.plan import StepResult
 
 _BOLD = re.compile(r"(?<![\w*/\\])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w*/])")
 NAME = "supervisor"
-"""Who says the answer."""
+"""Author of the answer."""
 
 
 async def synthesize(
@@ -26,18 +26,17 @@ async def synthesize(
     prompt: str = ANSWER,
     conversation: Sequence[BaseMessage] = (),
 ) -> AIMessage:
-    """The answer to a request, from what its steps gave and nothing else.
+    """The answer to a request, from the results of its steps only.
 
     Args:
-        request: What the user wanted.
-        results: What became of each step, in the plan's order.
-        model: What writes the answer; without one it is put together by rules.
+        request: The request.
+        results: The results of the steps, in plan order.
+        model: Writes the answer; rules if None.
         prompt: The model's system prompt.
-        conversation: What was said before, for the model.
+        conversation: Earlier messages, for the model.
 
     Returns:
-        The answer, as the message that was streamed. A model that fails to answer is replaced by the rules, which
-        say so.
+        The answer, as the message that was streamed. If the model fails, the rules answer and say so.
     """
     plain = [result.model_copy(update={"result": unmarked(result.result)}) for result in results]
     if model is None:
@@ -52,11 +51,11 @@ async def synthesize(
 
 
 def unmarked(text: str) -> str:
-    """A text without the marks of bold words in Markdown; other asterisks, as of a product or a path, stay."""
+    """A text without Markdown's marks for bold words; other asterisks, as in a product or a path, stay."""
     return _BOLD.sub(r"\1", text)
 
 
 def report(result: StepResult) -> str:
-    """One step's result as a model reads it."""
+    """One step's result in the form for a model."""
     said = result.result if result.status == "done" else f"({result.status}) {result.error}"
     return f"<step id={result.id!r}>\n{result.text}\n<result>\n{said}\n</result>\n</step>"

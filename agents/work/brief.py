@@ -1,4 +1,4 @@
-"""What a worker is told beside the step's text, in a form that a rule-based worker can read too."""
+"""The task of a worker in a structured form, which a rule-based worker can read too."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from callsheet.agents.safety.tool_effects import Harm
 
 
 class Offer(BaseModel):
-    """One tool that the worker was given.
+    """A tool of the worker.
 
     Attributes:
-        name: The unique name under which the model sees and calls it.
-        tool: Its id in the catalog.
-        score: The retriever's score of it for this step; higher is better.
-        harm: What a call of it may do, as far as that is known.
-        confirmed: Whether a person is asked before any call of it is sent.
-        sources: Parameter -> model-facing names of offered tools that a dependency edge names as
-            the source of its value. The key ``""`` holds tools that must run first for other reasons.
+        name: The unique name that the model sees.
+        tool: Id in the catalog.
+        score: The retriever's score for this step; higher is better.
+        harm: What a call may do, as far as known.
+        confirmed: Whether every call needs approval.
+        sources: Parameter -> model-facing names of offered tools that provide its value, by the catalog's dependencies.
+            Key ``""`` has the tools that must run first for other reasons.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,15 +34,15 @@ class Offer(BaseModel):
 
 
 class Brief(BaseModel):
-    """One step as a worker receives it; travels in ``HumanMessage.additional_kwargs["brief"]``.
+    """One step for a worker, passed in ``HumanMessage.additional_kwargs["brief"]``.
 
     Attributes:
         text: What to do.
-        request: The whole request that it is a step of; empty where it is all of it.
-        offers: The tools given, best first.
-        inputs: Results of the steps that this one builds on, directly or through others.
-        item: The item that the step is done for, as JSON; empty where it is done for none.
-        given: Tool id -> parameter -> value, as a person gave them for this step.
+        request: The whole request; empty if the step is all of it.
+        offers: The tools, best first.
+        inputs: Results of the steps that it depends on, directly or indirectly.
+        item: The item that the step is done for, as JSON; empty if there is none.
+        given: Tool id -> parameter -> value that a person entered for this step.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,6 +1,6 @@
-"""The agent of A-RAG: one call of an interface at a time, until it can answer or its budget is spent.
+"""The A-RAG agent: one tool call at a time, until it can answer or its budget is spent.
 
-Source: A-RAG (arXiv 2602.03442), Algorithm 1. The graph that hangs these steps together is in the orchestrator.
+Source: A-RAG (arXiv 2602.03442), Algorithm 1. The graph that connects these steps is in the orchestrator.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from callsheet.agents.models.chat_models import answered
 from callsheet.agents.models.text_tool_calls import written_call
+from callsheet.agents.tools.mcp_serving import error_lines
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.text.regex import linear
 
@@ -50,9 +51,9 @@ class Checked:
     """An answer whose citations were checked.
 
     Attributes:
-        text: The answer without what it may not cite.
-        citations: The chunks that it cites, all of them read, in the order of the text.
-        dropped: What it cited without having read it.
+        text: The answer without invalid citations.
+        citations: The cited chunks that were read, in text order.
+        dropped: The cited chunks that were not read.
     """
 
     text: str
@@ -61,20 +62,16 @@ class Checked:
 
 
 def spent(messages: Sequence[BaseMessage]) -> int:
-    """About how many tokens these messages cost a model."""
+    """Approximate number of tokens of these messages."""
     return count_tokens_approximately(messages)
 
 
 async def asked(
     model: BaseChatModel, messages: Sequence[AnyMessage], tools: Sequence[BaseTool], *, prompt: str
 ) -> AIMessage:
-    """What the model does next: one tool call, or its answer.
+    """The model's next message: one tool call, or the answer.
 
-    Args:
-        model: The chat model.
-        messages: The conversation.
-        tools: The interfaces; where there are none, or the model says nothing, it is told to answer now.
-        prompt: The system prompt.
+    Without tools, and if its message is empty, the model is told to answer now.
 
     Raises:
         ModelError: The model did not answer.
@@ -90,7 +87,7 @@ async def asked(
 
 
 def ran(call: Mapping[str, Any], tools: Sequence[BaseTool]) -> ToolMessage:
-    """What one call gives; a call that cannot be made is an answer with ``status="error"`` that says why."""
+    """Runs one call; an invalid call gives a message with ``status="error"`` that says why."""
     by_name = {tool.name: tool for tool in tools}
     name = str(call["name"])
     try:
@@ -98,15 +95,14 @@ def ran(call: Mapping[str, Any], tools: Sequence[BaseTool]) -> ToolMessage:
             raise ToolException(f"there is no tool {name!r}; there are: {', '.join(by_name)}")
         answer = by_name[name].invoke({"type": "tool_call", "name": name, "args": call["args"], "id": call["id"]})
     except ValidationError as error:
-        said = (f"{'.'.join(map(str, detail['loc'])) or 'arguments'}: {detail['msg']}" for detail in error.errors())
-        return _failed(call, f"the arguments do not fit: {'; '.join(said)}")
+        return _failed(call, f"the arguments do not fit: {error_lines(error)}")
     except (ToolException, CallsheetError) as error:
         return _failed(call, str(error))
     return answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=str(call["id"]))
 
 
 def checked(text: str, read: Collection[str]) -> Checked:
-    """Takes from an answer every citation of a chunk that is not among those read."""
+    """Removes citations of chunks that were not read from an answer."""
     dropped: list[str] = []
 
     def kept_of(match: re.Match[str]) -> str:
@@ -114,7 +110,7 @@ def checked(text: str, read: Collection[str]) -> Checked:
         ids = [one.strip() for one in _ID.findall(said)] if said else [match.group().strip()]
         if not ids:
             return match.group()
-        # A file's name may hold spaces, so words before an id may look like a part of it.
+        # A file name may contain spaces, so words before an id may look like a part of it.
         known = {
             one: next((chunk for chunk in read if re.search(rf"(?<!\w){re.escape(chunk)}$", one)), None) for one in ids
         }
@@ -130,7 +126,7 @@ def checked(text: str, read: Collection[str]) -> Checked:
 
 
 def _one_call(message: BaseMessage, tools: Sequence[BaseTool]) -> AIMessage:
-    """The message with its first tool call only, also where a small model wrote it as JSON text."""
+    """The message with its first tool call only, also if a small model wrote it as JSON text."""
     calls = message.tool_calls if isinstance(message, AIMessage) else []
     usage = message.usage_metadata if isinstance(message, AIMessage) else None
     if not calls and (written := written_call(message.text, {tool.name for tool in tools})) is not None:

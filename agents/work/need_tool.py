@@ -1,4 +1,4 @@
-"""A worker that lacks a tool asks for it; what is found is added to its tools, never put among them."""
+"""A worker asks for a missing tool; what is found is added after its other tools."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ DEFINITION: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class ToolRequests:
-    """How a worker's requests for tools are answered.
+    """Answers a worker's requests for tools.
 
     Attributes:
-        find: From what is needed, and the ids that the worker has, to the ids of tools that it may have too.
-        bind: From ids, and the names that are taken, to tools by the names that the model sees.
-        most: How many requests a step may make.
+        find: From the need, and the ids of the worker's tools, to the ids of further tools.
+        bind: From ids, and the names in use, to tools by the names that the model sees.
+        most: Maximum number of requests per step.
     """
 
     find: Callable[[str, Collection[str]], Awaitable[Sequence[str]]]
@@ -45,9 +45,9 @@ class ToolRequests:
 def equipped(
     tools: Mapping[str, BoundTool], requests: ToolRequests | None, messages: Sequence[AnyMessage]
 ) -> dict[str, BoundTool]:
-    """The tools of a step with those that were added to them, in the order in which they came.
+    """The tools of a step with those that were added, in the order of their addition.
 
-    The conversation alone tells what was added, so a step that is resumed has the same tools under the same names.
+    The conversation alone determines what was added, so a resumed step has the same tools under the same names.
     """
     held = dict(tools)
     if requests:
@@ -60,12 +60,12 @@ def equipped(
 async def answer_request(
     call: ToolCall, tools: Mapping[str, BoundTool], requests: ToolRequests, messages: Sequence[AnyMessage]
 ) -> ToolMessage:
-    """What a worker is told that asked for a tool.
+    """The answer to a worker's request for a tool.
 
     Args:
         call: Its call of ``need_tool``.
-        tools: All that it has, those added before among them.
-        requests: How requests are answered.
+        tools: All its tools, added ones included.
+        requests: Answers requests.
         messages: Its conversation so far.
     """
     what = call["args"].get("what")
@@ -92,7 +92,7 @@ def _said(call: ToolCall, text: str, *, ids: Sequence[str] | None = None, error:
 
 
 def _made_before(call: ToolCall, messages: Sequence[AnyMessage]) -> int:
-    """The requests answered, and those of the same turn that stand before this one."""
+    """Number of answered requests, and of those before this one in the same turn."""
     turn = next((message.tool_calls for message in reversed(messages) if isinstance(message, AIMessage)), [])
     asked = [other["id"] for other in turn if other["name"] == NEED_TOOL]
     beside = asked.index(call["id"]) if call["id"] in asked else 0

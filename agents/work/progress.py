@@ -1,4 +1,4 @@
-"""What a worker does, told to the streams of the run: its calls as they begin and end, and the step that all is for."""
+"""Reports the calls of a worker to the streams of the run, with the id of its step."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Answer = ToolMessage | Command[Any]
 
 
 class NameStep(AgentMiddleware[AgentState[Any], Any]):
-    """Puts the step's id into the metadata of every message, which no provider is sent. The first of a worker's."""
+    """Adds the step's id to the metadata of every message, which providers do not get. A worker's first middleware."""
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
-        """Names the step in what the model says."""
+        """Adds the step's id to the model's messages."""
         response, step_id = await handler(request), _step_id(request.runtime.context)
         if isinstance(response, ModelResponse):
             named = [_named(message, step_id) for message in response.result]
@@ -33,18 +33,18 @@ class NameStep(AgentMiddleware[AgentState[Any], Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
     ) -> Answer:
-        """Names the step in what a tool says."""
+        """Adds the step's id to the tool's message."""
         answer = await handler(request)
         return _named(answer, _step_id(request.runtime.context)) if isinstance(answer, ToolMessage) else answer
 
 
 class TellCalls(AgentMiddleware[AgentState[Any], Any]):
-    """Tells the custom stream when a call is sent and when it is over. The last of a worker's, next to the tool."""
+    """Writes to the custom stream when a call starts and ends. A worker's last middleware, next to the tool."""
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
     ) -> Answer:
-        """Sends a call with the events ``tool_started`` and ``tool_finished`` around it."""
+        """Sends a call between the events ``tool_started`` and ``tool_finished``."""
         write, call, tool = get_stream_writer(), request.tool_call, request.tool
         about = {STEP_ID: _step_id(request.runtime.context), "call_id": call["id"], "tool": call["name"]}
         if isinstance(tool, BoundTool):

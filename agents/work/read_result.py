@@ -1,4 +1,4 @@
-"""A worker reads an earlier result that is too long to be shown whole, piece by piece."""
+"""Lets a worker read an earlier result piece by piece, if it is too long to be shown whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from callsheet.agents.work.answer import report
 from callsheet.agents.work.value_references import ResultValueError, result_value, shape, value_of
 
 _HEAD = 1_500
-"""Characters of a result that a worker is shown at once."""
+"""Characters of a result that a worker sees at first."""
 _PIECE = 4_000
 READ_DEFINITION: Mapping[str, Any] = {
     "type": "function",
@@ -35,7 +35,7 @@ READ_DEFINITION: Mapping[str, Any] = {
 
 
 def shown_result(result: StepResult) -> str:
-    """An earlier result as a worker is shown it: its beginning, and for JSON its shape."""
+    """An earlier result for a worker: its beginning, and for JSON its shape."""
     value = value_of(result)
     if isinstance(value, str):
         return report(result.model_copy(update={"result": _head(result.result)}))
@@ -46,12 +46,12 @@ def shown_result(result: StepResult) -> str:
 
 
 def shown_in_part(results: Sequence[StepResult]) -> bool:
-    """Whether one of these results is longer than what a worker is shown of it."""
+    """Whether one of these results is shown only in part."""
     return any(len(result.result) > _HEAD or len(_written(value_of(result))) > _HEAD for result in results)
 
 
 def answer_reading(call: ToolCall, results: Sequence[StepResult]) -> ToolMessage:
-    """A piece of an earlier result, for the worker that asked for it."""
+    """A piece of an earlier result, as the answer to a call of ``read_result``."""
     args = call["args"]
     try:
         whole = _written(result_value(args.get("id"), args.get("path"), results))

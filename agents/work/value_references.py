@@ -1,4 +1,4 @@
-"""Values of earlier results: read by a path, and passed to a tool by reference."""
+"""Values of earlier results: reading them by path, and passing them to tools by reference."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LONGEST_PATH = 500
 
 
 class ResultValueError(CallsheetError, ValueError):
-    """There is no such result, or nothing at a path in it."""
+    """There is no such result, or no value at a path in it."""
 
 
 def value_of(result: StepResult) -> Any:
-    """What a step gave: the output of its last successful tool call, as JSON where it is some; else its answer."""
+    """The value of a step: the output of its last successful call, parsed if it is JSON; otherwise its answer."""
     outputs = [call.output for call in result.calls if call.agent and not call.error and call.output]
     text = outputs[-1] if outputs else result.result
     try:
@@ -31,10 +31,10 @@ def value_of(result: StepResult) -> Any:
 
 
 def value_at(value: Any, path: str) -> Any:
-    """What stands at a path, such as ``items[0].id`` (JMESPath); the value itself where the path is empty.
+    """The value at a path such as ``items[0].id`` (JMESPath); the value itself for an empty path.
 
     Raises:
-        ResultValueError: The path is malformed, or nothing stands there.
+        ResultValueError: The path is malformed, or there is no value.
     """
     if not path:
         return value
@@ -43,15 +43,15 @@ def value_at(value: Any, path: str) -> Any:
     except JMESPathError as error:
         raise ResultValueError(f"{path!r} is not a path such as items[0].id: {error}") from error
     if at is None:
-        raise ResultValueError(f"nothing stands at {path!r}; there is {shape(value)}")
+        raise ResultValueError(f"there is nothing at {path!r}; there is {shape(value)}")
     return at
 
 
 def resolved(arguments: Mapping[str, Any], results: Sequence[StepResult]) -> dict[str, Any]:
-    """The arguments of a call, each ``{"$from": "1", "path": "items[0].id"}`` replaced by the value it refers to.
+    """The arguments of a call, with each ``{"$from": "1", "path": "items[0].id"}`` replaced by its value.
 
     Raises:
-        ResultValueError: A reference names no result of these, or nothing stands at its path.
+        ResultValueError: A reference has no result, or no value at its path.
     """
 
     def fill(value: Any) -> Any:
@@ -65,7 +65,7 @@ def resolved(arguments: Mapping[str, Any], results: Sequence[StepResult]) -> dic
 
 
 def shape(value: Any) -> str:
-    """A value in a few words: its type, its size, and what it holds."""
+    """A short description of a value: type, size and fields."""
     match value:
         case dict():
             names = ", ".join(map(str, list(value)[:12]))
@@ -80,10 +80,10 @@ def shape(value: Any) -> str:
 
 
 def result_value(name: object, path: object, results: Sequence[StepResult]) -> Any:
-    """What stands at a path of the result with this id.
+    """The value at a path of the result with this id.
 
     Raises:
-        ResultValueError: There is no such result, or nothing at the path.
+        ResultValueError: There is no such result, or no value at the path.
     """
     known = {result.id: result for result in results}
     if (result := known.get(str(name))) is None:

@@ -1,4 +1,4 @@
-"""The one generic worker: a LangChain agent whose model and tools are given with each step."""
+"""The generic worker: a LangChain agent whose model and tools are passed with each step."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ class Equipment:
     """What a worker has for one step.
 
     Attributes:
-        model: What decides which tool to call.
+        model: Decides which tool to call.
         tools: The selected tools by the names that the model sees; there are no others.
         prompt: The system prompt.
-        max_turns: How many times the model may be asked.
-        max_calls: How many calls it may make, requests for tools included.
-        max_tokens: How many tokens its model calls may cost; no limit where None.
-        requests: How it gets tools that it lacks; it cannot ask for any where None.
-        supervision: How its calls are looked after; they are sent as they are where None.
-        refused: Ids of tools that were picked and may not be called any more, and why.
+        max_turns: Maximum number of model calls.
+        max_calls: Maximum number of tool calls, requests for tools included.
+        max_tokens: Maximum number of tokens of its model calls; no limit if None.
+        requests: Answers requests for further tools; None if it cannot ask for any.
+        supervision: Supervises its calls; None sends them without supervision.
+        refused: Ids of selected tools that must not be called any more, with the reason.
     """
 
     model: BaseChatModel
@@ -75,20 +75,20 @@ class Equipment:
 
     @property
     def secrets(self) -> RunSecrets | None:
-        """Where secret arguments of its calls are put away; they stay in its conversation where None."""
+        """Holds the secret arguments of its calls; if None, they stay in its conversation."""
         return self.supervision.secrets if self.supervision else None
 
     @property
     def step_id(self) -> str:
-        """The step, where its calls are looked after."""
+        """The step, if its calls are supervised."""
         return self.supervision.step_id if self.supervision else ""
 
     def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
-        """The tools with those that were added in the course of this conversation, in the order in which they came."""
+        """The tools with those that were added during this conversation, in the order of their addition."""
         return equipped(self.tools, self.requests, messages)
 
     def own_tools(self, messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
-        """Tools of the worker itself: it asks for tools that it lacks, and reads results that it is shown in part."""
+        """Tools of the worker itself: to ask for further tools, and to read results that are shown in part."""
         reads = not isinstance(self.model, KeylessModel) and shown_in_part(inputs_of(messages))
         return [*([dict(DEFINITION)] if self.requests else []), *([dict(READ_DEFINITION)] if reads else [])]
 
@@ -104,7 +104,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         request: ModelRequest[Equipment],
         handler: Callable[[ModelRequest[Equipment]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any] | AIMessage:
-        """Asks the step's model, showing it just the step's tools."""
+        """Calls the step's model with the step's tools."""
         equipment = request.runtime.context
         held = equipment.held(request.messages)
         if doubt := in_doubt(request.messages, held):
@@ -137,7 +137,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
     ) -> ToolMessage | Command[Any]:
-        """Runs a selected tool; any other is refused and nothing is sent."""
+        """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
         context: object = request.runtime.context
         equipment = context if isinstance(context, Equipment) else _NOTHING
         call, messages = request.tool_call, request.state["messages"]
@@ -164,23 +164,23 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
 worker = create_agent(
     KeylessModel(), tools=[], middleware=[NameStep(), Equip(), TellCalls()], context_schema=Equipment, name="worker"
 )
-"""Compiled once; each call brings its ``Equipment`` as context."""
+"""Compiled once; each call passes its ``Equipment`` as context."""
 
 
 async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] = worker) -> StepResult:
     """Lets the worker do one step.
 
     Args:
-        brief: The step, the tools offered for it and the results that it builds on.
-        equipment: The model and those tools.
-        app: The worker, where it is not to be the one of this module.
+        brief: The step, its tools and the results that it depends on.
+        equipment: The model and the tools.
+        app: The worker, if not the one of this module.
 
     Returns:
-        What became of it; ``id``, ``depends_on`` and ``agents`` are the caller's to fill in.
+        The result; the caller fills in ``id``, ``depends_on`` and ``agents``.
 
     Raises:
         ModelError: The model did not answer.
-        ConcurrentRunError: Another run of the thread is at the same step.
+        ConcurrentRunError: Another run of the thread works on the same step.
     """
     about = {"step_id": equipment.step_id}
     task = HumanMessage(opening(brief), additional_kwargs={"brief": brief.model_dump(mode="json"), **about})
@@ -208,13 +208,13 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
 
 
 def _may_last(call: Call, brief: Brief) -> bool:
-    """Whether a call took effect and may have changed something: another agent must not do it again."""
+    """Whether a call took effect and may have changed something: another agent must not repeat it."""
     harmless = {offer.tool for offer in brief.offers if offer.harm == "none"} | {NEED_TOOL, READ_RESULT}
     return not call.error and call.tool not in harmless
 
 
 def _with_args(answer: ToolMessage | Command[Any], arguments: Mapping[str, Any]) -> ToolMessage | Command[Any]:
-    """The answer of a call, which knows what its references stood for."""
+    """The answer of a call, with the values of its references."""
     if not isinstance(answer, ToolMessage) or not isinstance(answer.artifact, dict):
         return answer
     return answer.model_copy(update={"artifact": {"args": dict(arguments), **answer.artifact}})
@@ -230,7 +230,7 @@ def _instead(response: ModelResponse[Any], discarded: ModelResponse[Any]) -> Mod
 
 
 def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[str, str]) -> ToolMessage:
-    """What is said of a call to a tool that the worker does not have, or does not have any more."""
+    """The answer to a call of a tool that the worker does not have, or does not have any more."""
     artifact: dict[str, Any] = {"effect": "none"}
     text = f"{call['name']} is not among the tools of this step; there are: {', '.join(tools) or 'none'}"
     for tool_id, why in refused.items():
@@ -246,7 +246,7 @@ def _stopped(why: str, status: Status = "failed") -> AIMessage:
 
 
 def _too_many(messages: Sequence[BaseMessage], most: int) -> AIMessage | None:
-    """The end of a step, when the calls of its last turn are more than it may make; none of these is sent."""
+    """Ends a step if its last turn would exceed the number of calls; none of these calls is sent."""
     made = sum(len(message.tool_calls) for message in messages if isinstance(message, AIMessage))
     return _stopped(f"stopped before it made more than {counted(most, 'call')} for one step") if made > most else None
 
@@ -254,10 +254,10 @@ def _too_many(messages: Sequence[BaseMessage], most: int) -> AIMessage | None:
 def _asked_again(
     request: ModelRequest[Equipment], response: ModelResponse[Any], equipment: Equipment
 ) -> ModelRequest[Equipment] | None:
-    """The second request, where the model answered at once without looking, or ended without a word.
+    """The second request, if the model answered at once without a call, or ended with an empty message.
 
-    Small models do both. Where there is no earlier result to answer from, a model that did not look is made to call
-    a tool (a provider that cannot be made to leaves it at the answer); else it is reminded.
+    Small models do both. Without an earlier result to answer from, a model that made no call is forced to call a tool
+    (if the provider does not support that, the answer stands); otherwise it is reminded.
     """
     message = response.result[-1]
     if not isinstance(message, AIMessage) or message.tool_calls or message.additional_kwargs.get("outcome"):

@@ -1,4 +1,4 @@
-"""A worker's conversation: how it opens, and what it shows of calls and outcome."""
+"""A worker's conversation: its first message, its calls and its outcome."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from callsheet.agents.work.read_result import shown_result
 
 
 def opening(brief: Brief) -> str:
-    """What the worker is told first: its step, the item it is done for, and the results that it builds on."""
+    """The first message to a worker: its step, the item, and the results that it depends on."""
     item = [f"The item:\n{brief.item}"] if brief.item else []
     inputs = ["Results of earlier steps:", *map(shown_result, brief.inputs), BY_REFERENCE] if brief.inputs else []
     return "\n\n".join([brief.text, *item, *inputs])
 
 
 def inputs_of(messages: Sequence[AnyMessage]) -> tuple[StepResult, ...]:
-    """The earlier results that the worker was given with its step."""
+    """The earlier results in the worker's task."""
     brief = messages[0].additional_kwargs.get("brief", {}) if messages else {}
     return tuple(StepResult(**result) for result in brief.get("inputs", ()))
 
@@ -57,7 +57,7 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
 
 
 def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
-    """Whether the step was done: by the worker's own word, else by whether any call of it succeeded."""
+    """Whether the step was done: by the worker's declared outcome, or else by whether a call succeeded."""
     declared = last.additional_kwargs.get("outcome")
     if isinstance(declared, dict):
         status = declared.get("status")
@@ -74,9 +74,9 @@ def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
 
 
 def done_before(message: BaseMessage, before: Sequence[AnyMessage]) -> AIMessage | None:
-    """The earlier answer, when the model asks only for calls that it has made already, to the letter, with success.
+    """The earlier answer, if the model only repeats calls that were already successful.
 
-    Small models go on calling; a call that was done once for this step is not done again.
+    Small models keep calling; a call that was done once for this step is not done again.
     """
     asked = message.tool_calls if isinstance(message, AIMessage) else []
     answers = {m.tool_call_id: m for m in before if isinstance(m, ToolMessage) and m.status != "error"}

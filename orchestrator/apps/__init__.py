@@ -1,1 +1,1 @@
-"""Other graphs and components beside the supervisor: ask, A-RAG, middleware, folders of documents."""
+"""Further graphs and components: ask, A-RAG, middleware, folders of documents."""

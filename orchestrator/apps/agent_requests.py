@@ -1,4 +1,4 @@
-"""What a conversation asks for, piece by piece: the user's last request, the agent's words since, its to-do list."""
+"""The requests in a conversation: the user's last message, the agent's text since then, and its to-do list."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from callsheet.orchestrator.step.step_selection import selected
 from callsheet.retrievers import AgentGraphRetriever, units_of
 
 MOST_ADDED = 5
-"""Tools that are added for a sentence of the agent or a to-do item, and for a call of ``need_tool``."""
+"""Maximum tools added for a sentence of the agent, a to-do item, or a call of ``need_tool``."""
 _READ = 4_000
-"""Characters of an agent's text that are read, from its end, where it says what it does next."""
+"""Characters read from the end of an agent's text, where it says what it does next."""
 _SURE = 2.0
-"""How many times the retriever's threshold a sentence of the agent must reach: most of them ask for nothing."""
+"""Factor of the retriever's threshold for a sentence of the agent: most of them ask for nothing."""
 _CUT = 2.0
-"""``SelectSettings.cut`` for a sentence: what is unlikely to be needed is not added."""
+"""``SelectSettings.cut`` for a sentence: tools that are unlikely to be needed are not added."""
 Source = Literal["user", "agent", "to-do list"]
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One thing that is asked for.
+    """One request.
 
     Attributes:
-        text: Its words.
-        source: Who said so.
+        text: Its text.
+        source: Its author.
     """
 
     text: str
@@ -39,19 +39,19 @@ class Request:
 
     @property
     def key(self) -> str:
-        """Tells it from others by its words, whatever their case and what stands between them; empty without any.
+        """Identifies the request by its words, without case and punctuation; empty if it has no words.
 
-        What was no more than a sentence of the agent may still become an item of its list.
+        A sentence of the agent and an item of its list count as different requests.
         """
         words = " ".join(_WORD.findall(self.text.lower()))
         return words and sha256(f"{self.source == 'agent'} {words}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def requests_of(state: Mapping[str, Any]) -> list[Request]:
-    """What the state of an agent asks for, each once, the user first; nothing where it holds no words.
+    """The requests in the state of an agent, each once, the user's first; empty without any words.
 
     Args:
-        state: ``messages``, which need no ids, and perhaps ``todos``, as LangChain's ``TodoListMiddleware`` keeps them.
+        state: ``messages``, with or without ids, and optionally ``todos`` from LangChain's ``TodoListMiddleware``.
     """
     messages, found = state.get("messages", []), dict[str, Request]()
     for request in (*_by_user(messages), *_to_do(state.get("todos")), *_by_agent(messages)):
@@ -61,21 +61,21 @@ def requests_of(state: Mapping[str, Any]) -> list[Request]:
 
 
 def last_request(messages: Sequence[AnyMessage]) -> int:
-    """Where the user's last message is, -1 where there is none; middlewares write in the user's name as well."""
+    """Index of the user's last message, -1 without one; messages of middleware in the user's name do not count."""
     places = (n for n in range(len(messages) - 1, -1, -1) if _of_user(messages[n]))
     return next(places, -1)
 
 
 def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, agents: int, tools: int) -> list[str]:
-    """Ids of the tools that a request needs; none if nothing fits, or if the agent holds what fits best.
+    """Ids of the tools for a request; empty if nothing fits, or if the agent has the best ones.
 
-    For an item of a to-do list, these are the best two tools: it stands for a step of the work. A sentence may just
-    tell what was done, and only counts where one fits it well.
+    For a to-do item the best ones are two tools, because it stands for a step. A sentence may only report what was
+    done, and counts only if a tool fits it well.
 
     Args:
-        request: What is asked for.
-        retriever: Over what the user may see.
-        held: Ids of the tools that the agent has.
+        request: The request.
+        retriever: Over the tools that the user may see.
+        held: Ids of the agent's tools.
         agents: Maximum number of agents.
         tools: Maximum number of tools.
     """
@@ -100,14 +100,14 @@ def _by_user(messages: Sequence[AnyMessage]) -> Iterator[Request]:
 
 
 def _by_agent(messages: Sequence[AnyMessage]) -> Iterator[Request]:
-    """The sentences of what the agent said last, if it has said something since the user did."""
+    """The sentences of the agent's last message since the user's."""
     since = [message for message in messages[last_request(messages) + 1 :] if isinstance(message, AIMessage)]
     for clause in _clauses(since[-1].text) if since else []:
         yield Request(clause, "agent")
 
 
 def _to_do(todos: object) -> Iterator[Request]:
-    """What the agent has still to do."""
+    """The open items of the agent's list."""
     for item in todos if isinstance(todos, list) else []:
         content = item.get("content") if isinstance(item, Mapping) and item.get("status") != "completed" else None
         for clause in _clauses(content) if isinstance(content, str) else []:
@@ -120,10 +120,10 @@ def _clauses(text: str) -> list[str]:
 
 
 def _of_user(message: AnyMessage) -> bool:
-    """Whether a person wrote it: LangChain marks what its middlewares add, a summary for example."""
+    """Whether a person wrote it: LangChain marks messages of its middleware, such as a summary."""
     return isinstance(message, HumanMessage) and not message.additional_kwargs.get("lc_source")
 
 
 def _shortened(text: str, most: int) -> str:
-    """A text that is too long to be searched for, without its middle: people say what they want first or last."""
+    """A text without its middle, if it is too long for a search: people say what they want first or last."""
     return text if len(text) <= most else f"{text[: most // 2 - 1]}\n{text[-(most // 2 - 1) :]}"

@@ -1,1 +1,1 @@
-"""Values that a text names: numbers with units, places, time zones, formulas, quotations."""
+"""Values in a text: numbers with units, places, time zones, formulas, quotations."""

@@ -1,4 +1,4 @@
-"""What a text gives in so many words: quotations, addresses, paths, numbers; each used at most once."""
+"""Evidence in a text: quotations, addresses, paths, numbers; each is used at most once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from callsheet.agents.keyless.language.spans import CLOCK, EMAIL, PATH, QUOTED, 
 
 
 class Kind(StrEnum):
-    """What sort of thing a stretch of text is."""
+    """Kind of evidence."""
 
     QUOTED = "quoted"
     SQL = "sql"
@@ -31,13 +31,13 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One stretch of text with a meaning.
+    """A span of a text that has a value.
 
     Attributes:
-        kind: What it is.
-        value: What it means, ready for an argument.
-        start: Where it begins in the text.
-        end: Where it ends.
+        kind: Its kind.
+        value: The value, ready for an argument.
+        start: Start offset in the text.
+        end: End offset in the text.
     """
 
     kind: Kind
@@ -82,12 +82,12 @@ _NO_PATH = re.compile(r"(?i)and/or|n/a|s?he/she|his/her|either/or|w/o|yes/no|tru
 
 @dataclass(slots=True)
 class Pool:
-    """The evidence of one text, and which of it is used up.
+    """The evidence in one text, and which of it is used.
 
     Attributes:
-        text: The step's words.
-        items: What was found, in the text's order.
-        used: Stretches that an argument already took.
+        text: The text of the step.
+        items: The evidence, in text order.
+        used: Spans that an argument has used.
     """
 
     text: str
@@ -96,36 +96,36 @@ class Pool:
 
     @classmethod
     def of(cls, text: str) -> Pool:
-        """Everything that a text gives."""
+        """All evidence in a text."""
         return cls(text, tuple(sorted(_found(text), key=lambda item: item.start)))
 
     def free(self, *kinds: Kind) -> list[Evidence]:
-        """What is not used yet of these kinds, in order."""
+        """The unused evidence of these kinds, in order."""
         return [i for i in self.items if i.kind in kinds and not self.is_used(i.start, i.end)]
 
     def is_used(self, start: int, end: int) -> bool:
-        """Whether any of a stretch is used up."""
+        """Whether any part of a span is used."""
         return any(start < taken_end and taken_start < end for taken_start, taken_end in self.used)
 
     def take(self, item: Evidence) -> Any:
-        """The value of a piece, which is used up by that."""
+        """The value of a piece of evidence, which is then used."""
         self.used.append((item.start, item.end))
         return item.value
 
     def first(self, *kinds: Kind) -> Any:
-        """The value of the first unused piece of these kinds, which is used up by that; None where there is none."""
+        """The value of the first unused evidence of these kinds, which is then used; None without any."""
         found = self.free(*kinds)
         return self.take(found[0]) if found else None
 
     @property
     def bare(self) -> str:
-        """The text at its length with quotations, addresses and paths blanked."""
+        """The text at its own length, with quotations, addresses and paths blanked."""
         kinds = {Kind.QUOTED, Kind.URL, Kind.EMAIL, Kind.PATH, Kind.SQL}
         return _blanked(self.text, [(i.start, i.end) for i in self.items if i.kind in kinds])
 
     @property
     def rest(self) -> str:
-        """The text at its length with what is used or quoted blanked."""
+        """The text at its own length, with used and quoted spans blanked."""
         return _blanked(self.bare, self.used)
 
 
@@ -148,7 +148,7 @@ def _found(text: str) -> Iterator[Evidence]:
 
 
 def _value(kind: Kind, match: re.Match[str], said: str) -> Any:
-    """What a match means; None where it is nothing of its kind."""
+    """The value of a match; None if it is not of this kind."""
     match kind:
         case Kind.QUOTED:
             fenced = re.sub(r"^```(?:\w*\n)?|```$", "", said)
@@ -163,7 +163,7 @@ def _value(kind: Kind, match: re.Match[str], said: str) -> Any:
 
 
 def _cut_short(inner: str) -> bool:
-    """Whether a quotation holds one of another's marks alone: it may be cut at the wrong mark, and is not read."""
+    """Whether a quotation has an unpaired quotation mark: it may end at the wrong one, and is not read."""
     singles = len(re.findall(r"(?<![^\W_])'|'(?![^\W_])", inner))
     return inner.count('"') % 2 == 1 or inner.count("“") != inner.count("”") or (singles % 2 == 1 and '"' in inner)
 
@@ -191,11 +191,11 @@ _KEPT = re.compile(
     r"|(?<!and )\bone\b(?!\s+(?:hundred|thousand|million|billion)\b))",
     re.IGNORECASE,
 )
-"""What is no number, though it may look like one: an ordinal, "all three", "the old one"."""
+"""Words that look like numbers and are none: ordinals, "all three", "the old one"."""
 
 
 def with_digits(text: str) -> str:
-    """The text with spelled-out numbers as digits, but in quotations and names of files: "five miles", "5 miles"."""
+    """The text with spelled-out numbers as digits, except in quotations and file names: "five miles", "5 miles"."""
     from text_to_num import alpha2digit
 
     said, start = "", 0

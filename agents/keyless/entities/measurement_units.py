@@ -1,4 +1,4 @@
-"""Units of measurement by the ways people write them."""
+"""Units of measurement in their common spellings."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _SPELLINGS = {
     "hrs": "hour", "kb": "kilobyte", "mb": "megabyte", "gb": "gigabyte", "tb": "terabyte", "kilo": "kilogram",
     "kilos": "kilogram", "kcal": "kilocalorie", "t": "tonne", "fl oz": "fluid_ounce",
 }  # fmt: skip
-"""Spellings that pint reads as something else, or not at all."""
+"""Spellings that pint does not know, or reads as another unit."""
 _AMBIGUOUS = frozenset({"ton", "tons"})
-"""Names of several units of which nobody can know the one that is meant."""
+"""Names that several units share."""
 _REWRITTEN = (
     (re.compile(r"\b(?:square|sq)\.? +([\w-]+)"), r"\1**2"),
     (re.compile(r"\b(?:cubic|cu)\.? +([\w-]+)"), r"\1**3"),
@@ -37,10 +37,9 @@ def _registry() -> Any:
 
 @cache
 def unit_of(said: str) -> tuple[str, float] | None:
-    """What a spelling measures and how large it is, in base units; equal for spellings of the same unit.
+    """Dimension and size in base units of a unit such as ``km`` or ``square feet``; None if it is unknown.
 
-    Args:
-        said: Such as ``km``, ``square feet``, ``degrees Celsius``, ``miles per hour``.
+    Different spellings of one unit give equal results.
     """
     plain = re.sub(r"\s+", " ", said.strip())
     lower = plain.lower()
@@ -71,12 +70,7 @@ def _parsed(spelling: str) -> tuple[str, float] | None:
 
 
 def spelled_in(said: str, values: Sequence[str]) -> str | None:
-    """The one of a tool's values that a text's spelling means; the spelling itself where the tool lists none.
-
-    Args:
-        said: As the text writes it.
-        values: The units that a parameter accepts.
-    """
+    """The accepted value that a spelling means; the spelling itself if the tool accepts any unit."""
     wanted = unit_of(said)
     if not values:
         return said if wanted else None

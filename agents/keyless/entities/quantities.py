@@ -21,18 +21,18 @@ _TO_BEFORE = re.compile(
 _FROM_BEFORE = re.compile(r"(?:\d\s*(?:degrees?\s*|°\s*)?|\bfrom\s+(?:degrees?\s+)?|\bconvert\s+)$", re.IGNORECASE)
 _JOINT = re.compile(r"\s*(?:,|and)?\s*$", re.IGNORECASE)
 _WORDS = frozenset("a am an are as at be bar can cup do hand has i in is it may me my no of or so to we".split())
-"""Words that are names of units too: they count only right after a number."""
+"""Words that are also names of units: they count only directly after a number."""
 _LONGEST = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit that a text names.
+    """A unit in a text.
 
     Attributes:
-        value: As the tool spells it.
-        start: Where its name begins in the text.
-        end: Where it ends.
+        value: The unit as the tool spells it.
+        start: Start offset in the text.
+        end: End offset in the text.
     """
 
     value: str
@@ -46,7 +46,7 @@ def is_unit(slot: Slot) -> bool:
 
 
 def fill_quantities(slots: Sequence[Slot], pool: Pool, readings: Sequence[Reading]) -> dict[str, Any]:
-    """Values for the unit slots of a tool and for the number that goes with them."""
+    """Values for the unit parameters of a tool, and for the number that belongs to them."""
     wanted = [slot for slot in slots if is_unit(slot)]
     if not wanted:
         return {}
@@ -72,7 +72,7 @@ def fill_quantities(slots: Sequence[Slot], pool: Pool, readings: Sequence[Readin
 
 
 def compound(pool: Pool, units: Sequence[Unit]) -> list[tuple[Evidence, Unit]]:
-    """The parts of a quantity in several units, each a whole fraction of the one before: "5 feet 11 inches"."""
+    """The parts of a quantity in several units, each a fraction of the one before: "5 feet 11 inches"."""
     parts: list[tuple[Evidence, Unit]] = []
     for item in pool.free(Kind.NUMBER):
         unit = next((u for u in units if u.start >= item.end and not pool.text[item.end : u.start].strip(" -")), None)
@@ -86,7 +86,7 @@ def compound(pool: Pool, units: Sequence[Unit]) -> list[tuple[Evidence, Unit]]:
 
 
 def _divides(larger: Unit, smaller: Unit, *, apart: bool) -> bool:
-    """Whether both are one quantity; "2 km and 300 m" may be two, as other than "5 feet and 11 inches"."""
+    """Whether two parts are one quantity; "2 km and 300 m" may be two, unlike "5 feet and 11 inches"."""
     one, other = unit_of(larger.value), unit_of(smaller.value)
     if one is None or other is None or one[0] != other[0] or not other[1]:
         return False
@@ -129,7 +129,7 @@ def _number(pool: Pool, source: Unit | None) -> Any:
 
 
 def units_in(text: str, slots: Sequence[Slot]) -> Iterator[Unit]:
-    """The units that a text names, among those that the slots accept, in its order; of several readings the longest."""
+    """The accepted units in a text, in text order; the longest reading wins."""
     values = list(dict.fromkeys(str(value) for slot in slots for value in slot.vocabulary))
     tokens = list(_TOKEN.finditer(text))
     after = 0

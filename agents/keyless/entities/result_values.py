@@ -1,4 +1,4 @@
-"""What a finished step found out: one readable line, a number, a unit."""
+"""The result of a step as one readable line, a number and a unit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SALIENT = (
     "result", "converted_value", "converted", "answer", "value", "output", "target", "mean", "average", "total", "sum",
     "count", "datetime", "time", "text", "content", "message", "summary", "price", "amount", "data", "id", "name",
 )  # fmt: skip
-"""Fields that hold what a caller wants to know, the likeliest first."""
+"""Names of fields that hold the result, the most likely first."""
 _ORIGIN = re.compile(r"(?:^|_)(?:original|from|input|source)(?:_|$)")
 _NUMBER = re.compile(r"(?<![\w.:/-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w:/-])")
 _LONG = 400
@@ -23,12 +23,12 @@ _LONG = 400
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A result as later steps and people can use it.
+    """A result in the form that later steps and people use.
 
     Attributes:
-        text: The salient part in words.
-        number: The number it comes to, if one is plain.
-        unit: The unit named beside it, if any.
+        text: The essential part as text.
+        number: Its number, if there is exactly one.
+        unit: The unit next to it, if any.
     """
 
     text: str
@@ -37,11 +37,7 @@ class Reading:
 
 
 def read(result: str) -> Reading:
-    """What a tool's output comes to.
-
-    Args:
-        result: Plain text or JSON.
-    """
+    """Reads a tool's output, plain text or JSON."""
     try:
         data = json.loads(result)
     except ValueError:
@@ -62,14 +58,14 @@ def read(result: str) -> Reading:
 
 
 def line(done: StepResult) -> str:
-    """A step and what came of it in one readable line."""
+    """A step and its result in one readable line."""
     said = read(done.result).text
     label = done.text.strip().rstrip(".;,")
     return f"{label[:1].upper()}{label[1:]}{'' if label.endswith('?') else ':'} {said}"
 
 
 def composed(inputs: tuple[StepResult, ...]) -> str:
-    """What a writing tool is given: one line per input; a single long text as it is."""
+    """The text for a writing tool: one line per input, or a single long text unchanged."""
     if len(inputs) == 1:
         said = read(inputs[0].result).text
         if "\n" in said or len(said) > _LONG:
@@ -78,7 +74,7 @@ def composed(inputs: tuple[StepResult, ...]) -> str:
 
 
 def _text_of_blocks(value: Any) -> str:
-    """The text of MCP's content blocks, where a tool wrote them as JSON; empty for anything else."""
+    """The text of MCP content blocks, if a tool wrote them as JSON; empty for anything else."""
     blocks = value if isinstance(value, list) else []
     texts = [block.get("text") for block in blocks if isinstance(block, Mapping)]
     said = [text for text in texts if isinstance(text, str)]
@@ -86,7 +82,7 @@ def _text_of_blocks(value: Any) -> str:
 
 
 def _salient(data: Mapping[str, Any]) -> Any:
-    """The field that holds what a caller wants to know; the whole where none does."""
+    """The field that holds the result; the whole object if there is none."""
     usable = {str(k).lower(): v for k, v in data.items() if v not in (None, "") and not _is_origin(k)}
     named = [usable[name] for name in _SALIENT if name in usable]
     numbers = [value for value in usable.values() if _is_number(value)]
@@ -115,7 +111,7 @@ def _is_number(value: Any) -> TypeGuard[int | float]:
 
 
 def _only_number(text: str) -> float | int | None:
-    """The one plain number of a text, or the first after its only "=" or "is"; dates and times are passed over."""
+    """The only plain number in a text, or the first after its only "=" or "is"; dates and times do not count."""
     parts = re.split(r"=|≈|->|→|\b(?:is|are|equals)\b", text)
     found = [match.group() for match in _NUMBER.finditer(parts[-1] if len(parts) == 2 else text)]
     if not found or (len(parts) != 2 and len(found) != 1):

@@ -1,4 +1,4 @@
-"""Time zones by the names people use, and which side of a conversion each stands on."""
+"""Time zones by common names, and their side in a conversion."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _BEFORE = re.compile(r"\b(?:in|from|to|into|of|for|at|and)\s+$|[\d:]\s*(?:am|pm)
 _SOURCE = frozenset({"source", "from", "src", "origin", "base", "input", "start"})
 _TARGET = frozenset({"target", "to", "dest", "destination", "output", "end"})
 _MOST = 0.8
-"""Share of a country's airports in one time zone from which on the country's name means that zone."""
+"""Share of a country's airports in one time zone from which the country's name means that zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A time zone that a text names.
+    """A time zone in a text.
 
     Attributes:
         name: Its IANA name.
-        start: Where its name begins in the text.
-        end: Where it ends.
+        start: Start offset in the text.
+        end: End offset in the text.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Zone:
 
 @cache
 def _known() -> dict[str, str]:
-    """Names in lower case -> zone: the database's own, cities with an airport, countries of one zone."""
+    """Names in lower case -> zone: IANA names, cities with an airport, countries with one zone."""
     import airportsdata
     from babel import Locale
 
@@ -73,7 +73,7 @@ def is_zone(slot: Slot) -> bool:
 
 
 def zones_in(text: str) -> list[Zone]:
-    """The time zones that a text names, in order; a lower-case name counts only after a preposition."""
+    """The time zones in a text, in order; a name in lower case counts only after a preposition."""
     tokens = list(_NAME.finditer(text))
     found: list[Zone] = []
     for index, token in enumerate(tokens):
@@ -88,7 +88,7 @@ def zones_in(text: str) -> list[Zone]:
 
 
 def fill_zones(slots: Sequence[Slot], pool: Pool) -> dict[str, str]:
-    """Values for the time zone slots: the zone of the clock time that is named, and the one that is asked about."""
+    """Values for the time zone parameters: the zone of the given clock time, and the zone that is asked for."""
     wanted = [slot for slot in slots if is_zone(slot)]
     if not wanted:
         return {}
@@ -105,7 +105,7 @@ def fill_zones(slots: Sequence[Slot], pool: Pool) -> dict[str, str]:
 
 
 def _source(found: Sequence[Zone], clock: Evidence | None, text: str) -> Zone | None:
-    """The zone that a clock time is given in: "from X", "9:30 in X", "X at 9:30"."""
+    """The zone of a given clock time: "from X", "9:30 in X", "X at 9:30"."""
     for zone in found:
         if re.search(r"\bfrom\s+$", text[: zone.start]):
             return zone

@@ -1,1 +1,1 @@
-"""English as the rules read it: words, clauses, mood, and how steps refer to each other."""
+"""English for the rules: words, clauses, mood, and references between steps."""

@@ -1,4 +1,4 @@
-"""Cutting a request into clauses: where one order ends and the next begins."""
+"""Splits a request into clauses: where one order ends and the next begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from callsheet.agents.keyless.language.spans import mask
 
 
 class Link(StrEnum):
-    """How a clause is joined to the one before it."""
+    """How a clause is linked to the one before it."""
 
     NONE = ""
     THEN = "then"
@@ -26,8 +26,8 @@ class Clause:
 
     Attributes:
         text: The request's own words.
-        masked: The same length, protected stretches blanked.
-        link: How it is joined to the one before.
+        masked: The text at its own length, with protected spans blanked.
+        link: Link to the clause before.
     """
 
     text: str
@@ -49,7 +49,7 @@ _LEAD = re.compile(
 )
 _THEN_WORD, _LAST_WORD = (re.compile(rf"\b{word}", re.IGNORECASE) for word in (_THEN, _LAST))
 _AHEAD = 300
-"""How many characters after a connective are looked at."""
+"""How many characters after a connective are examined."""
 _TAIL = " \t\n\r,;:.…。；，、-–—"
 _GREETING = re.compile(
     r"(?:(?:hi|hello|hey|dear)\b(?: (?:there|all|everyone|(?-i:[A-Z]\w*)))?|good (?:morning|evening)|cheers|ok(?:ay)?"
@@ -72,24 +72,24 @@ _TO = re.compile(r"\s*(?:to|into|as|in|on|at|for|from|with)\b", re.IGNORECASE)
 
 
 def clauses(request: str) -> tuple[Clause, ...]:
-    """The orders of a request, in its order; empty when it holds no word at all."""
+    """The orders of a request, in text order; empty if it has no words."""
     masked = mask(request)
     found = (c for start, end in _blocks(masked) for c in _sentences(request, masked, start, end))
     return tuple(c for c in found if re.search(r"\w|¤", c.text) and not _GREETING.fullmatch(c.text))
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in order, as they are written."""
+    """The words of a text, in order, with their case."""
     return _WORD.findall(text)
 
 
 def is_question(text: str) -> bool:
-    """Whether a text begins with a question word and what it asks about."""
+    """Whether a text opens with a question word and its verb or noun."""
     return bool(_QUESTION.match(text.lstrip()) or re.match(r"when\b.*,\s*what\b", text.strip(), re.IGNORECASE))
 
 
 def _blocks(masked: str) -> Iterator[tuple[int, int]]:
-    """The items of a list, ``- ...`` or ``(a) ... (b) ...``, and what stands before it; all in one where none is."""
+    """The items of a list, ``- ...`` or ``(a) ... (b) ...``, and the text before it; the whole text without a list."""
     items = list(_ITEM.finditer(masked))
     if len(items) < 2:
         items = list(_INLINE_ITEM.finditer(masked))
@@ -130,7 +130,7 @@ def _clause(request: str, masked: str, start: int, end: int, link: Link) -> Iter
 
 
 def _after_lead(masked: str, start: int, end: int) -> tuple[int, Link]:
-    """Where a stretch begins without connectives and politeness, and how these join it to what is before."""
+    """Where a span begins after connectives and politeness, and the link that these express."""
     match = _LEAD.match(masked, start, end)
     lead = match.group() if match else ""
     link = Link.LAST if _LAST_WORD.search(lead) else Link.THEN if _THEN_WORD.search(lead) else Link.NONE
@@ -138,7 +138,7 @@ def _after_lead(masked: str, start: int, end: int) -> tuple[int, Link]:
 
 
 def _parts(left: str, link: Link, right: str) -> bool:
-    """Whether a connective between two stretches parts two orders; "download and unzip x" shares an object."""
+    """Whether a connective between two spans separates two orders; "download and unzip x" shares an object."""
     if len(left.split()) < 2 or (re.search(r"\b(?:to|and|or)\s+\w+$", left) and is_verb(words(left)[-1])):
         return False
     if link is not Link.NONE:
@@ -148,12 +148,12 @@ def _parts(left: str, link: Link, right: str) -> bool:
 
 
 def _opens_order(text: str, *, strict: bool = False, beside_name: bool = False) -> bool:
-    """Whether a text begins as an order or a question.
+    """Whether a text opens with an order or a question.
 
     Args:
-        text: A stretch without its connective.
-        strict: Whether a word that is a noun as well counts only with an object after it.
-        beside_name: Whether it follows a file name or a quotation, beside which a noun is unlikely.
+        text: A span without its connective.
+        strict: Whether a word that can also be a noun counts only before an object.
+        beside_name: Whether the span follows a file name or quotation, after which a noun is unlikely.
     """
     first = _WORD.match(text)
     if is_question(text) or first is None:

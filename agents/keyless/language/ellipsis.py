@@ -1,4 +1,4 @@
-"""A request that leaves out what the one before it said: "And in Sydney?"."""
+"""A request that relies on the one before it: "And in Sydney?"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLACED = re.compile(
     r"^(?P<place>in|at|for|from|to|into|of|on|with|by|as)\s+(?:the\s+)?(?P<value>\S.*)$", re.IGNORECASE
 )
 _LONGER_NAME = re.compile(r",?\s+(?:[^\W\d_]{1,3}\s+)?[A-Z]")
-"""What follows a name that may go on: "Paris, France", "Rio de Janeiro"."""
+"""What may follow when a name continues: "Paris, France", "Rio de Janeiro"."""
 _AMOUNT = re.compile(r"(?<![\w.])-?\d[\d.,]*(?:\s*(?:%|°\s*[CF]\b|[^\W\d_]{1,12}\b))?")
 _DAY = re.compile(rf"\b(?:{'|'.join([*day_name, *filter(None, month_name)])})\b", re.IGNORECASE)
 _PROPER = r"[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*)*"
@@ -28,18 +28,18 @@ _WHOLE = "ask in a whole sentence"
 
 
 def complete_request(said: str, before: Sequence[str]) -> str:
-    """A request completed by the last one where it leaves out what to do; otherwise itself.
+    """Completes a request from the last one if it does not say what to do; otherwise returns it unchanged.
 
-    The value that it names takes the place of the only value of the same kind (a name, an amount, a time, a path, a
-    quotation) in the last request: of those after the same preposition, if it has one.
+    Its value replaces the only value of the same kind (name, amount, time, path, quotation) in the last request; if it
+    has a preposition, only values after the same preposition count.
 
     Args:
         said: What the user wrote.
-        before: The earlier requests of the conversation, each completed already.
+        before: The earlier requests of the conversation, already completed.
 
     Raises:
-        PlanError: It leaves out what to do, and the last request has several parts, or no or several values that could
-            be meant.
+        PlanError: The request does not say what to do, and the last one has several parts, or no or several values that
+            could be replaced.
 
     Examples:
         >>> complete_request("And in Sydney?", ["What time is it in Oslo?"])
@@ -64,12 +64,12 @@ def complete_request(said: str, before: Sequence[str]) -> str:
 
 
 def one_clause(request: str) -> bool:
-    """Whether a request is surely a single order or question: rules find one, and nothing joins it to another."""
+    """Whether a request is certainly one order or question: rules find one, and no connective suggests another."""
     return len(request) <= MOST and len(clauses(request)) <= 1 and not _JOINED.search(mask(request))
 
 
 def _elliptical(said: str) -> str | None:
-    """What a request names where it has no order or question of its own, without the words that lead to it."""
+    """The value in a request that has no order or question of its own, without the opening words; None otherwise."""
     if _LEAD.match(said) is None:
         return None
     rest = _LEAD.sub("", said).strip().rstrip("?.!").strip()
@@ -79,7 +79,7 @@ def _elliptical(said: str) -> str | None:
 
 
 def _like(value: str, last: str) -> list[tuple[int, int]]:
-    """Where values of the same kind as this one stand in the last request."""
+    """The spans of values of the same kind in the last request."""
     kind = next((kind for kind in _KINDS[:-1] if kind.fullmatch(value)), _NAME)
     if kind is _NAME and not re.fullmatch(_PROPER, value):
         return []
@@ -94,7 +94,7 @@ def _after(place: str, text: str, start: int) -> bool:
 
 
 def _check_unit(said: str, value: str, replaced: str, last: str) -> None:
-    """Refuses an amount in the unit that the last request asks for: "convert 3 miles to km", "and 20 km?"."""
+    """Rejects an amount in the target unit of the last request: "convert 3 miles to km", "and 20 km?"."""
     new, old = (match.group() if (match := _UNIT.search(text)) else "" for text in (value, replaced))
     if _AMOUNT.fullmatch(value) and new != old and re.search(rf"\b{re.escape(new)}\b", last):
         raise PlanError(f"{said!r} does not say what is to be done with {value}: {_WHOLE}")

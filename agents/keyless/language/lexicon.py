@@ -1,4 +1,4 @@
-"""Words of English that the rules know: parts of speech from a lexicon, and small closed classes."""
+"""English words for the rules: parts of speech from a lexicon, and small closed classes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from functools import lru_cache
 
 @lru_cache(maxsize=4096)
 def kinds_of(word: str) -> frozenset[str]:
-    """The parts of speech that a word can be in its base form, such as ``VERB`` and ``NOUN``; lower case."""
+    """The parts of speech of a word in its base form, such as ``VERB`` and ``NOUN``; lower case."""
     from lemminflect import getAllLemmas
 
     return frozenset(kind for kind, lemmas in getAllLemmas(word).items() if word in lemmas)
 
 
 def is_verb(word: str) -> bool:
-    """Whether a word can be the base form of a verb; "re-index" and "uninstall" are as "index" and "install"."""
+    """Whether a word can be the base form of a verb; "re-index" and "uninstall" count like "index" and "install"."""
     lower = word.lower()
     bases = (lower, *(lower.removeprefix(prefix).lstrip("-") for prefix in ("re", "un", "de") if lower != prefix))
     return lower not in NOT_VERBS and any("VERB" in kinds_of(base) for base in bases)
 
 
 def is_noun(word: str) -> bool:
-    """Whether a word can be a noun in the singular."""
+    """Whether a word can be a singular noun."""
     return "NOUN" in kinds_of(word.lower())
 
 
@@ -32,7 +32,7 @@ CONSUMING = frozenset(
     summarise summarize text upload write
     """.split()
 )
-"""Verbs whose object may be what an earlier step found."""
+"""Verbs whose object may be the result of an earlier step."""
 
 RESULT_NOUNS = frozenset(
     """
@@ -41,7 +41,7 @@ RESULT_NOUNS = frozenset(
     report response responses result results rows sum summary text total translation transcript value values
     """.split()
 )
-"""Nouns for what a step yields."""
+"""Nouns for the result of a step."""
 
 FUNCTION_WORDS = frozenset(
     """
@@ -68,7 +68,7 @@ NEUTRAL = frozenset(
     please so that the them then there these this those to too us using via we with you your
     """.split()
 )
-"""Words that carry no content of their own in an order."""
+"""Words without content in an order."""
 
 QUESTION_WORDS = frozenset(
     """
@@ -76,4 +76,4 @@ QUESTION_WORDS = frozenset(
     see show tell up want was were what what's which will would
     """.split()
 )
-"""More words without content, in a question and for a tool that only reads or computes."""
+"""Further words without content, in a question and for a tool that only reads or computes."""

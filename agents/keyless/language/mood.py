@@ -1,4 +1,4 @@
-"""Whether a step is a plain order: affirmative, unconditional, and all that the request says of it."""
+"""Whether a step is a plain order: affirmative and unconditional, and the whole request with it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _TASKS = frozenset(
 def objection(step: str, request: str, tool: Collection[str], *, whole: bool = False) -> str:
     """Why a step is not a plain order for a tool that may change something; empty if it is one.
 
-    A plain order opens with a verb that names what the tool does. All else that the request says must be orders and
-    questions too: a negation, a condition, a supposition, a report or an alternative anywhere in it counts against all.
+    A plain order opens with a verb for what the tool does. The rest of the request must consist of orders and questions
+    too: a negation, condition, supposition, report or alternative anywhere in it rules out all of it.
 
     Args:
-        step: The step's words.
-        request: The whole request that it comes from.
-        tool: The verbs that say what the tool does, lower case.
-        whole: Whether the tool is handed the whole step in words: who reads them then knows what is asked indirectly.
+        step: The text of the step.
+        request: The whole request of the step.
+        tool: Verbs for what the tool does, lower case.
+        whole: Whether the tool gets the whole step as text: its reader then understands indirect requests.
     """
     masked = mask(request)
     polite = _POLITE.sub("please ", masked)
@@ -66,14 +66,14 @@ def objection(step: str, request: str, tool: Collection[str], *, whole: bool = F
 
 
 def head_of(step: str, tool: Collection[str] = ()) -> str:
-    """The verb that a step opens with, lower case; empty where it opens with something else."""
+    """The verb that opens a step, lower case; empty if it opens with something else."""
     text = mask(step).lstrip()
     first = words(text)[:1]
     return first[0].lower() if first and text.startswith(first[0]) and _opens(text, tool) else ""
 
 
 def is_yes_or_no(step: str) -> bool:
-    """Whether a step asks for a yes or a no."""
+    """Whether a step is a yes-or-no question."""
     return bool(_AUXILIARY.match(step))
 
 
@@ -83,7 +83,7 @@ def _opens(text: str, known: Collection[str] = ()) -> bool:
 
 
 def _without_questions(masked: str) -> str:
-    """The text without the words that only say which time is asked about, or in which order things are done."""
+    """The text without phrases that only ask for a time or give the order of the work."""
     return _TIME_ASKED.sub("", _ORDERED_BY_TIME.sub("", masked))
 
 

@@ -1,4 +1,4 @@
-"""Stretches of text that must not be cut: quotations, addresses, file names, numbers."""
+"""Spans of text that must not be split: quotations, addresses, file names, numbers."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _BRACKETS = re.compile(r"\((?!\w\))[^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Dr|Mr|Mrs|Ms|No|St)\.")
 
 MOST = 8_000
-"""Characters that the rules read: some of their patterns take time that grows with the square of the text."""
+"""Characters that the rules read: some patterns take quadratic time."""
 _PROTECTED = (QUOTED, URL, EMAIL, PATH, CLOCK, _DECIMAL, _ABBREVIATION, _BRACKETS, SQL)
 
 
 def mask(text: str) -> str:
-    """The text at its own length, protected stretches blanked to ``¤`` so that no rule can cut them."""
+    """The text at its own length, with protected spans blanked to ``¤`` so that no rule splits them."""
     for pattern in _PROTECTED:
         text = pattern.sub(lambda match: "¤" * len(match.group()), text)
     return text

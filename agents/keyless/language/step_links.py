@@ -1,4 +1,4 @@
-"""What one clause's result feeds into the next: references, order words, and files that several steps name."""
+"""Dependencies between clauses: references, order words, and files that several steps name."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SEVERAL = re.compile(
 )
 _ONE = re.compile(rf"\b(?:it|its|that|this)\b|\bthe\s+(?:{_NOUNS})\b", re.IGNORECASE)
 _DUMMY = re.compile(r"\btime\s+(?:is\s+it|it\s+is)\b|\bwhen\s+it(?:'s|\s+is)\b", re.IGNORECASE)
-"""Where "it" stands for nothing: "what time is it when it is noon"."""
+"""Phrases in which "it" refers to nothing: "what time is it when it is noon"."""
 
 
 def dependencies(found: Sequence[Clause]) -> list[tuple[int, ...]]:
-    """For each clause the indices of the earlier ones whose results it uses, or which must be over before it."""
+    """For each clause, the indices of the earlier clauses that it uses or must wait for."""
     waits: list[tuple[int, ...]] = []
     for index, clause in enumerate(found):
         used = {i for earlier in waits for i in earlier}
@@ -36,13 +36,13 @@ def dependencies(found: Sequence[Clause]) -> list[tuple[int, ...]]:
 
 
 def refers_back(clause: Clause) -> bool:
-    """Whether a clause names a result that is not its own: "it", "both", "the result"."""
+    """Whether a clause refers to another result: "it", "both", "the result"."""
     text = _DUMMY.sub("", clause.masked)
     return bool(_ONE.search(text) or _SEVERAL.search(text))
 
 
 def _same_objects(found: Sequence[Clause], index: int) -> set[int]:
-    """Earlier steps that must be over because one of both changes what the other names, or looks at all there is."""
+    """Earlier steps to wait for, because one of the two changes what the other names, or lists everything."""
     paths, change = _paths_of(found[index]), _changes(found[index])
     looks = not change and "¤" not in found[index].masked and is_act(_verb(found[index]))
     return {

@@ -1,4 +1,4 @@
-"""A tool's parameters as slots to fill: name in words, kind of value, vocabulary."""
+"""A tool's parameters as slots to fill: words of the name, kind of value, vocabulary."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Slot:
     """One parameter to fill.
 
     Attributes:
-        name: The property's name.
-        words: Its words, lower case.
-        types: JSON Schema's types it may have, ``null`` left out.
+        name: Name of the property.
+        words: The words of the name, lower case.
+        types: Its types in JSON Schema, without ``null``.
         spec: Its schema, references resolved.
-        required: Whether a call must give it.
-        about: The tool's name and description in one string.
+        required: Whether it is required.
+        about: Name and description of the tool.
     """
 
     name: str
@@ -62,12 +62,12 @@ class Slot:
 
     @property
     def description(self) -> str:
-        """The author's words on the parameter."""
+        """The description of the parameter."""
         return str(self.spec.get("description") or "")
 
     @property
     def note(self) -> str:
-        """What is said of a number: the words of its description and of the tool's lines about it."""
+        """For a number: the parameter's description, and the lines about it in the tool's description."""
         lines = (
             line
             for line in self.about.splitlines()[1:]
@@ -92,19 +92,19 @@ class Slot:
 
     @property
     def is_share(self) -> bool:
-        """Whether a percentage is given to it as a share of 1, by its own description or the tool's line about it."""
+        """Whether it takes a percentage as a share of 1, by its own description or the tool's line about it."""
         lines = (line for line in self.about.splitlines() if self.head in map(str.lower, re.findall(r"\w+", line)))
         return any(map(_SHARE.search, (self.description, *lines))) or self.spec.get("maximum") == 1
 
     @property
     def takes_percentage(self) -> bool:
-        """Whether it takes a percentage, as it is or as a share of 1."""
+        """Whether it takes a percentage, as a number or as a share of 1."""
         percent = "rate" in self.words or self.says("percent") or "percent" in self.description.lower()
         return self.numeric and (percent or self.is_share)
 
     @property
     def vocabulary(self) -> tuple[Any, ...]:
-        """The closed set of values: an enum, or a list that the description gives."""
+        """Its closed set of values: an enum, or a list in the description."""
         values = self.spec.get("enum", [self.spec["const"]] if "const" in self.spec else None)
         if values is not None:
             return tuple(values) if isinstance(values, list) else ()
@@ -118,7 +118,7 @@ class Slot:
         return _listed(self.description) or _listed(next(lines, ""))
 
     def says(self, *some: str) -> bool:
-        """Whether the name holds one of these words, in the singular or the plural."""
+        """Whether the name contains one of these words, singular or plural."""
         return any(word in some or word.removesuffix("s") in some for word in self.words)
 
 
@@ -137,7 +137,7 @@ def slots_of(schema: Mapping[str, Any], *, about: str = "") -> tuple[Slot, ...]:
 
 
 def _resolved(spec: Any, root: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
-    """A property's schema with local references followed and the first kind of a union that is not null."""
+    """A property's schema with local references resolved, and the first part of a union that is not null."""
     if not isinstance(spec, Mapping) or depth > _DEEPEST:
         return {}
     more: Any = None

@@ -1,4 +1,4 @@
-"""Arguments by JSON Schema: each value has its evidence in the text or in an earlier result, or is missing."""
+"""Arguments from a JSON Schema: each value has evidence in the text or in an earlier result, or is missing."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from callsheet.agents.keyless.entities.time_zones import fill_zones
 from callsheet.agents.keyless.slots.slot import slots_of
 from callsheet.agents.keyless.slots.slot_rules import Context, apply
 from callsheet.agents.planning.plan import StepResult
-from callsheet.agents.safety.schema_validation import errors_of
+from callsheet.agents.safety.schema_validation import checked
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What could be filled of a tool's parameters.
+    """The arguments found for a tool.
 
     Attributes:
         args: Arguments that have evidence and fit the schema.
-        missing: Names of the required parameters that have none, in the schema's order.
-        unused: Words of the text that carry content and went into no argument, in its order.
+        missing: Required parameters without evidence, in schema order.
+        unused: Content words of the text that went into no argument, in text order.
     """
 
     args: dict[str, Any] = field(default_factory=dict)
@@ -33,14 +33,14 @@ class Filled:
 
 
 def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = (), *, plainly: bool = False) -> Filled:
-    """Fill a tool's parameters from what a step says and from the results it builds on.
+    """Fills a tool's parameters from the text of a step and the results that it uses.
 
-    Nothing is invented and no sentence is stuffed into a parameter: a required one without evidence is
-    reported as missing. Each piece of evidence is used once.
+    No value is invented, and no sentence is used as a value: a required parameter without evidence is missing. Each
+    piece of evidence is used once.
 
     Args:
-        schema: JSON Schema of the arguments; a top-level ``title`` and ``description`` are read as the tool's.
-        text: The step's words.
+        schema: JSON Schema of the arguments, with the tool's ``title`` and ``description`` at the top level.
+        text: The text of the step.
         inputs: Results of the steps that it depends on.
         plainly: Whether question words count as content, as for a tool that may change something.
 
@@ -65,11 +65,11 @@ def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()
 
 
 def _valid(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether a value fits its property; a schema that is broken itself cannot refuse one."""
+    """Whether a value fits its property; an invalid schema rejects nothing but objects."""
     properties = schema.get("properties")
     spec = properties.get(name) if isinstance(properties, Mapping) else None
     if not isinstance(spec, Mapping):
         return False
     shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-    errors = errors_of({**shared, **spec}, value)
-    return not isinstance(value, Mapping) if errors is None else not errors
+    found = checked({**shared, **spec}, value)
+    return not isinstance(value, Mapping) if found.unchecked else not found.errors

@@ -1,4 +1,4 @@
-"""The rules by which one slot gets its value, the surest first."""
+"""The rules that fill one slot, the most certain first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from callsheet.agents.keyless.slots.vocabularies import fill_closed, fill_flag
 from callsheet.agents.planning.plan import StepResult
 
 _CONTENT = ("content", "text", "body", "data", "message", "note", "insight", "observation", "summary")
-"""Names of parameters that take what was found."""
+"""Names of parameters that take a result."""
 _REFERS = re.compile(
     r"\b(?:it|its|that|this|them|those|these|both|all|each|results?|answers?|values?|output|summary|translation|report"
     r"|average|total|sum|time|text|list|number|contents?|lines)\b",
@@ -25,7 +25,7 @@ _REFERS = re.compile(
 )
 _IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order", "ticket", "hash", "commit", "issue")
 _WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
-"""Words of names that label no value."""
+"""Words of names that do not label a value."""
 _BRIDGE = r"(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?\s*$"
 _PERCENT = re.compile(r"\s*(?:%|per\s?cent\b)", re.IGNORECASE)
 _TIMES_A_YEAR = {
@@ -42,13 +42,13 @@ _OFTEN = re.compile(rf"\b(?:{'|'.join(_TIMES_A_YEAR)})\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the rules look at.
+    """What the rules read and fill.
 
     Attributes:
         pool: The step's evidence.
-        inputs: Finished results that it builds on.
-        slots: All slots of the tool, so that a rule can see its rivals.
-        filled: What the object has so far; a rule may fill a slot's rivals along with it.
+        inputs: Finished results that the step uses.
+        slots: All slots of the tool, because slots compete for evidence.
+        filled: Values so far; a rule may fill several slots at once.
     """
 
     pool: Pool
@@ -58,31 +58,31 @@ class Context:
 
     @property
     def open(self) -> list[Slot]:
-        """The required slots that have no value yet."""
+        """Required slots without a value."""
         return [slot for slot in self.slots if slot.required and slot.name not in self.filled]
 
     @property
     def loose(self) -> list[Slot]:
-        """Those of them that take any text."""
+        """Required slots without a value that take any text."""
         return [s for s in self.open if s.textual and not s.vocabulary and not is_formatted(s)]
 
     @property
     def numbers(self) -> list[float | int]:
-        """The numbers that earlier results come to."""
+        """The numbers in the earlier results."""
         return [r.number for r in (read(done.result) for done in self.inputs) if r.number is not None]
 
     @property
     def refers(self) -> bool:
-        """Whether the text points at the results it builds on."""
+        """Whether the text refers to the results that the step uses."""
         return bool(self.inputs) and bool(_REFERS.search(self.pool.bare) or not self.pool.free(Kind.QUOTED))
 
 
 Rule = Callable[[Slot, Context], Any]
-"""Gives a slot's value, or None where it has no evidence."""
+"""Returns a slot's value, or None without evidence."""
 
 
 def _whole(slot: Slot, context: Context) -> str | None:
-    """The step's own words, for a parameter that asks for the whole request or question."""
+    """The step's own words, for a parameter that takes the whole request or question."""
     if slot.name not in ("request", "question") or "whole" not in slot.description.lower() or not slot.textual:
         return None
     context.pool.used.append((0, len(context.pool.text)))
@@ -90,7 +90,7 @@ def _whole(slot: Slot, context: Context) -> str | None:
 
 
 def _frequency(slot: Slot, context: Context) -> int | None:
-    """How many times a year, for a parameter that says "per year"."""
+    """Times per year, for a parameter with "per year" in its name."""
     found = _OFTEN.search(context.pool.rest) if slot.numeric and {"per", "year"} <= set(slot.words) else None
     if found is None:
         return None
@@ -116,7 +116,7 @@ def _flag(slot: Slot, context: Context) -> bool | None:
 
 
 def _labelled(slot: Slot, context: Context) -> Any:
-    """The value that stands beside one of a slot's own words: "radius 5", "3 years", "titled 'Lunch'"."""
+    """The value next to one of the slot's own words: "radius 5", "3 years", "titled 'Lunch'"."""
     words = "|".join(re.escape(word) for word in slot.words if word not in _WEAK)
     if not words or slot.vocabulary or not (slot.textual or slot.numeric) or is_formatted(slot):
         return None
@@ -156,7 +156,7 @@ def _composed(slot: Slot, context: Context) -> Any:
 
 
 def _number(slot: Slot, context: Context) -> Any:
-    """The numbers left, in order, when there are as many as slots; else the one of an earlier result."""
+    """The remaining numbers, in order, if there are as many as slots; otherwise the only remaining one."""
     rivals = [s for s in context.open if s.numeric]
     if slot not in rivals:
         return None
@@ -174,14 +174,14 @@ def _number(slot: Slot, context: Context) -> Any:
 
 
 def _is_named(context: Context) -> bool:
-    """Whether the text names the tool, or nothing is known of its name: else its numbers may be anybody's."""
+    """Whether the text names the tool, or the tool's name is unknown; otherwise its numbers may be unrelated."""
     name = context.slots[0].about.partition("\n")[0]
     said = {stem(word) for word in re.findall(r"[a-z]+", context.pool.bare.lower())}
     return not name.strip() or any(stem(word) in said for word in words_of(name))
 
 
 def _taken(slot: Slot, pool: Pool, item: Evidence) -> Any:
-    """A piece's value as a parameter takes it: a share 5 % as .05."""
+    """The value of a piece of evidence as a parameter takes it: 5 % as .05 for a share."""
     value, percent = pool.take(item), _PERCENT.match(pool.text, item.end) if item.kind is Kind.NUMBER else None
     if percent and slot.takes_percentage:
         pool.used.append(percent.span())
@@ -190,12 +190,12 @@ def _taken(slot: Slot, pool: Pool, item: Evidence) -> Any:
 
 
 def _quoted(slot: Slot, context: Context) -> Any:
-    """The first quotation left, for the only required string that takes any text."""
+    """The first remaining quotation, for the only required string that takes any text."""
     return context.pool.first(Kind.QUOTED) if context.loose == [slot] else None
 
 
 def _raw(slot: Slot, context: Context) -> Any:
-    """What "translate it" speaks of: the one result that a lone text parameter can take."""
+    """The result that "translate it" refers to, for a single text parameter."""
     spent = any(other.says(*_CONTENT) and other.name in context.filled for other in context.slots)
     if spent or context.loose != [slot] or not context.refers or slot.says("id", "name"):
         return None
@@ -206,11 +206,11 @@ RULES: tuple[Rule, ...] = (
     _whole, _frequency, _formatted, _closed, _flag, _labelled, _identified, _array, _composed, _number, _quoted,
     _raw,
 )  # fmt: skip
-"""In order: what is unmistakable first, what only remains last."""
+"""In this order: unmistakable evidence first, leftovers last."""
 
 
 def apply(context: Context) -> dict[str, Any]:
-    """What the rules fill, the surest rule first for every slot."""
+    """Fills all slots, with the most certain rule first."""
     for rule in RULES:
         for slot in sorted(context.slots, key=lambda slot: not slot.takes_percentage):
             if slot.name in context.filled or is_zone(slot) or is_unit(slot):

@@ -1,4 +1,4 @@
-"""Parameters whose value has a form of its own: paths, addresses, dates, SQL, formulas."""
+"""Parameters whose values have a form: paths, addresses, dates, SQL, formulas."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PLACE = re.compile(r"\b(?:in|for|at|near|of)\s+([A-ZÀ-Þ][\w'’-]*(?:\s[A-ZÀ
 
 
 def find_path(slot: Slot, pool: Pool, inputs: Sequence[StepResult] = ()) -> Any:
-    """The path that a text names, or the only one of an earlier step where it names none."""
+    """The path in a text, or the only path of an earlier step if there is none."""
     if chosen := _best_path(slot, pool.free(Kind.PATH)):
         return pool.take(chosen)
     quoted = [q for q in pool.free(Kind.QUOTED) if re.fullmatch(r"\S*(?:[/\\]\S*|\.\w{1,5})", str(q.value))]
@@ -59,7 +59,7 @@ def _best_path(slot: Slot, found: Sequence[Evidence]) -> Evidence | None:
 
 
 def _expression(_slot: Slot, pool: Pool) -> str | None:
-    """The formula that a text writes out, in signs or in words."""
+    """The formula in a text, in signs or in words."""
     for quoted in pool.free(Kind.QUOTED):
         if _OPERATED.search(str(quoted.value)):
             return str(pool.take(quoted))
@@ -78,7 +78,7 @@ def _expression(_slot: Slot, pool: Pool) -> str | None:
 
 
 def _sql(_slot: Slot, pool: Pool) -> str | None:
-    """The SQL that a text quotes or writes out."""
+    """The SQL in a text, quoted or not."""
     for item in pool.free(Kind.SQL, Kind.QUOTED):
         if item.kind is Kind.SQL or _STATEMENT.match(str(item.value)):
             return str(pool.take(item)).strip().rstrip(";").strip() or None
@@ -86,7 +86,7 @@ def _sql(_slot: Slot, pool: Pool) -> str | None:
 
 
 def _searched(_slot: Slot, pool: Pool) -> str | None:
-    """The phrase to search for: quoted, or the words after "for"."""
+    """The phrase to search for: a quotation, or the words after "for"."""
     if len(pool.free(Kind.QUOTED)) == 1:
         return str(pool.first(Kind.QUOTED))
     match = _PHRASE.search(pool.text)
@@ -97,14 +97,14 @@ def _searched(_slot: Slot, pool: Pool) -> str | None:
 
 
 def _date(slot: Slot, pool: Pool) -> Any:
-    """A date as ISO 8601 writes it, with a time where the slot takes one."""
+    """A date in ISO 8601, with a time if the slot takes one."""
     form = r"\d{4}-\d\d-\d\d" + (r"[T ].*" if slot.spec.get("format") == "date-time" else "")
     found = [item for item in pool.free(Kind.DATE) if re.fullmatch(form, item.value)]
     return pool.take(found[0]).replace(" ", "T") if found else None
 
 
 def _place(_slot: Slot, pool: Pool) -> str | None:
-    """A name in capitals after "in" or the like."""
+    """A capitalised name after "in" or a similar word."""
     match = _PLACE.search(pool.rest)
     pool.used += [match.span(1)] if match else []
     return match[1] if match else None
@@ -156,9 +156,9 @@ FORMATS: tuple[tuple[Callable[[Slot], bool], Callable[[Slot, Pool], Any]], ...] 
     (lambda slot: slot.says("city", "location", "place"), _place),
     (lambda slot: slot.required and slot.name in _SEARCHED, _searched),
 )
-"""Which slots have a form, and how its value is found; the first that fits counts."""
+"""Which slots have a form, and how to find the value; the first match counts."""
 
 
 def is_formatted(slot: Slot) -> bool:
-    """Whether a slot takes a value of a known form."""
+    """Whether a slot takes a value with a known form."""
     return slot.textual and any(fits(slot) for fits, _ in FORMATS)

@@ -1,4 +1,4 @@
-"""Several values for what a tool takes one of: "to Celsius and to Kelvin" asks for two calls."""
+"""Several values for one parameter: "to Celsius and to Kelvin" needs two calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from callsheet.agents.keyless.slots.value_formats import is_path
 from callsheet.agents.keyless.slots.vocabularies import mentions
 
 MOST = 12
-"""How many calls one step may come to by rules."""
+"""Maximum number of calls for one step by rules."""
 _JOINED = re.compile(
     r"\s*(?:,\s*(?:and\b\s*)?|\band\b\s*|&\s*|\bas\s+well\s+as\b\s*)(?:also\s+)?(?:(?:to|in|into|at|for|from|of|the)\s+)*",
     re.IGNORECASE,
@@ -23,10 +23,10 @@ Span = tuple[int, int]
 
 
 def variants(text: str, slots: Sequence[Slot]) -> tuple[str, ...]:
-    """The text once for each of the values that it lists for one parameter; the text alone where it lists none.
+    """The text once for each value that it lists for one parameter; the text alone if it lists none.
 
     Args:
-        text: The step's words.
+        text: The text of the step.
         slots: The tool's parameters.
 
     Examples:
@@ -50,7 +50,7 @@ def _chosen(text: str, runs: Sequence[Sequence[Span]], choice: Sequence[Span]) -
 
 
 def _runs(text: str, atoms: Sequence[Span]) -> Iterator[tuple[Span, ...]]:
-    """The longest stretches of neighbours with nothing but "and" or a comma between them."""
+    """The longest sequences of neighbours with only "and" or a comma between them."""
     run: list[Span] = []
     for atom in atoms:
         if run and not _JOINED.fullmatch(text, run[-1][1], atom[0]):
@@ -63,7 +63,7 @@ def _runs(text: str, atoms: Sequence[Span]) -> Iterator[tuple[Span, ...]]:
 
 
 def _atoms(text: str, slots: Sequence[Slot]) -> Iterator[list[Span]]:
-    """For each parameter that takes one value, where the text names a value that it could take."""
+    """For each parameter with a single value, the spans in the text that could be its value."""
     pool = Pool.of(text)
     units = list(units_in(pool.bare, found)) if (found := [slot for slot in slots if is_unit(slot)]) else []
     if found:

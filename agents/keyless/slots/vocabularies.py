@@ -1,4 +1,4 @@
-"""Closed vocabularies and yes or no: the values that a schema lists, found in the text."""
+"""Closed vocabularies and flags: the values that a schema lists, found in the text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "asc": ("ascending",),
     "desc": ("descending",),
 }
-"""Other ways to say a value that tools often list."""
+"""Synonyms of values that tools often list."""
 _NEGATION = re.compile(
     r"\b(?:without|no|not|don't|never|skip|omit|exclude|disable|non|un)\b[\s-]*(?:(?:any|the|an?|to|its)\s+)?$", re.I
 )
@@ -29,7 +29,7 @@ _FLAG_FILLERS = frozenset("is has have include includes use with enable enabled 
 
 
 def fill_closed(slot: Slot, pool: Pool) -> Any:
-    """The listed value that the text names, or None: one beside the parameter's name first, then the longest."""
+    """The listed value in the text, or None: a value next to the parameter's name first, then the longest."""
     text = pool.rest
     found = [
         ((near, end - start, -start), value, (start, end))
@@ -46,14 +46,14 @@ def fill_closed(slot: Slot, pool: Pool) -> Any:
 
 
 def mentions(slot: Slot, pool: Pool) -> list[tuple[int, int]]:
-    """Where the text names listed values, each stretch once, in its order."""
+    """The spans of listed values in the text, without overlaps, in text order."""
     found = {place for value in slot.vocabulary for place in _places(value, pool.rest)}
     ordered = sorted(found, key=lambda place: (place[0], -place[1]))
     return [place for i, place in enumerate(ordered) if not any(a <= place[0] < b for a, b in ordered[:i])]
 
 
 def fill_flag(slot: Slot, pool: Pool) -> bool | None:
-    """Whether the text says yes or no to a flag, by the words of its name."""
+    """The value of a flag, from the words of its name in the text; None without them."""
     wanted = [stem(w) for w in slot.words if w not in _FLAG_FILLERS] or [stem(w) for w in slot.words]
     spoken = list(re.finditer(r"[A-Za-z]+", pool.bare))
     for index in range(len(spoken) - len(wanted) + 1):
@@ -70,7 +70,7 @@ def _same(said: str, wanted: str) -> bool:
 
 
 def _places(value: Any, text: str) -> Iterator[tuple[int, int]]:
-    """Where a text names a value, in one of the ways to write it; of a value of one or two letters the case counts."""
+    """The spans of a value in a text, in any of its spellings; for one or two letters the case counts."""
     said = str(value)
     plain = " ".join(words_of(re.sub(r"\(.*?\)", "", said))) or said
     for form in () if isinstance(value, bool) else (plain, *_SYNONYMS.get(plain.replace(" ", "_"), ())):

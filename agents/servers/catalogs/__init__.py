@@ -1,1 +1,1 @@
-"""Catalogs that change while the program runs: servers that are listed, and Python objects."""
+"""Catalogs that can change while the program runs: MCP servers, and Python objects."""

@@ -1,4 +1,4 @@
-"""Catalogs that are alive: MCP servers to be listed, and Python objects to be imported."""
+"""Catalog sources that must be run: MCP servers to list, and Python objects to import."""
 
 from __future__ import annotations
 
@@ -28,27 +28,26 @@ def load_servers(
     agreed: Collection[str] = (),
     anew: bool = False,
 ) -> Part:
-    """Reads specifications of APIs, and starts and lists MCP servers side by side.
+    """Reads API specifications, and starts and lists MCP servers in parallel.
 
-    Those that answered lately (``Limits.fresh``) are not asked.
+    Servers that answered recently (``Limits.fresh``) are not started.
 
-    A server is asked all the same if it has no pin, if its entry has changed since, or if something that it said then
-    is quarantined.
+    A server is asked anyway if it has no pin, if its entry has changed, or if a part of its last answer is quarantined.
 
     Args:
         config: The servers by agent id.
-        limits: Bounds of time for each server by itself.
-        pins: What was accepted of these servers; what differs from it is left out. Everything is taken where None.
-        agreed: Servers whose present command a person has agreed to.
-        anew: Asks them all.
+        limits: Limits for each server separately.
+        pins: Accepted definitions of these servers; anything else is left out. If None, everything is accepted.
+        agreed: Servers whose current command has consent.
+        anew: Asks all servers.
 
     Returns:
-        An agent for each server that answered; a server that is missing, hangs or crashes is a
-        problem that names it, and the rest go on. It keeps the tools that it was last known to have.
+        An agent for each server that answered. A server that is missing, hangs or crashes becomes a problem with its
+        name; it keeps its last known tools, and the other servers are not affected.
 
     Raises:
-        TrustError: The pins cannot be relied on.
-        SettingsError: A limit of a server cannot work.
+        TrustError: The pins are not reliable.
+        SettingsError: A limit of a server is invalid.
     """
     apis = {name: server for name, server in config.items() if server.transport == "openapi"}
     if apis:
@@ -75,13 +74,12 @@ def load_servers(
 
 
 def load_reference(reference: str) -> Part:
-    """Imports ``module:object`` and reads the object as a catalog.
+    """Imports ``module:object`` and reads the object as a catalog, in any form that ``load_objects`` accepts.
 
-    Args:
-        reference: The object may be anything that ``load_objects`` reads; an agent without a name has the object's.
+    An agent without a name gets the object's name.
 
     Raises:
-        CatalogError: The module cannot be imported, has no such object, or the object is none of these.
+        CatalogError: The module cannot be imported or has no such object, or the object has another type.
     """
     module, _, path = reference.partition(":")
     if not module or not path:
@@ -98,7 +96,7 @@ def _imported(name: str) -> Any:
         if error.name and f"{name}.".startswith(f"{error.name}."):
             raise CatalogError(f"there is no module {error.name!r}: correct the name or install it") from error
         raise CatalogError(f"module {name!r} needs {error.name!r}, which is not installed") from error
-    except Exception as error:  # importing runs code of others, which may raise anything
+    except Exception as error:  # importing runs foreign code, which may raise anything
         raise CatalogError(f"module {name!r} fails at import: {type(error).__name__}: {error}") from error
 
 

@@ -1,4 +1,4 @@
-"""What servers say of themselves, and what they said last, for when they are down."""
+"""Answers of servers to ``tools/list``, and a store of the last answers, for servers that are down."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from callsheet.graphs.storage import cache_folder, private_folder, replace_text
 from callsheet.graphs.text.sanitizing import clean, shown
 
 LATE = 10.0
-"""Seconds of silence after which it is said which servers are waited for."""
+"""Seconds after which the log names the servers that have not answered."""
 _LOG = logging.getLogger(__name__)
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server says of itself.
+    """A server's description of itself.
 
     Attributes:
-        tools: Entries of ``tools/list`` as the server sent them.
-        name: Its name for people.
-        version: Its version.
-        description: What it says that it is for.
-        instructions: What it tells a model that uses it.
-        error: Why it could not be listed, last lines of its standard error included; empty when it was.
-        kind: The sort of trouble.
-        seconds: How long start and listing took.
+        tools: Entries of ``tools/list`` as sent by the server.
+        name: Display name.
+        version: Version.
+        description: Description.
+        instructions: Instructions for a model.
+        error: Why it could not be listed, with the last lines of standard error; empty if it was.
+        kind: The kind of error.
+        seconds: Duration of start and listing.
     """
 
     tools: tuple[Any, ...] = ()
@@ -56,12 +56,12 @@ _KEPT = tuple(field.name for field in fields(Listing) if field.name not in ("err
 
 @dataclass(frozen=True, slots=True)
 class LastKnown:
-    """What a server said when it last answered.
+    """The last answer of a server.
 
     Attributes:
-        listing: That.
-        when: When it was, in UTC, ISO 8601 to the second.
-        reached: SHA-256 of the entry that it was reached by then.
+        listing: The answer.
+        when: Time of the answer in UTC, ISO 8601 to the second.
+        reached: SHA-256 of the server's entry at that time.
     """
 
     listing: Listing
@@ -70,17 +70,17 @@ class LastKnown:
 
 
 class LastListings:
-    """The last answer of every server, one file each, which only a newer answer replaces.
+    """The last answer of every server, in one file each.
 
     Args:
-        folder: ``listings`` in ``CALLSHEET_HOME``, else in the user's cache, by default.
+        folder: By default ``listings`` in ``CALLSHEET_HOME``, otherwise in the user's cache.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or cache_folder() / "listings"
 
     def keep(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Keeps an answer; a reader meets the old one or the new one, whole. Where nothing can be kept, nothing is."""
+        """Stores an answer atomically; errors of the file system are ignored."""
         file = self._file(agent_id, server)
         said = {name: value for name, value in asdict(listing).items() if name in _KEPT}
         with suppress(OSError):
@@ -88,7 +88,7 @@ class LastListings:
             replace_text(file, json.dumps({"agent": agent_id, "reached": _reached(server), **said}))
 
     def last(self, agent_id: str, server: ServerConfig) -> LastKnown | None:
-        """The last answer of a server, if it is known and can be read."""
+        """The last answer of a server, if it is stored and readable."""
         try:
             file = self._file(agent_id, server)
             when = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
@@ -99,7 +99,7 @@ class LastListings:
             return None
 
     def fresh(self, agent_id: str, server: ServerConfig, seconds: float) -> LastKnown | None:
-        """The last answer of a server, if it is no older than so many seconds and its entry is the same as then."""
+        """The last answer of a server, if it is recent enough and its entry has not changed."""
         with suppress(OSError):
             if 0 <= time.time() - self._file(agent_id, server).stat().st_mtime <= seconds and seconds:
                 known = self.last(agent_id, server)
@@ -107,24 +107,20 @@ class LastListings:
         return None
 
     def _file(self, agent_id: str, server: ServerConfig) -> Path:
-        """One for each server as it is reached, so that a new command does not inherit what another one said."""
+        """One file per server entry, so that a new command does not inherit the answer of another one."""
         reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url]
         return self._folder / f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
 
 
 def _reached(server: ServerConfig) -> str:
-    """What tells this entry of a server from another one of the same command: its variables and headers too."""
+    """Digest of a server's entry, with its variables and headers."""
     entry = server.model_dump(mode="json", include={"transport", "command", "args", "env", "cwd", "url", "headers"})
     return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager
 def late_ones_named(tasks: Mapping[str, asyncio.Task[Listing]]) -> Iterator[None]:
-    """Says in the log which servers have not answered when ``LATE`` has passed.
-
-    Args:
-        tasks: What lists each server, by agent id.
-    """
+    """Logs which servers have not answered after ``LATE`` seconds; ``tasks`` list the servers, by agent id."""
 
     def tell() -> None:
         late = [shown(name) for name, task in tasks.items() if not task.done()]
@@ -140,19 +136,19 @@ def late_ones_named(tasks: Mapping[str, asyncio.Task[Listing]]) -> Iterator[None
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is new between two answers, by names of tools."""
+    """Changes between two answers, by tool name."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Whether there is a change."""
         return bool(self.added or self.changed or self.removed)
 
 
 def difference(before: Listing | None, after: Listing) -> Difference:
-    """What a server changed since its last answer."""
+    """What a server has changed since its last answer."""
     old, new = Entries.of(before.tools if before else ()).tools, Entries.of(after.tools).tools
     return Difference(
         tuple(name for name in new if name not in old),

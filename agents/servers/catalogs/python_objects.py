@@ -1,4 +1,4 @@
-"""Agents of this process: LangChain tools, functions, toolkits, LangGraph apps and other runnables as a catalog."""
+"""Agents in this process: LangChain tools, functions, toolkits, LangGraph apps and other runnables as a catalog."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEEPEST = 4
 _NAMELESS = ("", "LangGraph", "<lambda>")
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 TOOLS = "tools"
-"""The agent of tools that were given without one."""
+"""Id of the agent for tools without one."""
 
 
 def load_objects(found: object) -> Part:
@@ -36,11 +36,11 @@ def load_objects(found: object) -> Part:
     Args:
         found: A ``Catalog``, a LangChain tool, a function with a docstring (it becomes a tool), a toolkit, a LangGraph
             app, ``RemoteGraph`` or other runnable, an ``A2AAgent``, a dict of these by agent id, or a function without
-            arguments that gives one of these. Of a list, the tools and functions make one agent, ``tools``, and each
-            of the others makes one by its own name. ``{"description": ..., "tools": ...}`` says what an agent is for.
+            arguments that returns one of these. The tools and functions of a list make one agent, ``tools``; each other
+            member makes an agent with its own name. ``{"description": ..., "tools": ...}`` describes an agent.
 
     Raises:
-        CatalogError: It is none of these, an app has no name, or a function cannot be a tool.
+        CatalogError: It has another type, an app has no name, or a function cannot be a tool.
     """
     return read_objects(found, _own_name(found), "the catalog")
 
@@ -50,8 +50,8 @@ def read_objects(found: object, name: str, where: str) -> Part:
 
     Args:
         found: The objects.
-        name: Id of the agent that is not named by a dict, or in a list by itself; ``tools`` where that is empty.
-        where: Where they come from, for messages.
+        name: Id of the agent, where neither a dict nor the object gives one; ``tools`` if empty.
+        where: Their origin, for messages.
     """
     return _part(name, found, where)
 
@@ -91,7 +91,7 @@ def _joined(parts: Sequence[Part], where: str) -> Part:
 
 
 def _of_list(name: str, found: Sequence[Any], where: str, depth: int) -> Part:
-    """The tools of a list as one agent, and each of its other members as one of its own name."""
+    """The tools of a list as one agent, and each other member as an agent with its own name."""
     tools = [item for item in found if _is_tool(item)]
     parts = [part_of_tools(name or TOOLS, tools, where)] if tools or not found else []
     others = (_part(_own_name(item), item, where, depth + 1) for item in found if not _is_tool(item))
@@ -144,7 +144,7 @@ def _takes_arguments(function: Callable[..., Any]) -> bool:
 def _called(function: Callable[[], Any], where: str) -> Any:
     try:
         return function()
-    except Exception as error:  # code of others may raise anything
+    except Exception as error:  # foreign code may raise anything
         raise CatalogError(f"{where}: calling it fails: {type(error).__name__}: {error}") from error
 
 
@@ -156,7 +156,7 @@ def _is_app(found: object) -> bool:
 
 
 def _endpoint(name: str, agent: A2AAgent, where: str) -> Part:
-    """What is at its address is the caller's to know: whatever its card says is taken."""
+    """An A2A agent in the caller's program: its card is accepted without pins."""
     from callsheet.agents.a2a.agent import connection, id_of
     from callsheet.agents.servers.catalogs.server_catalog import read_listings
     from callsheet.agents.servers.session_pool import SessionPool
@@ -182,16 +182,16 @@ def _app(name: str, app: Any, where: str, description: str = "") -> Part:
 
 
 def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str = "") -> Part:
-    """One agent of LangChain tools of this process.
+    """One agent with LangChain tools of this process.
 
     Args:
         name: Its id.
         tools: The tools, or functions with docstrings.
-        where: Where they come from, for messages.
-        description: What it is for.
+        where: Their origin, for messages.
+        description: Its description.
 
     Raises:
-        CatalogError: There is no tool, one is of another type or cannot be one, or two have one name.
+        CatalogError: There is no tool, one has another type or cannot be a tool, or two have the same name.
     """
     from callsheet.agents.tools.in_process import InProcess
 
@@ -212,7 +212,7 @@ def _tool(name: str, found: Any, where: str) -> BaseTool:
         return found
     if not isinstance(found, FunctionType | MethodType):
         raise CatalogError(
-            f"{where}: {name!r} holds a {type(found).__name__}, which is no LangChain tool: wrap it with @tool"
+            f"{where}: {name!r} holds a {type(found).__name__}, which is not a LangChain tool: wrap it with @tool"
         )
     try:
         return tool(parse_docstring=True, error_on_invalid_docstring=False)(found)
@@ -221,7 +221,7 @@ def _tool(name: str, found: Any, where: str) -> BaseTool:
 
 
 def _entry(tool: BaseTool) -> dict[str, Any]:
-    """A LangChain tool in the form of an entry of ``tools/list``, so that one reader serves both."""
+    """A LangChain tool as an entry of ``tools/list``, so that one parser serves both."""
     schema: Any = tool.tool_call_schema
     metadata = tool.metadata or {}
     annotations: Any = metadata.get("annotations")
@@ -242,6 +242,6 @@ def _json_schema(model: Any) -> dict[str, Any]:
 
 
 def _doc(found: object) -> str:
-    """First paragraph of the docstring of the object's own class."""
+    """First paragraph of the docstring of the object's class."""
     doc = type(found).__dict__.get("__doc__")
     return doc.strip().split("\n\n")[0] if isinstance(doc, str) else ""

@@ -1,4 +1,4 @@
-"""MCP servers read into a catalog, once and whenever they say something else."""
+"""MCP servers as agents of a catalog, read once and again whenever they change."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from callsheet.graphs.trust.pins import Admitted, Listed, everything
 
 
 class LiveServer:
-    """A server whose tools a catalog holds.
+    """A server whose tools are in a catalog.
 
     Args:
-        agent_id: Its name.
-        server: How it is reached.
-        said: What it said when the catalog was read; None if it did not answer then.
-        pins: What was accepted of it; everything is taken where None.
-        agreed: Whether a person has agreed to its present command.
-        listings: Where its last answer is kept.
+        agent_id: Its id.
+        server: Its configuration.
+        said: Its answer when the catalog was loaded; None if it did not answer.
+        pins: Its accepted definitions; everything is accepted if None.
+        agreed: Whether its current command has consent.
+        listings: The store of last answers.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class LiveServer:
         """As in ``graphs.loaded.Live``.
 
         Raises:
-            TrustError: The pins cannot be relied on.
+            TrustError: The pins are not reliable.
         """
         if (said := _said(answer)) == self._said and not answer.error:
             self._listings.keep(self._agent_id, self._server, answer)
@@ -68,18 +68,18 @@ def read_listings(
     listings: LastListings | None = None,
     remembered: Mapping[str, str] | None = None,
 ) -> Part:
-    """The agents of servers by their answers; of one that did not answer, by the last answer that is known.
+    """The agents of servers from their answers; for a server without an answer, from its last known one.
 
     Args:
-        config: How each is reached, by agent id.
-        answers: What each said, or why it did not.
-        pins: What was accepted of them; what differs from it is left out. Everything is taken where None.
-        agreed: Servers whose present command a person has agreed to.
-        listings: Where the last answers are kept.
-        remembered: Servers whose answer is a last one from there, and when they gave it.
+        config: The servers by agent id.
+        answers: Their answers, errors included.
+        pins: Accepted definitions; anything else is left out. If None, everything is accepted.
+        agreed: Servers whose current command has consent.
+        listings: The store of last answers.
+        remembered: Servers whose answer comes from that store, with its time.
 
     Raises:
-        TrustError: The pins cannot be relied on.
+        TrustError: The pins are not reliable.
     """
     listings, remembered = listings or LastListings(), remembered or {}
     down = {name: listings.last(name, config[name]) for name, answer in answers.items() if answer.error}
@@ -107,18 +107,18 @@ def remembered_answers(
     pins: PinBook | None = None,
     agreed: Collection[str] = (),
 ) -> dict[str, LastKnown]:
-    """Those of these last answers that a catalog may be read by, without their servers being asked again.
+    """The last answers that can be used without asking their servers again.
 
-    A server without a pin is asked, and so is one of which something was not as it was accepted: that may be over.
+    A server without a pin is asked, and so is one with a quarantined change, which may be over.
 
     Args:
-        config: How each is reached, by agent id.
-        last: What some of them said last.
-        pins: What was accepted of them; every answer will do where None.
-        agreed: Servers whose present command a person has agreed to.
+        config: The servers by agent id.
+        last: Last answers of some of them.
+        pins: Accepted definitions; all answers can be used if None.
+        agreed: Servers whose current command has consent.
 
     Raises:
-        TrustError: The pins cannot be relied on.
+        TrustError: The pins are not reliable.
     """
     if pins is None:
         return dict(last)
@@ -129,17 +129,17 @@ def remembered_answers(
 
 
 def with_agent(loaded: Loaded, agent_id: str, part: Part) -> Loaded:
-    """A catalog with another state of one agent.
+    """A catalog with a new state of one agent.
 
     Raises:
-        CatalogError: The whole is not consistent then.
+        CatalogError: The new catalog is inconsistent.
     """
     before = loaded.part
     old = loaded.catalog.by_id.get(agent_id)
     known = {tool.name: tool.depends_on for tool in old.tools} if old else {}
     agents = {agent.id: agent for agent in before.agents}
     for agent in part.agents:
-        # What a program or a reviewer found out about a tool is not in its server's words.
+        # Dependencies that were inferred or reviewed do not come from the server.
         tools = (
             tool.model_copy(
                 update={
@@ -197,5 +197,5 @@ def _connection(agent_id: str, server: ServerConfig, said: Admitted) -> object:
 
 
 def _said(listing: Listing) -> tuple[object, ...]:
-    """What of an answer makes a difference to the catalog."""
+    """The parts of an answer that the catalog uses."""
     return (listing.tools, listing.name, listing.description, listing.instructions)

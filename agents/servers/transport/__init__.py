@@ -1,1 +1,1 @@
-"""How bytes reach a server and come back: stdio processes and HTTP, bounded."""
+"""Transports to a server: stdio processes and HTTP, with size limits."""

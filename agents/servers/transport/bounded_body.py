@@ -1,4 +1,4 @@
-"""The body of an answer over HTTP, of which no more is held than a message may have."""
+"""The body of an HTTP response, limited to the maximum size of a message."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from callsheet.agents.tools.tool_result import Fault
 
 _PIECE = 4_096
 _ENDS = (b"\n\n", b"\r\r", b"\n\r")
-"""With one of these an event of a stream has ended."""
+"""End of an event in a stream."""
 
 
 class BoundedBody(httpx2.AsyncByteStream):
-    """A body that ends the session when it, or one event of a stream, is longer than a message may be.
+    """A body that ends the session if it, or one event of a stream, exceeds the maximum size of a message.
 
     Args:
-        response: Whose body it is.
-        child: Knows the limits, and notes what went beyond them.
+        response: The response.
+        child: Has the limits, and records the fault.
     """
 
     def __init__(self, response: httpx2.Response, child: ChildProcess) -> None:
@@ -30,10 +30,10 @@ class BoundedBody(httpx2.AsyncByteStream):
         self._events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Its pieces.
+        """Yields the body.
 
         Raises:
-            Fault: It is too long, or compressed unasked.
+            Fault: It is too long, or compressed without request.
         """
         size, last = 0, b""
         async for chunk in self._inner:
@@ -44,12 +44,12 @@ class BoundedBody(httpx2.AsyncByteStream):
                 if self._compressed or size > self._child.limits.message:
                     raise self._too_large()
                 yield piece
-                # Who parses the pieces may wait for nothing, and others have a turn too.
+                # The parser of these pieces may never wait, so other tasks get a turn here.
                 await asyncio.sleep(0)
 
     @staticmethod
     def _size(size: int, piece: bytes) -> int:
-        """Bytes since the last event of a stream has ended; the first byte was counted before."""
+        """Bytes since the end of the last event; the first byte was counted before."""
         end = max(piece.rfind(mark) for mark in _ENDS)
         return size + len(piece) - 1 if end < 0 else len(piece) - end
 
@@ -60,5 +60,5 @@ class BoundedBody(httpx2.AsyncByteStream):
         return self._child.fault
 
     async def aclose(self) -> None:
-        """Ends the answer."""
+        """Closes the response."""
         await self._inner.aclose()

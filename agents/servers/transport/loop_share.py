@@ -1,4 +1,4 @@
-"""Each server's share of the loop that all servers' sessions live on."""
+"""Shares the event loop of all sessions fairly among servers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ Result = TypeVar("Result")
 
 
 async def beside_if_large(act: Callable[[Any], Result], value: Any) -> Result:
-    """What is made of a JSON value; of a large one in a thread, while the loop goes on with others.
-
-    Args:
-        act: Makes it.
-        value: Of what.
-    """
+    """Applies a function to a JSON value; in a thread if the value is large, so that the loop is not blocked."""
     return await asyncio.to_thread(act, value) if _is_large(value) else act(value)
 
 
@@ -39,14 +34,14 @@ def _is_large(value: Any) -> bool:
 
 
 class Share:
-    """Lets one server have a quarter of the loop's time at most, in slices of milliseconds."""
+    """Limits one server to a quarter of the loop's time, in slices of milliseconds."""
 
     def __init__(self) -> None:
         self._used = 0.0
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Counts what is done for the server; nothing may be waited for meanwhile."""
+        """Counts processor time for the server; the block must not await."""
         began = time.thread_time()
         try:
             yield
@@ -54,7 +49,7 @@ class Share:
             self._used += time.thread_time() - began
 
     async def turn(self) -> None:
-        """Lets the others have theirs once a slice is used up."""
+        """Gives other tasks a turn after a slice is used up."""
         if self._used >= _SLICE:
             used, self._used = self._used, 0.0
             await asyncio.sleep(used * _PAUSE)

@@ -1,4 +1,4 @@
-"""What a server's process finds around it: the variables that it gets, and the program that is run."""
+"""The environment of a server's process: its variables and its program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcp.client.stdio import get_default_environment
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
-# Paths, not secrets. Where a company's proxy signs all traffic, uvx and npx can fetch nothing without them.
+# Paths, not secrets. Behind a company's TLS proxy, uvx and npx cannot download without them.
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 _COMES_WITH = {
     "uv": "install it: pip install uv",
@@ -23,16 +23,16 @@ _COMES_WITH = {
 
 
 def environment_of(server: ServerConfig) -> dict[str, str]:
-    """The variables of a server's process: MCP's safe few, where certificates are found, and what its entry sets."""
+    """The variables of a server's process: MCP's safe defaults, certificate paths, and those of its entry."""
     certificates = {name: value for name in CERTIFICATES if (value := os.environ.get(name))}
     return get_default_environment() | certificates | server.env
 
 
 def program_of(command: str, environment: Mapping[str, str]) -> str:
-    """The path of the program that a command names.
+    """The path of a command's program.
 
     Raises:
-        Fault: There is none; the message says what to do.
+        Fault: It is not found; the message says how to install it.
     """
     program = shutil.which(command, path=environment.get("PATH"))
     if program is None:

@@ -1,4 +1,4 @@
-"""What sees to it that no server outlives this process, even when it is killed with -9."""
+"""Ends all servers when this process ends, even if it is killed with -9."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _GOODBYE = 6.0
 
 
 class Reaper:
-    """A small process beside this one that ends its servers when it is gone; started with the first of them.
+    """A small process that ends the servers of this process when it is gone; started with the first server.
 
-    It leads a session of its own, so that a Ctrl-C in the terminal does not reach it.
+    It has its own process session, so that Ctrl-C in the terminal does not reach it.
 
     Raises:
         OSError: The process cannot be started.
@@ -40,7 +40,7 @@ class Reaper:
         self._name = ""
 
     def mark(self) -> str:
-        """A new mark for one server, with the process running that looks after it; it blocks for a few milliseconds."""
+        """A new mark for one server; starts the reaper if it is not running, which takes a few milliseconds."""
         with self._lock:
             if self._owner != os.getpid():
                 self._begin()
@@ -49,30 +49,30 @@ class Reaper:
             return f"{self._name}.{next(self._numbers)}."
 
     def watch(self, group: int, stdin: int | None = None) -> None:
-        """A server leads this process group from now on.
+        """Registers the process group of a server.
 
         Args:
-            group: The id of the group.
-            stdin: Our end of its standard input. The reaper holds it open too: a server that ends with its input
-                outlives this process until the reaper has seen what descends from it.
+            group: Id of the process group.
+            stdin: Our end of its standard input. The reaper keeps it open too, so that a server that ends with its
+                input outlives this process until the reaper has recorded its descendants.
         """
         with self._lock:
             self._groups.add(group)
             self._tell(f"+{group}", *([] if stdin is None else [stdin]))
 
     def release(self, group: int) -> None:
-        """The reaper lets go of this server's standard input, so that closing ours ends it."""
+        """Closes the reaper's copy of a server's standard input, so that closing ours ends the server."""
         with self._lock:
             self._tell(f"={group}")
 
     def forget(self, group: int) -> None:
-        """This process group is gone."""
+        """Removes a process group that has ended."""
         with self._lock:
             self._groups.discard(group)
             self._tell(f"-{group}")
 
     def close(self) -> None:
-        """Lets the process go; what is still there of the servers ends with it."""
+        """Stops the reaper; it ends the servers that are left."""
         with self._lock:
             process, self._process = self._process, None
             self._hang_up()
@@ -81,7 +81,7 @@ class Reaper:
                 process.wait(_GOODBYE)
 
     def _begin(self) -> None:
-        """Starts afresh: a forked child has its parent's object, but not its servers."""
+        """Resets the state: a forked process inherits this object, but not the servers."""
         self._hang_up()
         self._owner, self._name, self._groups, self._process = os.getpid(), uuid.uuid4().hex, set(), None
 
@@ -107,10 +107,10 @@ class Reaper:
 
     def _tell(self, line: str, *descriptors: int) -> None:
         if self._channel is not None:
-            # Killed by somebody: the marks still tell its servers, and the next one starts a new reaper.
+            # The reaper was killed: servers still have their marks, and the next server starts a new reaper.
             with suppress(BrokenPipeError, ConnectionResetError):
                 socket.send_fds(self._channel, [f"{line}\n".encode()], descriptors)
 
 
 REAPER = Reaper()
-"""That of this process."""
+"""The reaper of this process."""

@@ -1,12 +1,10 @@
-"""Ends the servers of a process that died before it could; run by path, standard library only.
+"""Ends the servers of a process that died; run by path, with the standard library only.
 
-Standard input is a socket whose other end the owner holds. It writes a line for each server:
-``+PGID`` when one was started, with the owner's end of that server's standard input; ``=PGID`` when
-that end is to be closed; ``-PGID`` when the server is gone. The end of input, or another parent, means that the
-owner is gone, killed with -9 perhaps. Then all that it had started is ended: the groups it wrote
-of, every process that carries its mark in the environment, which a child keeps that has left the
-group of its server, and one that was started in the owner's very last moment, and every process
-that was seen, once a second, to descend from a server, whatever it did with group and environment.
+Standard input is a socket to the owner. The owner writes a line per server: ``+PGID`` when it was started, with the
+owner's end of its standard input; ``=PGID`` to close that end; ``-PGID`` when it has ended. End of input, or another
+parent process, means that the owner is gone, perhaps killed with -9. Then this process ends: the registered process
+groups; every process with the owner's mark in its environment, which children keep that left their group, and which a
+server of the owner's last moment has too; and every process that was seen, once a second, as a descendant of a server.
 """
 
 from __future__ import annotations
@@ -23,13 +21,13 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "CALLSHEET_SESSION"
-"""The environment variable by which the processes of a server are known."""
+"""Environment variable that marks the processes of a server."""
 _LOOK, _LEAVE, _POLL = 1.0, 1.0, 0.02
 _PROC = Path("/proc")
 
 
 def marked(mark: str) -> list[int]:
-    """Process ids of those whose mark begins with this one, those that are dead and not yet buried left out."""
+    """Ids of processes whose mark begins with this one, without zombies."""
     wanted = f"{MARK}={mark}"
     found = _in_proc(wanted.encode()) if _PROC.is_dir() else _in_listing(wanted)
     return [pid for pid in found if pid != os.getpid()]
@@ -39,7 +37,7 @@ def _in_proc(wanted: bytes) -> list[int]:
     found = []
     for folder in _PROC.iterdir():
         if folder.name.isdigit():
-            # Of another user, or gone by now.
+            # Another user's process, or one that has ended.
             with suppress(OSError):
                 environment = (folder / "environ").read_bytes()
                 if environment.startswith(wanted) or b"\0" + wanted in environment:
@@ -57,10 +55,10 @@ def _in_listing(wanted: str) -> list[int]:
 
 
 def grown(family: Mapping[int, str]) -> dict[int, str]:
-    """Those of these processes that are alive, and all that descend from them now.
+    """The living processes among these, with all their current descendants.
 
     Args:
-        family: Process ids, each with when it was started, by which an id that was given anew is known; "" for any.
+        family: Process ids with their start times, to detect reused ids; an empty time matches any.
     """
     running = _running()
     found = {pid: running[pid][1] for pid, began in family.items() if pid in running and began in ("", running[pid][1])}
@@ -76,7 +74,7 @@ def grown(family: Mapping[int, str]) -> dict[int, str]:
 
 
 def end_family(family: Mapping[int, str], number: int) -> bool:
-    """Signals these processes and all that descend from them; says whether there was any."""
+    """Signals these processes and all their descendants; returns whether there were any."""
     found = grown(family)
     for pid in found:
         with suppress(ProcessLookupError, PermissionError):
@@ -85,7 +83,7 @@ def end_family(family: Mapping[int, str], number: int) -> bool:
 
 
 def _running() -> dict[int, tuple[int, str]]:
-    """Every process with its parent and when it was started, those that are dead and not yet buried left out."""
+    """Every process with its parent and start time, without zombies."""
     return _stats() if _PROC.is_dir() else _listed()
 
 
@@ -110,7 +108,7 @@ def _listed() -> dict[int, tuple[int, str]]:
 
 
 def end_marked(mark: str, number: int = signal.SIGTERM) -> bool:
-    """Signals every process with this mark; says whether there was any."""
+    """Signals every process with this mark; returns whether there were any."""
     found = marked(mark)
     for pid in found:
         with suppress(ProcessLookupError, PermissionError):
@@ -119,7 +117,7 @@ def end_marked(mark: str, number: int = signal.SIGTERM) -> bool:
 
 
 def end_all(groups: set[int], mark: str, family: Mapping[int, str] | None = None) -> None:
-    """Ends these groups, every process with this mark, and a family: a moment to leave, SIGTERM, SIGKILL."""
+    """Ends these groups, every process with this mark, and a family: waits briefly, then SIGTERM, then SIGKILL."""
     family = family or {}
     for number in (0, signal.SIGTERM, signal.SIGKILL):
         family = grown(family)
@@ -132,7 +130,7 @@ def end_all(groups: set[int], mark: str, family: Mapping[int, str] | None = None
 
 
 def end_groups(groups: set[int], number: int) -> bool:
-    """Signals these process groups; says whether any of them is left."""
+    """Signals these process groups; returns whether any is left."""
     left = False
     for group in groups:
         with suppress(ProcessLookupError, PermissionError):
@@ -142,13 +140,13 @@ def end_groups(groups: set[int], number: int) -> bool:
 
 
 class _Servers:
-    """What the owner has told of its servers: their groups, and our copies of their standard input."""
+    """The owner's servers: their process groups, and our copies of their standard input."""
 
     def __init__(self) -> None:
         self.groups, self._inputs, self._rest = set[int](), dict[int, int](), b""
 
     def take(self, data: bytes, descriptors: list[int]) -> None:
-        """Reads what the owner wrote; a read ends with the line that a descriptor came with."""
+        """Parses what the owner wrote; a descriptor belongs to the last line of its read."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for number, line in enumerate(lines, 1):
             kind, group = line[:1], int(line[1:])
@@ -164,19 +162,19 @@ class _Servers:
 
 
 def wait_for_owner(owner: int) -> tuple[set[int], dict[int, str]]:
-    """Reads what the owner writes until it is gone; the groups that it left behind, and their families.
+    """Reads from the owner until it is gone; returns the remaining groups, and their families.
 
     Args:
-        owner: Its process id, as it says itself: it may be gone before this process has come to ask who that is.
+        owner: Its process id, given by itself, because it may be gone before this process can look up its parent.
     """
     servers, family, channel = _Servers(), dict[int, str](), socket.socket(fileno=0)
     while True:
         ready, _, _ = select.select([channel], [], [], _LOOK)
-        # When the owner is gone its servers still have their input, from here: none has ended for want of it.
+        # After the owner's end its servers still have their input, through this process.
         if servers.groups or family:
             family = grown({**dict.fromkeys(servers.groups, ""), **family})
         if not ready:
-            # Somebody forked by the owner may still hold the other end.
+            # A process forked by the owner may still hold the other end.
             if os.getppid() != owner:
                 return servers.groups, family
             continue

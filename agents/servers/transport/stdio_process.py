@@ -1,4 +1,4 @@
-"""A stdio server as a process: its messages, its last words, and its end."""
+"""The process of a stdio server: its messages, standard error, and end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.text.sanitizing import clean, shown
 
 _TAIL_BYTES, _MOST_HELD, _LONGEST_ID = 8_192, 262_144, 256
-_LARGE = 65_536  # bytes; what takes long to be parsed does not hold up the loop
+_LARGE = 65_536  # bytes; longer lines are parsed in a thread
 _MOST_NOISE_LATER = 1_000
 _MOST_NOISE, _MOST_QUOTED, _LONGEST_QUOTE = 100, 3, 200
 _GRACE, _KILL_AFTER, _POLL = 1.0, 1.0, 0.02
@@ -34,17 +34,17 @@ class ChildProcess(asyncio.SubprocessProtocol):
     """A stdio server: its messages, the tail of its standard error, and its end.
 
     Args:
-        limits: Bounds the length of one message, and of what is not the protocol between two messages.
+        limits: Maximum size of a message, and of other output between two messages.
         on_end: Called once if it ends by itself.
 
     Attributes:
         limits: As given.
-        mark: What its environment and that of its children carries (``reaper_process``).
+        mark: Mark in the environment of the process and its children (``reaper_process``).
         ended: Whether it ended by itself.
-        responsive: Whether it is given time to say goodbye when it is stopped.
-        fault: What it did wrong, if that is why the conversation ended.
-        writable: Whether it reads what it is sent.
-        received: Bytes of whole lines that it sent.
+        responsive: Whether it gets time for a graceful end.
+        fault: Its error, if that ended the session.
+        writable: Set while it reads its input.
+        received: Bytes of complete lines received.
     """
 
     def __init__(self, limits: Limits, on_end: Callable[[], None]) -> None:
@@ -74,7 +74,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def printed(self) -> str:
-        """What it printed that is not the protocol: the first lines, and how many there are."""
+        """Its output that is not the protocol: the first lines, and the number of further ones."""
         rest = [] if self._greeted else [b"".join(self._partial)]
         lines = [shown(line[:_LONGEST_QUOTE].decode("utf-8", "replace").strip()) for line in (*self._quoted, *rest)]
         more = f" (and {self._noise - len(self._quoted):,} more lines)" if self._noise > len(self._quoted) else ""
@@ -82,21 +82,21 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def status(self) -> int | None:
-        """The exit status, or None while it runs."""
+        """The exit status; None while it runs."""
         return self.transport.get_returncode()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keeps the transport; from here on the process does not outlive this one."""
+        """Stores the transport; from now on the reaper ends the process with this one."""
         self.transport = cast("asyncio.SubprocessTransport", transport)
         stdin = self.transport.get_pipe_transport(0)
         # uvloop does not show the pipe.
         pipe = stdin.get_extra_info("pipe") if stdin is not None else None
-        # It is closed already where the start was cancelled.
+        # The pipe is closed if the start was cancelled.
         number = None if pipe is None or pipe.closed else pipe.fileno()
         REAPER.watch(self.transport.get_pid(), number)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Keeps the tail of standard error, and of standard output no more than ``read`` can keep up with."""
+        """Stores the tail of standard error, and as much of standard output as ``read`` can process."""
         if fd != 1:
             self._said = (self._said + data)[-_TAIL_BYTES:]
         elif not (self.ended or self._stopping):
@@ -108,24 +108,24 @@ class ChildProcess(asyncio.SubprocessProtocol):
                 self._stdout.pause_reading()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """The end of standard output is the end of the conversation."""
+        """The end of standard output ends the session."""
         if fd == 1:
             self._close()
 
     def process_exited(self) -> None:
-        """A child of the server may still hold its pipes, so they are not waited for long."""
+        """Closes soon: a child of the server may hold its pipes open."""
         asyncio.get_running_loop().call_later(0.2, self._close)
 
     def pause_writing(self) -> None:
-        """It does not read what it was sent already."""
+        """Its input buffer is full."""
         self.writable.clear()
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """Its input buffer has room again."""
         self.writable.set()
 
     async def read(self) -> None:
-        """Cuts standard output into messages and hands them on, in its share of the loop's time, until it ends."""
+        """Splits standard output into messages and forwards them, in its share of the loop's time, until it ends."""
         while not (self.ended or self._stopping):
             if self._waiting:
                 await self._cut(self._taken())
@@ -182,7 +182,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
             return _parsed(line)
 
     def _ignored(self, line: bytes) -> None:
-        """Counts a line that is not the protocol; the first are kept to be quoted."""
+        """Counts a line that is not the protocol, and stores the first ones for the error message."""
         lines, size = self._noise_since
         self._noise_since = lines + 1, size + len(line)
         if line.strip():
@@ -192,11 +192,11 @@ class ChildProcess(asyncio.SubprocessProtocol):
         if not self._greeted and self._noise > _MOST_NOISE:
             self._give_up()
         elif lines >= _MOST_NOISE_LATER or size > self.limits.message:
-            said = f"it printed {lines + 1:,} lines in a row that are not of the protocol, such as {self.printed}"
+            said = f"it printed {lines + 1:,} consecutive lines that are not the protocol, such as {self.printed}"
             self._end(Fault("protocol", said))
 
     def _wait_on(self) -> None:
-        """One that prints something before it greets is waited for; one that prints nothing else is not, for long."""
+        """Limits the time of a server that prints something before its first message."""
         if self._patience is None and not self.ended:
             self._patience = asyncio.get_running_loop().call_later(self.limits.noise, self._give_up)
 
@@ -206,8 +206,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     def _give_up(self) -> None:
         said = (
-            f"it does not speak the protocol, it printed {self.printed}. If it is a server that starts slowly, "
-            f"give it a longer limit 'noise' ({self.limits.noise:g} s now)"
+            f"it does not speak the protocol, it printed {self.printed}. If the server starts slowly, "
+            f"raise its limit 'noise' ({self.limits.noise:g} s now)"
         )
         self._end(Fault("protocol", said, effect="none"))
 
@@ -223,15 +223,15 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._on_end()
 
     async def settled(self) -> None:
-        """Waits a moment for exit status and last words, which come after the end of output."""
+        """Waits briefly for exit status and standard error, which arrive after the end of output."""
         await self._exited(0.3)
 
     async def stop(self) -> None:
-        """Ends the process, its group and whatever it started: stdin closed, then SIGTERM, then SIGKILL."""
+        """Ends the process, its group and its descendants: closes stdin, then SIGTERM, then SIGKILL."""
         self._stopping = True
         self._hurry_no_more()
         if sys.platform != "win32":
-            # Those that left the group, and emptied their environment, are known by their parents while these live.
+            # Processes that left the group and cleared their environment are found by their parents, while these live.
             self._family = grown({self.transport.get_pid(): ""})
         if (stdin := self.transport.get_pipe_transport(0)) is not None:
             stdin.close()
@@ -249,7 +249,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self.messages.close()
 
     def _signal(self, number: int) -> bool:
-        """Signals the group, and what the server started and let out of it; says whether any was left."""
+        """Signals the group, and the processes that left it; returns whether any was left."""
         if sys.platform == "win32":
             with suppress(ProcessLookupError):
                 self.transport.kill()
@@ -260,17 +260,17 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     async def _exited(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
-            while self.status is None:  # noqa: ASYNC110 (nothing tells the end of a process but its status)
+            while self.status is None:  # noqa: ASYNC110 (there is no event for the end of a process)
                 await anyio.sleep(_POLL)
 
     async def _gone(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
-            while self._signal(0):  # noqa: ASYNC110 (nor that of a group)
+            while self._signal(0):  # noqa: ASYNC110 (nor for the end of a group)
                 await anyio.sleep(_POLL)
 
 
 def _parsed(line: bytes) -> Any | None:
-    """One line as a JSON-RPC message; None for anything else, such as a line of log."""
+    """One line as a JSON-RPC message; None for anything else, such as a log line."""
     text = line.decode("utf-8", "replace").strip()
     if not text.startswith("{"):
         return None
@@ -278,12 +278,12 @@ def _parsed(line: bytes) -> Any | None:
         message = jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
         return _rescued(text)
-    # What asks under a long id would have it sent back, again and again.
+    # A request with a long id would make us send the id back again and again.
     return None if len(str(getattr(message, "id", ""))) > _LONGEST_ID else message
 
 
 def _rescued(text: str) -> Any | None:
-    """What a message may still be that is not valid: one without lone surrogates, or an answer that is none."""
+    """An invalid message repaired: without lone surrogates, or as an error response with its id."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

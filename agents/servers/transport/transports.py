@@ -1,4 +1,4 @@
-"""The wires to MCP servers: a child process, or HTTP, read so that no odd answer is lost."""
+"""Connections to MCP servers over a child process or HTTP, tolerant of invalid answers."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from callsheet.agents.servers.transport.stdio_process import ChildProcess
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
-# Faults of a server become outcomes; without a handler their tracebacks would also reach the terminal.
+# Errors of a server become outcomes; without a handler, their tracebacks would also be printed.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 RAW = "callsheet/raw"
-"""Key of ``_meta`` under which the answer to a tools request travels as the server gave it."""
+"""Key of ``_meta`` for the server's raw answer to a tools request."""
 
 _MOST_UNANSWERED, _MOST_UNSOLICITED = 4, 5_000
 _MENDED: Mapping[str, dict[str, Any]] = {
@@ -49,15 +49,15 @@ _MENDED: Mapping[str, dict[str, Any]] = {
 async def connected(
     server: ServerConfig, child: ChildProcess, changed: Callable[[], object] = lambda: None
 ) -> AsyncIterator[Client]:
-    """A client that has greeted the server; leaving it ends the connection and any process.
+    """A client that has initialised the server; leaving it ends the connection and its process.
 
     Args:
-        server: With its variables filled in.
-        child: Takes the process of a stdio server; for the others it knows the limits, and notes what went beyond.
-        changed: Called when the server says that its tools have changed.
+        server: The server, variables expanded.
+        child: The process of a stdio server; for other servers, only the limits and the recorded fault.
+        changed: Called when the server announces changed tools.
     """
 
-    async def heard(message: IncomingMessage) -> None:
+    async def listen(message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
             changed()
 
@@ -77,7 +77,7 @@ async def connected(
     info = Implementation(name="callsheet", version="0.1.0")
     mode = "legacy" if server.transport == "sse" else "auto"
     async with (
-        Client(_keeping_raw(wire, child), mode=mode, cache=None, client_info=info, message_handler=heard) as client,
+        Client(_keeping_raw(wire, child), mode=mode, cache=None, client_info=info, message_handler=listen) as client,
         anyio.create_task_group() as group,
     ):
         group.start_soon(_listen, client)
@@ -86,11 +86,11 @@ async def connected(
 
 
 async def _listen(client: Client) -> None:
-    """Asks a server of the newer protocol to say when its tools change; an older one says so unasked."""
+    """Subscribes to tool changes at a server of the newer protocol; older ones announce them without a subscription."""
     try:
         async with client.listen(tools_list_changed=True) as changes:
             async for _ in changes:
-                pass  # ``heard`` has it already
+                pass  # the message handler has it already
     except (ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
         return
 
@@ -111,7 +111,7 @@ def _client(
     timeout: httpx2.Timeout | None = None,
     auth: httpx2.Auth | None = None,
 ) -> httpx2.AsyncClient:
-    """A client that reads no more of any answer than a message may have, and not all the time."""
+    """An HTTP client that reads at most one message's size of a response, and shares the loop's time."""
 
     async def bounded(response: httpx2.Response) -> None:
         response.stream = BoundedBody(response, child)
@@ -138,7 +138,7 @@ async def _process(server: ServerConfig, child: ChildProcess) -> AsyncIterator[A
 
 
 async def _spawned(server: ServerConfig, child: ChildProcess) -> None:
-    # In a thread: this, the look-up and the spawn touch the disk.
+    # In a thread: these calls and the spawn access the disk.
     child.mark = "" if os.name == "nt" else await asyncio.to_thread(REAPER.mark)
     environment = environment_of(server) | {MARK: child.mark}
     command = server.command or ""
@@ -175,45 +175,45 @@ async def _keeping_raw(wire: AbstractAsyncContextManager[Any], child: ChildProce
 
 
 class _Exchange:
-    """What was asked and not answered yet, on either side.
+    """Open requests of both sides.
 
     Attributes:
-        methods: Id of a request of ours -> its method, of those whose answers are mended.
+        methods: Id of our request -> its method, for requests whose answers are repaired.
     """
 
     def __init__(self, child: ChildProcess) -> None:
         self.methods: dict[str, str] = {}
-        # Messages since the last answer to one of them, and what was received by then.
+        # Messages since the last answer to our requests, and bytes received until then.
         self._unsolicited, self._solicited, self._unanswered = 0, child.received, 0
         self._child, self._answered = child, asyncio.Event()
 
     def asked(self) -> None:
-        """The server asks something."""
+        """The server sends a request."""
         self._unanswered += 1
 
     def answered(self) -> None:
-        """It got its answer."""
+        """The server's request was answered."""
         self._unanswered -= 1
         self._answered.set()
 
     async def room(self) -> None:
-        """Waits while the server has not taken the answers to what it asked."""
+        """Waits while the server has too many unread answers to its own requests."""
         while self._unanswered >= _MOST_UNANSWERED:
             self._answered.clear()
             await self._answered.wait()
 
     def solicited(self) -> None:
-        """Counts anew: the server has answered what it was asked."""
+        """Resets the counts after an answer to our request."""
         self._unsolicited, self._solicited = 0, self._child.received
 
     def count(self) -> None:
-        """Ends a session in which the server talks and talks.
+        """Ends a session with too many unsolicited messages.
 
         Raises:
-            Fault: That is so.
+            Fault: The limit is exceeded.
         """
         self._unsolicited += 1
-        # An answer that was asked for may be one message, and what came before it as much again.
+        # One answer may have the size of a message, and so may the messages before it.
         most = 2 * self._child.limits.message
         if self._unsolicited > _MOST_UNSOLICITED:
             self._child.fault = Fault("too_large", f"it sent more than {_MOST_UNSOLICITED:,} messages unasked")
@@ -249,10 +249,10 @@ class _Outgoing(_Stream):
 
 
 class _Incoming(_Stream):
-    """Hands on answers in the shape that MCP demands, with the server's own kept aside.
+    """Receives answers, repairs them to the form that MCP demands, and keeps the raw answer.
 
-    One audio block, one tool without a schema or one wrong structured result would otherwise cost
-    the whole answer.
+    Otherwise one audio block, one tool without a schema or one wrong structured result would make the whole answer
+    invalid.
     """
 
     async def receive(self) -> SessionMessage | Exception:

@@ -98,8 +98,8 @@ async def test_the_step_is_handed_over_and_its_progress_is_told(url: str, heard:
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ("lose a form", "it says that the task is failed: the form is lost"),
-        ("forge a form", "it says that the task is rejected: that is not done here"),
+        ("lose a form", "it reports that the task is failed: the form is lost"),
+        ("forge a form", "it reports that the task is rejected: that is not done here"),
     ],
 )
 async def test_a_task_that_it_gives_up_is_an_error_in_its_words(url: str, request_: str, said: str) -> None:
@@ -156,7 +156,7 @@ async def test_without_a_checkpointer_its_question_is_an_error(url: str) -> None
 async def test_one_that_falls_silent_is_left_at_the_limit_and_told_so(office: Any, url: str, heard: list[str]) -> None:
     answer = await called(url, "wait for a form", call=2)
     assert (answer.artifact["kind"], answer.artifact["effect"]) == ("timeout", "unknown")
-    assert "no word from it within 2 s; whether the call took effect is unknown" in answer.text
+    assert "no answer within 2 s; whether the call took effect is unknown" in answer.text
     assert await asyncio.to_thread(office[1].cancelled.wait, HANG)
     assert heard == ["wait for a form"]
 

@@ -64,9 +64,9 @@ async def called(url: str, **limits: float) -> Any:
         ({**card(), "supportedInterfaces": [{"url": "{here}", "protocolBinding": "GRPC"}]}, "speaks JSON-RPC"),
         ("[" * 100_000, "its answer cannot be read: RecursionError"),
         (card(description="x" * 300_000), "it sent more than 262,144 bytes"),
-        (card("http://127.0.0.2:1/a"), "sends us to another host, http://127.0.0.2:1/a"),
-        (card("https://127.0.0.1/a"), "sends us to another host"),
-        (card("//evil"), "sends us to another host"),
+        (card("http://127.0.0.2:1/a"), "names another host, http://127.0.0.2:1/a"),
+        (card("https://127.0.0.1/a"), "names another host"),
+        (card("//evil"), "names another host"),
         (card("http://127.0.0.1:x/"), "it cannot be reached: InvalidURL"),
         (Response("no", 404), "HTTPStatusError: Client error '404"),
         (RedirectResponse("http://127.0.0.1:9/elsewhere"), "Redirect response '307"),
@@ -90,7 +90,7 @@ def test_a_card_that_does_not_come_is_waited_for_no_longer_than_a_start(monkeypa
         await asyncio.sleep(5)
 
     with answering(StreamingResponse(never()), unused) as (url, _):
-        assert "no word from it within 0.3 s" in read(url).problems[0].message
+        assert "no answer within 0.3 s" in read(url).problems[0].message
 
 
 def test_what_a_card_hides_is_shown_to_nobody() -> None:
@@ -115,7 +115,7 @@ def test_what_a_card_hides_is_shown_to_nobody() -> None:
         ({"jsonrpc": "2.0", "id": "1"}, "protocol", "unknown", "neither 'result' nor 'error'"),
         (replied({}), "protocol", "unknown", "neither task nor message"),
         (replied([]), "protocol", "unknown", "cannot be read"),
-        (replied({"task": {"id": "1"}}), "protocol", "unknown", "neither a message nor how a task stands"),
+        (replied({"task": {"id": "1"}}), "protocol", "unknown", "neither a message nor the state of a task"),
         ({"jsonrpc": "2.0", "id": "1", "error": {"code": -32602, "message": "no"}}, "protocol", "reported", "no"),
         ({"jsonrpc": "2.0", "id": "1", "error": {"code": -1, "message": "no"}}, "protocol", "unknown", "no"),
         (told({"text": "x" * 2_000_000}), "too_large", "unknown", "more than 1,000,000 bytes"),
@@ -181,8 +181,8 @@ WORKING = {"task": {"id": "1", "contextId": "c", "status": {"state": "TASK_STATE
             "artifacts of more than 100,000 bytes",
         ),
         (streamed(WORKING, b"data: {\n\n"), "protocol", "cannot be read"),
-        (streamed(b"\xff\xfe\n\n"), "protocol", "neither a message nor how a task stands"),
-        (streamed(), "protocol", "neither a message nor how a task stands"),
+        (streamed(b"\xff\xfe\n\n"), "protocol", "neither a message nor the state of a task"),
+        (streamed(), "protocol", "neither a message nor the state of a task"),
         (streamed({"statusUpdate": {"status": {"state": "TASK_STATE_UNSPECIFIED"}}}), "protocol", "neither a message"),
     ],
 )
@@ -199,7 +199,7 @@ async def test_signs_of_life_are_no_word() -> None:
     with answering(card(streaming=True), streamed(WORKING, end=b": still here\n\n")) as (url, _):
         found = await called(url, call=0.5)
         assert (found.artifact["kind"], found.artifact["effect"]) == ("timeout", "unknown")
-        assert "no word from it within 0.5 s" in found.text
+        assert "no answer within 0.5 s" in found.text
 
 
 async def test_a_task_that_goes_on_after_the_answer_is_looked_at_until_it_is_done() -> None:

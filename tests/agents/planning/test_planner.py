@@ -78,7 +78,7 @@ async def test_a_plan_that_cannot_be_used_is_repaired_once(bad: Any, complaint: 
 async def test_after_a_second_bad_plan_the_request_is_one_step_and_says_so() -> None:
     plan = await decompose(REQUEST, Planner(plans=["no"] * 6))
     assert [step.text for step in plan.steps] == [REQUEST]
-    assert plan.note.startswith("taken as a single step: the model did not answer in the asked form")
+    assert plan.note.startswith("taken as a single step: the model did not answer in the requested form")
     assert plan.mode == "none"
 
 

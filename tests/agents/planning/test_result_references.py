@@ -46,7 +46,7 @@ def test_a_reference_stands_for_its_value(value: Any, real: Any) -> None:
         ({"$from": "9"}, "there is no earlier result '9'; there are: 1, 2.1, 3"),
         (
             {"$from": "1", "path": "items[7].id"},
-            "nothing stands at 'items[7].id'; there is an object of 1 fields (items)",
+            "there is nothing at 'items[7].id'; there is an object of 1 fields (items)",
         ),
         ({"$from": "1", "path": "items["}, "is not a path such as items[0].id"),
         ({"$from": "2.1", "path": "a.b"}, "there is a text of 10 characters"),

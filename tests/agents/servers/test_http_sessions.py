@@ -32,7 +32,7 @@ async def pool() -> AsyncIterator[SessionPool]:
 @pytest.fixture
 async def hasty() -> AsyncIterator[SessionPool]:
     """Waits for two seconds only, for servers that hang."""
-    pool = SessionPool(limits=LIMITS.changed({"call": 2}))
+    pool = SessionPool(limits=LIMITS.own({"call": 2}))
     yield pool
     await asyncio.to_thread(pool.close)
 

@@ -44,7 +44,7 @@ async def work(
 async def test_a_number_that_json_does_not_know_is_not_sent_as_null(pool: SessionPool, number: float) -> None:
     outcome = await pool.call("run", "a", server("ok"), "work", {"x": [number]})
     assert (outcome.kind, outcome.effect) == ("refused", "none")
-    assert "a number that JSON does not know" in outcome.error
+    assert "a number that JSON does not support" in outcome.error
 
 
 def children() -> list[str]:

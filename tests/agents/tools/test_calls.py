@@ -195,7 +195,7 @@ def test_limits_come_from_the_environment_and_from_the_server(monkeypatch: pytes
     monkeypatch.setenv("CALLSHEET_LIMIT_CALL", "7.5")
     assert Limits().call == 7.5
     assert Limits(call=2).call == 2
-    assert Limits().changed({"call": 3}).call == 3
+    assert Limits().own({"call": 3}).call == 3
     monkeypatch.setenv("CALLSHEET_LIMIT_CALLS", "many")
     with pytest.raises(SettingsError, match="CALLSHEET_LIMIT_CALLS"):
         Limits()

@@ -107,7 +107,7 @@ def test_a_model_that_answers_in_prose_plans_nothing_and_it_is_said(office: Any,
     model = Prose(work=work, answer=lambda _: "First I would read it.")
     state = office(model, planning="once").ask(ONE)
     assert state["plan"]["mode"] == "none"
-    assert "did not answer in the asked form" in state["plan"]["note"]
+    assert "did not answer in the requested form" in state["plan"]["note"]
     assert state["messages"][-1].text == "rent 700"
 
 

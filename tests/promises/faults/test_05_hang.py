@@ -24,7 +24,7 @@ async def test_the_shared_server_does_so_too(scenario: Any, chaos: str) -> None:
 
 
 async def test_after_failures_in_a_row_others_are_preferred_and_it_is_said(scenario: Any) -> None:
-    made = scenario(own={"call": 2}, limits=PATIENT.changed({"failures": 1, "pause": 600}))
+    made = scenario(own={"call": 2}, limits=PATIENT.model_copy(update={"failures": 1, "pause": 600}))
     made.be("faulty", "hang")
     said: list[Any] = []
     async with made.app() as app:

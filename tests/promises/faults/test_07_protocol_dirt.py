@@ -88,7 +88,7 @@ def test_what_prints_but_does_not_speak_is_named_with_what_it_printed(server: Se
     listing = SessionPool(limits=Limits(start=300, noise=0.2)).list_all({"odd": server})["odd"]
     assert listing.kind == "protocol"
     assert f"it does not speak the protocol, it printed {printed}" in listing.error
-    assert "give it a longer limit 'noise' (0.2 s now)" in listing.error
+    assert "raise its limit 'noise' (0.2 s now)" in listing.error
 
 
 def test_what_prints_without_end_is_not_waited_for_at_all() -> None:

@@ -35,7 +35,7 @@ def flooding(mode: str) -> ServerConfig:
 @pytest.mark.parametrize(
     ("mode", "kind", "says"),
     [
-        ("braces", "protocol", "1,001 lines in a row that are not of the protocol, such as '{}'"),
+        ("braces", "protocol", "1,001 consecutive lines that are not the protocol, such as '{}'"),
         ("blank", "protocol", "1,001 lines in a row"),
         ("log", "protocol", "INFO something happened"),
         ("long", "protocol", "lines in a row"),

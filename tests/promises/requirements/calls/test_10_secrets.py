@@ -224,7 +224,7 @@ async def test_a_secret_that_was_forgotten_is_asked_for_and_nothing_is_sent(leak
         another_program = supervisor(loaded, "local", SAY).compile(checkpointer=saver)
         state = await another_program.ainvoke(Command(resume=answers), THREAD)
     assert leaky.received == []
-    assert "a secret argument is not kept when the program ends" in state["results"]["1"]["calls"][0]["error"]
+    assert "a secret argument is not stored when the program ends" in state["results"]["1"]["calls"][0]["error"]
 
 
 def test_the_command_line_shows_none(leaky: Leaky, capfd: Any) -> None:
