@@ -1,4 +1,4 @@
-"""What the nodes of the supervisor do; how they hang together is in ``supervisor.py``."""
+"""The nodes of the supervisor; ``supervisor.py`` connects them."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Nodes:
     """The nodes of one supervisor, with the objects that must stay out of the state.
 
     Attributes:
-        retriever: Picks agents and tools.
-        registry: Makes callable what was picked.
+        retriever: Selects agents and tools.
+        registry: Makes selected tools callable.
         choices: Settings, models and prompts.
-        observed: Where it is counted which tools take arguments from which; nowhere where None.
+        observed: Counts which tools take arguments from which; None counts nothing.
     """
 
     retriever: AgentGraphRetriever
@@ -63,7 +63,7 @@ class Nodes:
         return self.choices.of(state.get("preferences", {}))
 
     async def request(self, state: State) -> dict[str, Any]:
-        """Begins a request: archives the last one, and finds out what is meant, without the conversation."""
+        """Starts a request: archives the last one, and makes it understandable without the conversation."""
         turns = archived(state)
         update = _fresh(turns)
         try:
@@ -78,9 +78,9 @@ class Nodes:
         return {**update, "request": meant.request, "note": meant.note, "spent": spent}
 
     async def plan(self, state: State) -> dict[str, Any]:
-        """Plans the request, or has the user asked a question first."""
+        """Plans the request, or prepares a question to the user."""
         state = completed(state)
-        if state["plan"]:  # nothing can be planned, and it says why
+        if state["plan"]:  # there is an error, and the plan's note says which
             return {}
         choices = self._choices(state)
         try:
@@ -139,7 +139,7 @@ class Nodes:
         return [Send("step", _step_state(state, step, results, left)) for step in ready] or "answer"
 
     async def revise(self, state: State) -> dict[str, Any]:
-        """Changes the plan where what came back asks for it."""
+        """Revises the plan after a wave, if the results require it."""
         state = completed(state)
         if not planned(state):
             return {}
@@ -157,7 +157,7 @@ class Nodes:
         return {"messages": [message], "spent": spent, "usage": usage}
 
     async def _answer(self, state: State) -> tuple[AIMessage, bool]:
-        """The answer, and whether a model was asked for it."""
+        """The answer, and whether a model wrote it."""
         if not planned(state):
             told = state["plan"]
             return AIMessage(told.get("answer") or f"Nothing was done: {told['note']}.", name="supervisor"), False
@@ -181,22 +181,22 @@ class Nodes:
 
 
 def after_plan(state: State) -> str:
-    """To the user, where a question has to be answered first."""
+    """To the user, if there is a question."""
     return "question" if completed(state)["question"].get("question") else "dispatch"
 
 
 def after_ask(state: State) -> str:
-    """Back to where the question came from."""
+    """Back to the node that asked the question."""
     return "plan" if not state.get("plan") else "revise" if planned(state) else "dispatch"
 
 
 def _speaks_for_itself(choices: Choices) -> bool:
-    """Whether a worker's result is an answer: a model wrote it, and no prompt of the user's says how to answer."""
+    """Whether a worker's result can be the answer: a model wrote it, and no custom prompt applies to answers."""
     return choices.model("worker") is not None and choices.prompt("answer") == ANSWER
 
 
 def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The state at the beginning of a request."""
+    """The state at the start of a request."""
     return {
         "run": uuid.uuid4().hex,
         "begun": time.time(),
@@ -216,19 +216,19 @@ def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _unplanned(why: str) -> dict[str, Any]:
-    """There is nothing to be done, and why."""
+    """An empty plan with the reason."""
     plan = {"steps": [], "note": why}
     get_stream_writer()({"event": "plan", **plan})
     return {"plan": plan}
 
 
 def _ready(plan: Plan, results: Mapping[str, StepResult], replans: int) -> tuple[Step, ...]:
-    """The steps that can run now; failed ones that are given to other agents among them."""
+    """The steps that can run now, failed ones that other agents may try included."""
     return plan.ready({name for name, result in results.items() if not retriable(result, replans)})
 
 
 def _blocked(plan: Plan, results: Mapping[str, StepResult], replans: int) -> dict[str, Any]:
-    """The steps that cannot run, because nothing that they wait for was done."""
+    """The steps that cannot run, because none of their dependencies was done."""
     marked: dict[str, Any] = {}
     while True:
         known = {**results, **read_results(marked)}

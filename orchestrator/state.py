@@ -1,4 +1,4 @@
-"""What travels between the nodes: ids and plain values only, so that any checkpointer can keep it."""
+"""State of the workflows: ids and plain values only, so that any checkpointer can store it."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from callsheet.graphs import SettingsError
 
 
 def by_step(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Joins what steps report by their ids; the same report twice changes nothing."""
+    """Merges reports of steps by id; the same report twice changes nothing."""
     return {**before, **new}
 
 
 def latest(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said last."""
+    """The latest value."""
     return dict(new)
 
 
 def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What became of a step, with the calls of an attempt before it; and if it was not done, with why that failed.
+    """The result of a step with the calls of earlier attempts; if it was not done, with their errors too.
 
-    The first cause comes first: it is what has to be mended. That other agents lack input for what they were not
-    meant for is no question to the user. A worker that only says something, after others have failed, has not done
-    the step.
+    The first cause comes first, because it has to be fixed. If other agents lack input for a step that was not meant
+    for them, the user is not asked for it. A worker that only answers with text, after others have failed, has not
+    done the step.
 
     Args:
         result: A ``StepResult`` as plain values.
-        before: That of the attempt before, which holds those before it.
+        before: The result of the attempt before, with those before it.
     """
     if before is None or result["attempts"] <= before["attempts"]:
         return dict(result)
@@ -50,21 +50,21 @@ def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) ->
 
 
 class ChatInput(TypedDict):
-    """What a caller sends: the conversation, whose last message is the request."""
+    """Input: the conversation, whose last message is the request."""
 
     messages: Annotated[list[AnyMessage], add_messages]
 
 
 class ChatOutput(TypedDict):
-    """What a caller gets.
+    """Output of the supervisor.
 
     Attributes:
         messages: The conversation with the answer.
         plan: The steps (``Plan`` as plain values).
-        selections: Step id -> what the retriever picked for it (``Selection`` as plain values, without its trace).
-        results: Step id -> what became of it (``StepResult`` as plain values).
-        revisions: How the plan was changed on the way (``Revision`` as plain values).
-        usage: What the run's models cost, in all, ``by_role`` and ``by_step`` (``Usage`` as plain values).
+        selections: Step id -> its selection (``Selection`` as plain values, without its trace).
+        results: Step id -> its result (``StepResult`` as plain values).
+        revisions: Changes of the plan (``Revision`` as plain values).
+        usage: Cost of the run's models, in total, ``by_role`` and ``by_step`` (``Usage`` as plain values).
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
@@ -76,19 +76,19 @@ class ChatOutput(TypedDict):
 
 
 class State(ChatOutput):
-    """The supervisor's own state.
+    """The supervisor's state.
 
     Attributes:
-        run: Tells the sessions of this request from those of others.
-        begun: When this request was begun, in seconds since 1970.
-        request: What is asked, in plain text, understandable without the conversation.
-        preferences: What the user of this request prefers, from the store.
-        waves: The ids of the steps of each wave so far.
+        run: Identifies the sessions of this request.
+        begun: Start of this request, in seconds since 1970.
+        request: The request, understandable without the conversation.
+        preferences: The user's stored preferences.
+        waves: Ids of the steps of each wave so far.
         note: Why the request was taken without the conversation; empty otherwise.
-        question: The question that waits for the user (``Question`` as plain values), or ``answered``.
-        answers: What the user was asked during this request, and answered, a text each.
-        spent: What models cost, by role and place in the run (``Usage`` as plain values).
-        turns: Earlier requests of the conversation, the latest last, each with its ``id``, ``request`` and ``results``.
+        question: The pending question to the user (``Question`` as plain values), or ``answered``.
+        answers: Questions that the user answered during this request, with the answers, one text each.
+        spent: Cost of models, by role and place in the run (``Usage`` as plain values).
+        turns: Earlier requests of the conversation, the latest last, each with ``id``, ``request`` and ``results``.
     """
 
     run: str
@@ -104,15 +104,15 @@ class State(ChatOutput):
 
 
 def completed(state: State) -> State:
-    """The state with what it lacks: of a thread of an older version, or one that somebody has written by hand."""
+    """The state with defaults for missing fields: it may come from an older version, or be written by hand."""
     return {**_DEFAULTS, "begun": time.time(), **state}
 
 
 def planned(state: State) -> bool:
-    """Whether there is anything to be done.
+    """Whether there are steps.
 
     Raises:
-        InvalidUpdateError: There is no plan: somebody has changed the state of a thread that has none, or taken it.
+        InvalidUpdateError: There is no plan: the state was changed by hand.
     """
     plan: object = state.get("plan")
     if not isinstance(plan, Mapping) or not isinstance(plan.get("steps"), list | tuple):
@@ -123,17 +123,17 @@ def planned(state: State) -> bool:
 
 
 def plan_of(state: State) -> Plan:
-    """The plan of a run that has one."""
+    """The plan of the state."""
     return Plan(**state["plan"])
 
 
 def results_of(state: State) -> dict[str, StepResult]:
-    """What became of the steps so far, by id."""
+    """The results so far, by step id."""
     return read_results(state["results"])
 
 
 def read_results(results: Mapping[str, Any]) -> dict[str, StepResult]:
-    """Results by id, from plain values."""
+    """Results by step id, from plain values."""
     return {name: StepResult(**result) for name, result in results.items()}
 
 
@@ -158,23 +158,23 @@ _DEFAULTS: State = {
 
 
 class StepState(TypedDict):
-    """One step on its way through retrieve and work.
+    """State of one step.
 
     Attributes:
-        run_id: ``run`` of ``State``, under a name of its own: where events are streamed, LangGraph writes every
-            channel of a step's state back to the supervisor's, and of two steps at once only reducers take both.
-        run_request: ``request`` of ``State``, likewise.
-        tokens_left: How many tokens the step may cost; no limit where None.
+        run_id: ``run`` of ``State``, under another name: when events are streamed, LangGraph writes every channel of a
+            step's state back to the supervisor's, and with two steps at once only channels with a reducer allow that.
+        run_request: ``request`` of ``State``, for the same reason.
+        tokens_left: Maximum tokens of the step; no limit if None.
         step: The ``Step`` as plain values.
-        inputs: The ``StepResult`` of each step that it builds on, directly or through others.
-        tried: Agents that failed at it before and are not picked again.
-        attempts: How many times it was sent out, this time included.
-        selection: What the retriever picked.
+        inputs: The ``StepResult`` of each step that it depends on, directly or indirectly.
+        tried: Agents that failed before and are not selected again.
+        attempts: Number of attempts, this one included.
+        selection: The selection.
         results: The result by step id, for the supervisor.
         selections: The selection by step id, for the supervisor.
         preferences: As in ``State``.
-        given: Tool id -> parameter -> value, as a person gave them.
-        asking: What a person is asked for, with the result that asks for it; empty where nobody is asked.
+        given: Tool id -> parameter -> value that a person entered.
+        asking: The pending question for missing values, with the result that needs them; empty without one.
     """
 
     run_id: str
@@ -193,17 +193,17 @@ class StepState(TypedDict):
 
 
 class StepOutput(TypedDict):
-    """What a step gives back to the supervisor."""
+    """Output of a step for the supervisor."""
 
     results: Annotated[dict[str, dict[str, Any]], by_step]
     selections: Annotated[dict[str, dict[str, Any]], by_step]
 
 
 def text_of(given: Mapping[str, Any], field: str) -> str:
-    """A text of a run's input.
+    """A string in a run's input.
 
     Raises:
-        SettingsError: The input has none by that name.
+        SettingsError: There is no such string.
     """
     if not isinstance(text := given.get(field), str):
         raise SettingsError(f'the input needs a text {field!r}: send {{"{field}": "..."}}')
@@ -227,24 +227,24 @@ class RetrieverState(Query, Picked):
 
 
 def by_chunk(before: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """The context tracker: what was read stays read; a new digest of a chunk takes the place of the old one."""
+    """The context tracker: chunks stay read; a new digest replaces the old one."""
     return {**before, **new}
 
 
 class ReaderInput(TypedDict):
-    """What ``arag`` is sent: the conversation, whose last message is the question."""
+    """Input of ``arag``: the conversation, whose last message is the question."""
 
     messages: Annotated[list[AnyMessage], add_messages]
 
 
 class ReaderOutput(TypedDict):
-    """What ``arag`` gives.
+    """Output of ``arag``.
 
     Attributes:
-        messages: The conversation, with every call and the answer.
-        citations: Ids of the chunks that the answer cites, each of them read; what was read where a model cites none.
-        loops: How many times the model, or the rules, were asked.
-        retrieved_tokens: The tokens of what the interfaces gave for this question.
+        messages: The conversation, with all calls and the answer.
+        citations: Ids of the cited chunks, all of them read; the chunks that were read if a model cites none.
+        loops: Number of calls of the model, or of the rules.
+        retrieved_tokens: Tokens of all tool results for this question.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
@@ -254,13 +254,13 @@ class ReaderOutput(TypedDict):
 
 
 class ReaderState(ReaderOutput):
-    """The state of ``arag``; it is kept for the thread.
+    """The state of ``arag``, stored with the thread.
 
     Attributes:
         read: The context tracker: chunk id -> digest of the text that was read.
         folder: The documents of this question.
-        forced: Whether the answer was forced by a spent budget.
-        trouble: Why the question cannot be worked on; empty when it can.
+        forced: Whether the answer was forced because the budget was spent.
+        trouble: Why the question cannot be answered; empty if it can.
     """
 
     read: Annotated[dict[str, str], by_chunk]

@@ -1,4 +1,4 @@
-"""The supervisor: plan, waves of steps, answer. All nodes and edges are on this screen."""
+"""The supervisor: plan, waves of steps, answer. All nodes and edges are in this file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def create_supervisor(
     policy: Policy | str | Path | None = None,
     observed: ObservationLog | None = None,
 ) -> StateGraph[State, Settings, ChatInput, ChatOutput]:
-    """A workflow that plans a request, finds agents and tools for each step, and lets workers carry out the steps.
+    """A workflow that plans a request, finds agents and tools for each step, and lets workers do the steps.
 
     Args:
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
@@ -62,7 +62,7 @@ def create_supervisor(
         retriever: Selects agents and tools; by default a retriever over the same catalog.
         registry: Makes tools callable; by default a registry over the same catalog.
         settings: Defaults for the ``context`` of a run.
-        prompts: System prompts that replace ours.
+        prompts: System prompts that replace the defaults.
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
         observed: Counts which tools take arguments from which, for ``callsheet infer``.
@@ -126,7 +126,7 @@ def create_supervisor(
 
 
 def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[RetrieverState, Settings, Query, Picked]:
-    """The retriever alone as a workflow: ``query`` in, ``selection`` with its trace out."""
+    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out."""
 
     def retrieve(state: Query) -> Picked:
         given = context()
@@ -141,7 +141,7 @@ def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[Retriever
 
 
 def _objects(given: Mapping[str, Model | None]) -> dict[str, BaseChatModel]:
-    """The models given as objects, by role; the common one stands in for each that is not given."""
+    """The models given as objects, by role; the common model fills missing roles."""
     common = given["model"]
     roles = {role: given[f"{role}_model"] or common for role in ("planner", "worker", "answer")}
     return {role: model for role, model in roles.items() if isinstance(model, BaseChatModel)}

@@ -32,10 +32,7 @@ from callsheet.graphs.trust.policy_rules import User
 _LOG = logging.getLogger("callsheet")
 Guard = Callable[[Tool, Mapping[str, Any]], str]
 """Called right before a call is sent, after its server was listed: why it must not be sent; empty if it may."""
-_UNASKED = (
-    "{}. Nothing was sent: such a call needs approval, and this run does not ask for it "
-    '(approval "risky" or "always" does)'
-)
+_UNASKED = '{}. Nothing was sent: such a call needs approval, in a run that asks for it (approval "risky" or "always")'
 _UNCONNECTED = (
     "agent {!r} is known from a manifest only, so its tools can be found but not called: "
     "connect it by an mcp.json with a server of that name"

@@ -1,4 +1,4 @@
-"""The graph ``arag``: questions to a folder of documents, one interface call at a time."""
+"""The graph ``arag``: answers questions from a folder of documents, one tool call at a time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 from langchain_core.tools import BaseTool
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import get_runtime
 
 from callsheet.agents import ModelError, chat_model
 from callsheet.agents.work.document_reader import NAIVE_READER, READER, asked, checked, ran, spent
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.text.request_length import bounded
 from callsheet.orchestrator.apps.document_library import Library
+from callsheet.orchestrator.run.run_settings import context
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import both_ways
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
@@ -36,7 +36,7 @@ from callsheet.retrievers.documents import (
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 
 _RULES_SNIPPETS = 1
-_FIRST = 3  # chunks that are read for a model that does not look by itself
+_FIRST = 3  # chunks to read for a model that does not search by itself
 
 
 def create_arag(
@@ -51,22 +51,22 @@ def create_arag(
 ) -> StateGraph[ReaderState, Settings, ReaderInput, ReaderOutput]:
     """A workflow that answers questions from a folder of documents, with citations.
 
-    The model searches by words and by meaning and reads, one call at a time, until it answers or its budget of loops
-    or tokens is spent; then it must. Without a model, rules do that and answer with the sentences that account for
-    the question, or say that the documents do not answer it.
+    The model searches by words and by meaning and reads chunks, one call at a time, until it answers or its budget of
+    loops or tokens is spent; then it must answer. Without a model, rules do that, and answer with the sentences that
+    cover the question, or say that the documents do not answer it.
 
     Args:
         documents: The folder, or a ``Library``; without it, the workflow says what to configure.
-        model: Chat model, ``provider:model`` or an object; without one, rules.
+        model: Chat model, ``provider:model`` or an object; rules if None.
         settings: Defaults for the ``context`` of a run.
-        rules: How the rules weigh and when they stop.
+        rules: Weights and stop conditions of the rules.
         embeddings: As in ``DocumentIndex``.
         index: As in ``DocumentIndex``.
-        prompt: System prompt that replaces ours.
+        prompt: System prompt that replaces the default.
 
     Returns:
         An uncompiled ``StateGraph``; with a checkpointer, a thread remembers what was read. It takes ``messages`` and
-        gives ``messages``, ``citations``, ``loops`` and ``retrieved_tokens``.
+        returns ``messages``, ``citations``, ``loops`` and ``retrieved_tokens``.
 
     Source: A-RAG (arXiv 2602.03442), Algorithm 1.
     """
@@ -96,10 +96,10 @@ class ReaderNodes:
 
     Attributes:
         library: Opens the documents.
-        defaults: What holds unless the run's context says otherwise.
+        defaults: Settings, unless the run's context overrides them.
         object_model: A chat model that was given as an object.
-        rules: For working without a model.
-        prompt: System prompt that replaces ours.
+        rules: For work without a model.
+        prompt: System prompt that replaces the default.
     """
 
     library: Library
@@ -109,21 +109,21 @@ class ReaderNodes:
     prompt: str | None
 
     def settings(self) -> Settings:
-        """What holds in the current run."""
-        given = get_runtime(Settings).context
-        return given.over(self.defaults) if isinstance(given, Settings) else self.defaults
+        """The settings of the current run."""
+        given = context()
+        return given.over(self.defaults) if given else self.defaults
 
     def model(self) -> BaseChatModel | None:
-        """The chat model of the current run: the context's, else the workflow's own, else none."""
-        given = get_runtime(Settings).context
-        chosen = given.model if isinstance(given, Settings) else None
+        """The chat model of the current run: from its context, else the workflow's own, else none."""
+        given = context()
+        chosen = given.model if given else None
         if chosen is None and self.object_model is not None:
             return self.object_model
         name = chosen or self.defaults.model
         return chat_model(name) if name else None
 
     def prepare(self, state: ReaderInput) -> dict[str, Any]:
-        """Starts a question: a fresh budget, the documents up to date; what was read in this thread stays read."""
+        """Starts a question: resets the budget and updates the index; chunks read earlier in the thread stay read."""
         fresh: dict[str, Any] = {"citations": [], "loops": 0, "retrieved_tokens": 0, "forced": False, "folder": ""}
         write = get_stream_writer()
 
@@ -146,11 +146,11 @@ class ReaderNodes:
 
     @staticmethod
     def ready(state: ReaderState) -> Literal["think", "answer"]:
-        """To work, unless something is wrong."""
+        """Starts the work, unless there is an error."""
         return "answer" if state["trouble"] else "think"
 
     async def think(self, state: ReaderState) -> dict[str, Any]:
-        """The next call, or the answer; an answer without any more calls once the budget is spent."""
+        """The next call, or the answer; once the budget is spent, the answer without further calls."""
         settings, model, folder = self.settings(), self.model(), Path(state["folder"])
         messages = state["messages"]
         over = state["loops"] >= settings.max_loops or spent(messages) > settings.max_tokens
@@ -176,12 +176,12 @@ class ReaderNodes:
 
     @staticmethod
     def wants(state: ReaderState) -> Literal["act", "answer"]:
-        """Whether a call is to be made."""
+        """Whether the last message has a call."""
         last = state["messages"][-1]
         return "act" if isinstance(last, AIMessage) and last.tool_calls else "answer"
 
     def act(self, state: ReaderState) -> dict[str, Any]:
-        """Makes the call, and notes what was read."""
+        """Makes the call, and records what was read."""
         last = state["messages"][-1]
         call = last.tool_calls[0] if isinstance(last, AIMessage) else ToolCall(name="", args={}, id="")
         settings = self.settings()
@@ -197,7 +197,7 @@ class ReaderNodes:
         }
 
     def answer(self, state: ReaderState) -> dict[str, Any]:
-        """The answer, citing only what exists and was read."""
+        """The answer, with citations of chunks that exist and were read only."""
         if state["trouble"]:
             said = {"arag": {"answered": False}}
             return {"messages": [AIMessage(state["trouble"], name="arag", additional_kwargs=said)]}
@@ -223,7 +223,7 @@ class ReaderNodes:
         return DocumentTools(self.library.index(folder), read=read, **how).as_tools(naive=settings.naive)
 
     def _first_look(self, messages: Sequence[AnyMessage], folder: Path, *, naive: bool) -> AIMessage | None:
-        """For a model that answers from memory, as small ones do: a search first, then the reading of what it found."""
+        """A search, then reading its results, for a model that answers from memory, as small ones do."""
         index, question, since = self.library.index(folder), _question(messages), _since(messages)
         called = {call["name"] for message in since if isinstance(message, AIMessage) for call in message.tool_calls}
         if called & {"chunk_read", "search_and_read"}:
@@ -236,7 +236,7 @@ class ReaderNodes:
         return _called(Call("chunk_read", {"chunk_ids": [hit.chunk for hit in found]}), messages) if found else None
 
     def _by_rules(self, messages: Sequence[AnyMessage], folder: Path, *, naive: bool, forced: bool) -> AIMessage:
-        """What the rules do next: a call, or the answer from what was read for this question, now or before."""
+        """The next step of the rules: a call, or the answer from what was read for this question, now or before."""
         index, question = self.library.index(folder), _question(messages)
         given = [message.artifact or {} for message in _since(messages) if isinstance(message, ToolMessage)]
         call = (
@@ -254,26 +254,23 @@ class ReaderNodes:
 
 
 def _called(call: Call, messages: Sequence[AnyMessage]) -> AIMessage:
-    """A call as a model would make it."""
+    """A call in the form of a model's message."""
     made = ToolCall(name=call.name, args=dict(call.args), id=f"call_{len(messages)}", type="tool_call")
     return AIMessage("", tool_calls=[made])
 
 
 def _question(messages: Sequence[AnyMessage]) -> str:
-    return messages[-1].text.strip() if len(messages) == 1 else _last_human(messages)
-
-
-def _last_human(messages: Sequence[AnyMessage]) -> str:
-    return next((message.text.strip() for message in reversed(messages) if isinstance(message, HumanMessage)), "")
+    asked = messages if len(messages) == 1 else [m for m in messages if isinstance(m, HumanMessage)]
+    return asked[-1].text.strip() if asked else ""
 
 
 def _since(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-    """What came after the question."""
+    """The messages after the question."""
     last = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
     return messages[last + 1 :]
 
 
 def _read_since(messages: Sequence[AnyMessage]) -> list[str]:
-    """The chunks that were read for the question, or looked at again."""
+    """The chunks that were read for the question, for the first time or again."""
     given = [message.artifact or {} for message in _since(messages) if isinstance(message, ToolMessage)]
     return list(dict.fromkeys(chunk for one in given for chunk in one.get("chunks", ())))

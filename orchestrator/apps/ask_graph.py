@@ -1,4 +1,4 @@
-"""A question in, an answer and its steps out: the supervisor for callers who have no use for a conversation."""
+"""The supervisor with a question as input, and an answer with its steps as output."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ Supervisor = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class Question(TypedDict):
-    """What a caller sends."""
+    """Input of the app."""
 
     question: Annotated[str, Field(description="A question, or a request of several steps, in plain words.")]
 
 
 class Answer(TypedDict):
-    """What a caller gets.
+    """Output of the app.
 
     Attributes:
         answer: The answer.
-        steps: What was done, one object a step: ``id``, ``text``, ``status``, ``tools`` (ids of those that were
-            called), and ``result`` or ``error``.
+        steps: One object per step: ``id``, ``text``, ``status``, ``tools`` (ids of those that were called), and
+            ``result`` or ``error``.
     """
 
     answer: str
@@ -54,8 +54,7 @@ class AskState(Question, Answer):
 def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Question, Answer]:
     """The supervisor with small schemas, for MCP clients and scripts.
 
-    Each question is independent. Nobody can be asked: a call that needs approval is not made,
-    and the answer says so.
+    Each question is independent. Nobody can be asked: a call that needs approval is not made, and the answer says so.
 
     Args:
         supervisor: ``create_supervisor(...)``, compiled without a checkpointer.
@@ -72,7 +71,7 @@ def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Que
 
 
 async def _answered(question: str, supervisor: Supervisor) -> Answer:
-    """Runs the supervisor in a thread of its own, which ends with it."""
+    """Runs the supervisor in a thread of its own, which is not kept."""
     runtime = get_runtime(Settings)
     app = supervisor.copy({"checkpointer": InMemorySaver(), "store": runtime.store})
     ours = get_config().get("configurable", {})
@@ -85,7 +84,7 @@ async def _answered(question: str, supervisor: Supervisor) -> Answer:
 
 
 def _refusals(asked: Sequence[Interrupt]) -> dict[str, dict[str, str]]:
-    """What can be said of a question about a call where there is nobody to ask."""
+    """Answers that refuse the pending questions."""
     kinds = {one.id: one.value.get("type") if isinstance(one.value, dict) else None for one in asked}
     said = {
         "tool_approval": {"type": "reject", "message": NOBODY},

@@ -1,4 +1,4 @@
-"""The document indexes of this process: opened once, brought up to date now and then."""
+"""The document indexes of this process: opened once, and updated from time to time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from callsheet.retrievers.documents.indexing.document_index import Indexed, Stag
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 
 FRESH = 30.0
-"""Seconds for which a folder is not looked at again."""
+"""Seconds for which a folder is not checked again."""
 NOT_CONFIGURED = (
     "There are no documents to answer from: set CALLSHEET_DOCUMENTS to a folder and start again, "
     "or pass one to create_arag()."
@@ -24,10 +24,10 @@ NOT_CONFIGURED = (
 
 @dataclass(slots=True)
 class Library:
-    """Opens the index of a folder, and no folder outside of the configured one.
+    """Opens the indexes of the configured folder and folders inside it, and of no other folder.
 
     Attributes:
-        root: The configured folder; none means that there are no documents.
+        root: The configured folder; None if there are no documents.
         embeddings: As in ``DocumentIndex``.
         place: Its ``index``.
     """
@@ -41,10 +41,10 @@ class Library:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def folder(self, wanted: str | None = None) -> Path:
-        """The folder to answer from: the configured one, or a folder within it.
+        """The folder to answer from: the configured one, or one inside it.
 
         Raises:
-            SettingsError: None is configured, or the wanted one is not within it.
+            SettingsError: No folder is configured, or the wanted one is not inside it.
             CatalogError: There is no such folder.
         """
         if not self.root:
@@ -57,11 +57,11 @@ class Library:
         except (OSError, RuntimeError, ValueError) as error:
             raise CatalogError(f"no documents at {wanted[:80]!r}: it cannot be a path") from error
         if not found.is_relative_to(root):
-            raise SettingsError(f"{wanted!r} is not within the configured folder of documents, so it is not opened")
+            raise SettingsError(f"{wanted!r} is not inside the configured folder of documents, so it is not opened")
         return found
 
     def index(self, folder: Path) -> DocumentIndex:
-        """The index of a folder, as it was when it was last looked at.
+        """The index of a folder, as of the last update.
 
         Raises:
             CatalogError: There is no such folder.
@@ -73,10 +73,10 @@ class Library:
             return self._open[folder]
 
     def ready(self, folder: Path, seconds: float) -> None:
-        """Waits until the index of a folder is up to date, which goes on in the background if it takes longer.
+        """Waits until the index of a folder is up to date; a longer update continues in the background.
 
         Raises:
-            SettingsError: It takes longer than so many seconds; the message says how far it is.
+            SettingsError: It takes longer than this many seconds; the message gives its progress.
         """
         with self._lock:
             if (work := self._indexing.get(folder)) is None:
@@ -93,7 +93,7 @@ class Library:
             raise work.error
 
     def fresh(self, folder: Path, progress: Stage | None = None) -> Indexed:
-        """Brings the index of a folder up to date, unless that was done within the last half minute."""
+        """Updates the index of a folder, unless that was done within the last half minute."""
         index = self.index(folder)
         at, found = self._looked.get(folder, (float("-inf"), Indexed()))
         if time.monotonic() - at > FRESH:
@@ -103,12 +103,12 @@ class Library:
 
 
 class _Indexing:
-    """An indexing in a thread of its own.
+    """An update of an index in its own thread.
 
     Attributes:
         done: Set at its end.
-        said: How far it is.
-        error: What it ended with, if that was no success.
+        said: Its progress.
+        error: Its error, if it failed.
     """
 
     def __init__(self, library: Library, folder: Path) -> None:

@@ -17,7 +17,7 @@ from callsheet.orchestrator.apps.document_library import Library
 from callsheet.retrievers.documents.document_overview import Overview, overview_of
 
 TOOL_NAME = "search_documents"
-_WAIT = 45.0  # seconds, less than a call of a tool may take
+_WAIT = 45.0  # seconds, less than the timeout of a call
 _READ_ONLY = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
 Question = Annotated[str, Field(description="The whole question, in plain words.")]
 
@@ -25,11 +25,8 @@ Question = Annotated[str, Field(description="The whole question, in plain words.
 def load_folders(config: Mapping[str, FolderConfig]) -> Part:
     """An agent for each folder, with one tool that answers questions from its documents, with citations.
 
-    The answer is found by the graph ``arag``: with the model of ``CALLSHEET_MODEL``, or by rules where there is none.
-    Documents are indexed when the tool is first called.
-
-    Args:
-        config: The folders by agent id.
+    The graph ``arag`` finds the answer: with the model of ``CALLSHEET_MODEL``, or by rules without one. The documents
+    are indexed at the first call.
 
     Raises:
         CatalogError: There is no such folder.
@@ -48,14 +45,7 @@ def load_folders(config: Mapping[str, FolderConfig]) -> Part:
 
 
 def document_tool(name: str, about: Overview, library: Library, model: str | None = None) -> BaseTool:
-    """The tool ``search_documents(question)`` over one folder. A question without an answer there is a failed call.
-
-    Args:
-        name: Name of the agent.
-        about: What the documents are about.
-        library: Opens them.
-        model: Chat model, ``provider:model``; none works by rules.
-    """
+    """The tool ``search_documents(question)`` over one folder. A question without an answer there is a failed call."""
     folder = library.folder()
     said = f"Answers questions about {about.topics}: searches the documents of {name}, and cites them."
 
@@ -97,7 +87,7 @@ def _asked(question: str) -> dict[str, Any]:
 
 
 def _answer(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The answer with its artifact; that there is none is a failed call, so that no step takes it for a result."""
+    """The answer with its artifact; a missing answer is a failed call, so that no step takes it for a result."""
     message = state["messages"][-1]
     if not message.additional_kwargs["arag"]["answered"]:
         raise ToolException(message.text)

@@ -1,4 +1,4 @@
-"""The right tools for every turn of somebody's own agent."""
+"""Middleware that gives any LangChain agent the right tools at every turn."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from callsheet.orchestrator.run.sync_bridge import waited_for
 from callsheet.retrievers import AgentGraphRetriever
 
 _AT_ONCE = 20
-"""Requests that tools are picked for before a call of the model; a longer to-do list goes on before the next call."""
+"""Requests that are searched for before a model call; the rest of a longer to-do list follows before the next."""
 _REMEMBERED = 256
 
 
 def _joined(held: list[str], new: list[str]) -> list[str]:
-    """Those that are there, then the new ones, each once: calls that run side by side add to the same list."""
+    """Appends new ids, without duplicates: parallel calls add to the same list."""
     return list(dict.fromkeys([*held, *new]))
 
 
@@ -56,10 +56,10 @@ class EquippedState(AgentState[Any]):
     """What the middleware remembers of a conversation.
 
     Attributes:
-        callsheet_tools: Ids of the tools that the agent has, in the order in which they came.
-        callsheet_own: Names of the agent's own tools, beside which ours are named.
-        callsheet_requests: Keys of what tools were picked for in this call of the agent, each once.
-        callsheet_run: Tells the sessions of this call of the agent from those of others.
+        callsheet_tools: Ids of the agent's tools from the catalog, in the order of their addition.
+        callsheet_own: Names of the agent's own tools, with which ours must not clash.
+        callsheet_requests: Keys of the requests that were handled in this call of the agent.
+        callsheet_run: Identifies the sessions of this call of the agent.
     """
 
     callsheet_tools: NotRequired[Annotated[list[str], PrivateStateAttr, _joined]]
@@ -68,28 +68,28 @@ class EquippedState(AgentState[Any]):
     callsheet_run: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
-class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it stands in one list with middleware of other states
+class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together with middleware of other states
     """Gives a LangChain agent the tools that it needs at each turn, out of any number.
 
     ``create_agent(model, middleware=[CallsheetTools("mcp.json")])``; the same in ``create_deep_agent`` and in its
-    subagents, which may share one object. Tools are picked for each new message of the user, sentence of the agent
-    and item of its to-do list, once for each text, and when the agent calls ``need_tool``. They are added behind those
-    that it has: nothing is reordered or taken away within a conversation, so a provider's prompt cache stays warm.
-    The agent's own tools stay as they are, before ours.
+    subagents, which may share one object. Tools are selected for each new message of the user, each sentence of the
+    agent and each item of its to-do list, once for each text, and when the agent calls ``need_tool``. They are
+    appended: nothing is reordered or removed within a conversation, so a provider's prompt cache stays valid. The
+    agent's own tools do not change, and come first.
 
     Args:
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
         agents: Maximum number of agents per request.
-        tools: Maximum number of tools per request of the user; what the agent asks for adds at most five at a time.
+        tools: Maximum number of tools per request of the user; each request of the agent adds at most five.
         most: Maximum number of tools in a conversation; after that, none are added.
         tool_requests: How many times the agent may call ``need_tool`` per request of the user; 0 removes it.
         retriever: Selects agents and tools; by default a retriever over the same catalog.
         registry: Makes tools callable; by default a registry over the same catalog.
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
-        approval: Which calls of our tools a person is asked about first: ``always`` all, ``risky`` those of tools that
-            are not known to be harmless, ``never`` none. The first two need an agent with a checkpointer, and raise
-            a ``SettingsError`` without one.
+        approval: Which calls of our tools need approval: ``always`` all, ``risky`` those of tools that are not known to
+            be harmless, ``never`` none. The first two need an agent with a checkpointer, and raise a ``SettingsError``
+            without one.
 
     Raises:
         CatalogError: The catalog cannot be read.
@@ -125,12 +125,12 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it stands in one list w
         self._approval: ApprovalPolicy = approval
 
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Makes sure that what is asked can be answered, and opens the sessions' scope."""
+        """Checks that questions can be answered, and starts a new scope for sessions."""
         check_answerable(self._registry, self._approval)
         return {"callsheet_run": uuid.uuid4().hex, "callsheet_requests": []}
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Picks tools for what is asked for since the last time."""
+        """Selects tools for the requests since the last model call."""
         before = state.get("callsheet_requests", [])
         new = [request for request in requests_of(state) if request.key not in before][:_AT_ONCE]
         if not new:
@@ -143,27 +143,27 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it stands in one list w
         return {"callsheet_tools": held[: self._most], "callsheet_requests": asked[-_REMEMBERED:]}
 
     async def abefore_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """The same, off the event loop."""
+        """As ``before_model``, off the event loop."""
         return await asyncio.to_thread(self.before_model, state, runtime)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ExtendedModelResponse[Any]:
-        """Shows the model the picked tools behind its own."""
+        """Shows the model the selected tools after its own."""
         own, held = self._names(request)
         return self._normalized(handler(self._shown(request, own, held)), request.state, own, held)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ExtendedModelResponse[Any]:
-        """Shows the model the picked tools behind its own."""
+        """Shows the model the selected tools after its own."""
         own, held = self._names(request)
         return self._normalized(await handler(self._shown(request, own, held)), request.state, own, held)
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        """Runs a picked tool, once a person has agreed where that is needed; the agent's own go their usual way."""
+        """Runs a selected tool, after approval if it needs one; the agent's own tools are not affected."""
 
         async def send(approved: ToolCallRequest) -> ToolMessage | Command[Any]:
             return await asyncio.to_thread(handler, approved)
@@ -178,7 +178,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it stands in one list w
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        """Runs a picked tool, once a person has agreed where that is needed; the agent's own go their usual way."""
+        """Runs a selected tool, after approval if it needs one; the agent's own tools are not affected."""
         if self._needs(request):
             return await self._added(request)
         called = self._called(request)
@@ -195,7 +195,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it stands in one list w
         await self._registry.close_run(state.get("callsheet_run", ""))
 
     def _names(self, request: ModelRequest[Any]) -> tuple[list[str], dict[str, BoundTool]]:
-        """The names of the agent's own tools, and ours by the names that they have beside them."""
+        """The names of the agent's own tools, and our tools by name."""
         state: Any = request.state
         own = _joined(state.get("callsheet_own", []), [_name(tool) for tool in request.tools])
         return own, self._held(state, own)
@@ -216,12 +216,12 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it stands in one list w
         return ExtendedModelResponse(response, command if own != state.get("callsheet_own", []) else None)
 
     def _needs(self, request: ToolCallRequest) -> bool:
-        """Whether the agent asks for a tool; another ``need_tool`` may be its own."""
+        """Whether the agent asks for a tool; it may also have its own ``need_tool``."""
         own = request.state.get("callsheet_own", [])
         return bool(self._tool_requests) and request.tool_call["name"] == NEED_TOOL and NEED_TOOL not in own
 
     async def _added(self, request: ToolCallRequest) -> ToolMessage | Command[Any]:
-        """Adds the tools that the agent asks for, and tells it their names."""
+        """Adds the tools that the agent asks for, and returns their names."""
         state, call, seen = request.state, request.tool_call, self._retriever.within(caller())
         if (room := self._most - len(state.get("callsheet_tools", []))) <= 0:
             full = f"no more tools can be added in this conversation (at most {self._most} tools)"
@@ -252,7 +252,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it stands in one list w
         return self._bound(held, state, own or state.get("callsheet_own", []))
 
     def _bound(self, ids: Iterable[str], state: Any, taken: Collection[str]) -> dict[str, BoundTool]:
-        """One by one, so that a tool that comes later never changes the name of one that is there."""
+        """Binds one by one, so that a later tool never changes the name of an earlier one."""
         bound: dict[str, BoundTool] = {}
         run, user = state.get("callsheet_run", ""), caller()
         for tool in ids:
@@ -261,7 +261,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it stands in one list w
 
 
 def _name(tool: BaseTool | dict[str, Any]) -> str:
-    """A provider's own tool is a dict: with a name, one within ``function``, or just a type."""
+    """The name of a tool; a provider's own tool is a dict with a name, a name in ``function``, or only a type."""
     if not isinstance(tool, dict):
         return tool.name
     return str(tool.get("function", tool).get("name") or tool.get("type", ""))

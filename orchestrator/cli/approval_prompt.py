@@ -1,4 +1,4 @@
-"""A person at the terminal, who is asked about calls."""
+"""Asks a person at the terminal about calls."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up"
 
 
 def somebody_there() -> bool:
-    """Whether there is a terminal to ask at."""
+    """Whether there is a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
-    """Asks about one call after the other.
-
-    Args:
-        waiting: The interrupts of a run.
+    """Asks about the interrupts of a run, one by one.
 
     Returns:
-        Interrupt id -> answer; what the person left for later is missing.
+        Interrupt id -> answer; without those that the person left for later.
     """
     answers: dict[str, Any] = {}
     for found in waiting:
@@ -42,9 +39,9 @@ def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
 
 
 def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
-    """The answers of somebody who wants to be asked about nothing.
+    """The answers of a user who approves everything.
 
-    Whether a call took effect he cannot know, and to arguments that were not checked he has not agreed.
+    They do not cover calls with an unknown outcome, nor arguments that could not be validated.
     """
     return {
         found.id: {"type": "approve", "hash": found.value["hash"]}
@@ -54,12 +51,12 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
 
 
 def leave_inputs(waiting: Sequence[Any]) -> dict[str, Any]:
-    """The answers where nobody can be asked: steps that lack values stay as they are, questions are left open."""
+    """The answers if nobody can be asked: steps without values do not change, and questions are left open."""
     return {found.id: dict(_LEAVE) for found in waiting if _kind(found) in ("needs_input", "question")}
 
 
 def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
-    """What waits for a person, as plain values."""
+    """The pending interrupts as plain values."""
     return [
         {"id": found.id, **(found.value if _kind(found) else {"type": "", "value": found.value})} for found in waiting
     ]
@@ -81,7 +78,7 @@ def _answer(value: Any) -> Any:
             return _values(value)
         case {"type": "question"}:
             return _reply(value)
-        case _:  # a tool that interrupts by itself
+        case _:  # an interrupt of a tool itself
             click.echo(f"\nA tool asks:\n{shown_value(value)}", err=True)
             return _text("Your answer (empty to be asked later)")
 
@@ -115,8 +112,7 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
 
 def _values(asked: Mapping[str, Any]) -> Any:
     click.echo(f"\n{_fit(asked['description'])}", err=True)
-    if asked.get("problem"):
-        click.echo(_fit(asked["problem"]), err=True)
+    _show_problem(asked)
     values: dict[str, Any] = {}
     for name in asked["parameters"]:
         said, value = _value(name, asked["schema"])
@@ -127,7 +123,7 @@ def _values(asked: Mapping[str, Any]) -> Any:
 
 
 def _reply(asked: Mapping[str, Any]) -> Any:
-    """What a person answers to a question about the request: a text, or the number of a choice."""
+    """The answer to a question about the request: a text, or the number of a choice."""
     click.echo(f"\n{_fit(asked['question'])}", err=True)
     choices = list(map(str, asked["choices"]))
     for number, choice in enumerate(choices, 1):
@@ -138,7 +134,7 @@ def _reply(asked: Mapping[str, Any]) -> Any:
 
 
 def _value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
-    """What a person types for a parameter, and the value that it is; asked again where it does not fit."""
+    """What a person types for a parameter, and its value; asks again if it does not fit."""
     from callsheet.agents.approval.input_requests import wanted_schema, wrong_values
     from callsheet.agents.safety.secrets import is_secret
 
@@ -155,7 +151,7 @@ def _value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def _readings(said: str) -> list[Any]:
-    """What was typed, as a text and as JSON where it is some."""
+    """The input as a text, and as JSON if it is valid."""
     try:
         return [said, json.loads(said)]
     except ValueError:
@@ -163,7 +159,7 @@ def _readings(said: str) -> list[Any]:
 
 
 def _typed(what: str, *, hidden: bool) -> str:
-    """What a person types; nothing at the end of input."""
+    """The input of a person; empty at the end of input."""
     try:
         said: str = click.prompt(what, default="", show_default=False, hide_input=hidden, err=True)
     except click.Abort as error:
@@ -175,11 +171,13 @@ def _typed(what: str, *, hidden: bool) -> str:
 
 
 def _edit(asked: Mapping[str, Any]) -> Any:
-    text: str | None = click.edit(_plain(asked["args"]), extension=".json")
+    text: str | None = click.edit(
+        json.dumps(asked["args"], ensure_ascii=False, indent=2, default=str), extension=".json"
+    )
     try:
         args = json.loads(text) if text else asked["args"]
     except ValueError as error:
-        click.echo(f"that is no JSON: {error}", err=True)
+        click.echo(f"invalid JSON: {error}", err=True)
         return _decision(asked)
     return {"type": "edit", "args": args}
 
@@ -188,6 +186,10 @@ def _show(asked: Mapping[str, Any], what: str) -> None:
     click.echo(f"\n{_fit('Step {} {} {}'.format(asked['step_id'], what, asked['tool']))}", err=True)
     click.echo(shown_value(asked["args"]), err=True)
     click.echo(_fit(asked["why"]), err=True)
+    _show_problem(asked)
+
+
+def _show_problem(asked: Mapping[str, Any]) -> None:
     if asked.get("problem"):
         click.echo(_fit(asked["problem"]), err=True)
 
@@ -203,11 +205,7 @@ def _text(what: str) -> str | None:
     return said or None
 
 
-def _plain(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
-
-
 def _fit(text: str) -> str:
-    """The text with what is hidden in it written out: a person must see what is agreed to."""
+    """The text with hidden characters written out, because a person agrees to it."""
     kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters in all)"
     return "\n".join(map(escaped, kept.split("\n")))

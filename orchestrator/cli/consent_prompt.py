@@ -1,8 +1,7 @@
-"""No command of a catalog is started, no folder read, before a person has agreed, or automation has said ``--yes``."""
+"""Asks for consent before a catalog starts commands or reads folders; ``--yes`` gives it in automation."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import click
@@ -11,17 +10,18 @@ from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
 from callsheet.graphs.trust.consent import Agreements, doing
+from callsheet.orchestrator.cli.approval_prompt import somebody_there
 
 
 def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
-    """Asks the person at the terminal for what these catalogs would start and was not agreed to; remembers a yes.
+    """Asks at the terminal for consent to what these catalogs would start or read, and stores it.
 
-    Where nobody can be asked, loading the catalog refuses and says what to do.
+    If nobody can be asked, loading the catalog fails with an error that says what to do.
 
     Raises:
         TrustError: The person does not agree.
     """
-    if yes or yes_from_environment() or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if yes or yes_from_environment() or not somebody_there():
         return
     agreements = Agreements()
     known = agreements.known()
@@ -31,5 +31,5 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
         return
     click.echo(f"The catalog wants to {doing(new)}:\n" + "\n".join(f"  {start}" for start in new), err=True)
     if not click.confirm("Agree, now and in future?", err=True):
-        raise TrustError("they were not agreed to, so nothing was started or read")
+        raise TrustError("there is no consent, so nothing was started or read")
     agreements.add(new)

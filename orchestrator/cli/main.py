@@ -1,4 +1,4 @@
-"""The command group, and how its errors end."""
+"""The command group, and its exit statuses."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ for command in (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and ends the process: 0 done, 1 negative, 2 the caller's mistake, 130 interrupted."""
+    """Runs the command line and ends the process: 0 done, 1 negative result, 2 usage error, 130 interrupted."""
     try:
         status = callsheet.main(arguments and list(arguments), prog_name="callsheet", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
@@ -77,9 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _interrupted(error: BaseException) -> int:
-    """Ends the line in which the terminal has written ``^C``, and gives the notes of whoever was interrupted."""
+    """Ends the line with the terminal's ``^C``, and prints the notes of the interrupted command."""
     cause = error.__cause__
-    if not isinstance(cause, KeyboardInterrupt | EOFError):  # click has ended the line of these
+    if not isinstance(cause, KeyboardInterrupt | EOFError):  # for these, click has ended the line
         click.echo(err=True)
     notes = [note for one in (cause, error) if one for note in getattr(one, "__notes__", ())]
     return _said("\n".join(["interrupted", *notes]), INTERRUPTED)

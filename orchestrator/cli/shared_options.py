@@ -16,23 +16,23 @@ from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
-    from callsheet.graphs import Catalog, Loaded
+    from callsheet.graphs import Catalog, Loaded, Taxonomy
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
 
 _META = "callsheet"
 SERVER_TROUBLE = ("start", "timeout", "crash", "protocol", "too_large")
-"""Kinds of problems of a server as a whole."""
+"""Kinds of problems with a server as a whole."""
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A catalog that can be searched.
+    """A catalog with its index.
 
     Attributes:
-        selector: What finds in it.
-        changes: What the indexing did.
-        place: Where the vectors are kept; None for memory.
+        selector: Searches it.
+        changes: Changes of the index.
+        place: Location of the vectors; None for memory.
     """
 
     selector: Selector
@@ -41,13 +41,13 @@ class Opened:
 
 
 def _kept(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    """Keeps an option for ``open_catalog``, so that no command has to hand it on."""
+    """Stores an option for ``open_catalog``, so that commands need not pass it on."""
     if value:
         context.meta[f"{_META}.{parameter.name}"] = value
 
 
 def kept_options() -> list[str]:
-    """``--policy`` and ``--pins`` as they were given, for a command that is to go on with this one."""
+    """``--policy`` and ``--pins`` as they were given, for a command that continues this one."""
     given = click.get_current_context().meta
     return [
         word for name in ("policy", "pins") if (value := given.get(f"{_META}.{name}")) for word in (f"--{name}", value)
@@ -62,7 +62,7 @@ def json_option(command: Command) -> Command:
 
 
 def catalog_options(command: Command) -> Command:
-    """``--catalog``, ``--policy``, ``--pins``, ``--yes`` and ``--json``: all that reading the catalog needs."""
+    """``--catalog``, ``--policy``, ``--pins``, ``--yes`` and ``--json``: everything for loading a catalog."""
     for option in (
         json_option,
         click.option("--yes", is_flag=True, help="Start the commands of the catalog without asking."),
@@ -94,27 +94,26 @@ def catalog_options(command: Command) -> Command:
     return command
 
 
+def embeddings_option(command: Command) -> Command:
+    """``--embeddings``."""
+    return click.option(
+        "--embeddings",
+        default=Environment().embeddings,
+        metavar="NAME",
+        show_default=True,
+        help="minilm (embedded), or provider:model.",
+    )(command)
+
+
 def index_options(command: Command) -> Command:
     """``--index`` and ``--embeddings``."""
-    environment = Environment()
-    for option in (
-        click.option(
-            "--embeddings",
-            default=environment.embeddings,
-            metavar="NAME",
-            show_default=True,
-            help="minilm (embedded), or provider:model.",
-        ),
-        click.option(
-            "--index",
-            "place",
-            default=environment.index,
-            metavar="PLACE",
-            help="Folder of the index, or address of a Chroma server.  [default: the user's cache]",
-        ),
-    ):
-        command = option(command)
-    return command
+    return click.option(
+        "--index",
+        "place",
+        default=Environment().index,
+        metavar="PLACE",
+        help="Folder of the index, or address of a Chroma server.  [default: the user's cache]",
+    )(embeddings_option(command))
 
 
 def common(command: Command) -> Command:
@@ -122,29 +121,35 @@ def common(command: Command) -> Command:
     return index_options(catalog_options(command))
 
 
+def _taxonomy(_context: click.Context, _parameter: click.Parameter, file: Path | None) -> Taxonomy | None:
+    from callsheet.graphs import read_taxonomy
+
+    return read_taxonomy(file) if file else None
+
+
 def taxonomy_option(command: Command) -> Command:
-    """``--taxonomy``, as ``taxonomy_file``."""
+    """``--taxonomy``, read as a ``Taxonomy``."""
     return click.option(
         "--taxonomy",
-        "taxonomy_file",
         type=click.Path(path_type=Path),
+        callback=_taxonomy,
         metavar="FILE",
         help="Your own capabilities, in addition to the default ones.",
     )(command)
 
 
 def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, anew: bool = False) -> Loaded:
-    """Loads the catalogs, once their commands are agreed to.
+    """Loads the catalogs, after consent to their commands.
 
     Args:
-        catalogs: What ``--catalog`` named.
-        yes: Whether the commands that they name are agreed to.
-        tell: Say on standard error what was left out, and what is older than an hour.
+        catalogs: Values of ``--catalog``.
+        yes: Whether there is consent to their commands.
+        tell: Report on standard error what was left out, and what is older than an hour.
         anew: As in ``load``.
 
     Raises:
-        SettingsError: No catalog was named, or the policy cannot be read.
-        TrustError: Its commands were not agreed to, or its pins cannot be relied on.
+        SettingsError: There is no catalog, or the policy cannot be read.
+        TrustError: There is no consent to its commands, or its pins are not reliable.
     """
     from callsheet.graphs import load, policy_of, shown
     from callsheet.orchestrator.cli.consent_prompt import ask_consent
@@ -168,10 +173,10 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
 
 
 def check_model(name: str | None) -> None:
-    """Makes a chat model before anything is started, so that one that cannot work is refused at once.
+    """Creates a chat model before anything is started, so that an invalid one is refused at once.
 
     Raises:
-        SettingsError: No provider of this name is known, or it refuses its settings (a missing key ...).
+        SettingsError: The provider is unknown, or rejects its settings (such as a missing key).
         ImportError: The provider's package is not installed.
     """
     if name:
@@ -181,7 +186,7 @@ def check_model(name: str | None) -> None:
 
 
 def say_age(loaded: Loaded, *, since: float = 0) -> None:
-    """Says how old the listings are that servers were not asked for, where one is older than so many seconds."""
+    """Reports the age of listings whose servers were not asked, if one is older than ``since`` seconds."""
     if not loaded.remembered:
         return
     oldest = datetime.fromisoformat(min(loaded.remembered.values()))
@@ -196,7 +201,7 @@ def say_age(loaded: Loaded, *, since: float = 0) -> None:
 
 
 def visible(loaded: Loaded) -> Catalog:
-    """What the policy allows of a catalog, for a command that hands it on; says what is withheld."""
+    """The part of a catalog that the policy allows, for a command that passes it on; reports what is hidden."""
     if loaded.policy is None:
         return loaded.catalog
     view = loaded.policy.view(loaded.catalog)
@@ -214,7 +219,7 @@ def open_retriever(loaded: Loaded, place: str | None, embeddings: str, **more: A
 
 
 def open_selector(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> Opened:
-    """What ``open_retriever`` finds with, without LangChain, which costs a second; for everybody who asks."""
+    """The index for ``open_retriever`` without LangChain, whose import takes a second; for no particular user."""
     from callsheet.graphs.trust.policy_rules import User
     from callsheet.retrievers.index.embedding.providers import embedder_of
     from callsheet.retrievers.selection.selector_factory import assembly_of
@@ -229,7 +234,7 @@ def open_selector(loaded: Loaded, place: str | None, embeddings: str, **more: An
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, told how much is done and how much there is; nothing where that is no terminal."""
+    """A progress bar on standard error, called with done and total; nothing without a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -243,7 +248,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def status(what: str) -> Iterator[None]:
-    """A spinner on standard error while something lasts; nothing where that is no terminal."""
+    """A spinner on standard error during the block; nothing without a terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,1 +1,1 @@
-"""What the supervisor's nodes decide with: the request in its conversation, the way to plan, limits, mapped steps."""
+"""Decisions of the supervisor's nodes: the request, the way to plan, limits, mapped steps."""

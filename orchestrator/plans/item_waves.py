@@ -1,4 +1,4 @@
-"""Steps that are done once for each item of a result, when that result is there."""
+"""Expands steps that are done for each item of a result, when that result is available."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from callsheet.agents.planning.planner import source_of
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What became of the mapped steps that are due.
+    """The expansion of all mapped steps that are due.
 
     Attributes:
-        plan: The plan with a step for each item in their place.
-        revisions: What that changed.
-        empty: Steps that have nothing to do, because there are no items.
+        plan: The plan with one step per item in their place.
+        revisions: The changes.
+        empty: Steps without items.
         unreadable: Steps whose items cannot be read or are too many, each with the reason.
     """
 
@@ -35,14 +35,14 @@ def expand_mapped(
     wave: int,
     max_items: int,
 ) -> Expansion:
-    """Replaces each mapped step whose list is there by a step for each item.
+    """Replaces each mapped step whose list is available by one step per item.
 
     Args:
         plan: The plan.
-        results: What became of its steps so far, by id.
+        results: The results so far, by step id.
         earlier: Results of earlier requests, by id.
         wave: Number of waves that have run.
-        max_items: Maximum number of items of a step.
+        max_items: Maximum number of items per step.
     """
     revisions: list[Revision] = []
     empty: list[Step] = []
@@ -65,10 +65,7 @@ def expand_mapped(
 
 
 def _sources(step: Step, results: Mapping[str, StepResult], earlier: Mapping[str, StepResult]) -> Sequence[StepResult]:
-    """The result that holds a step's items, or those of a step that was done once for each item.
-
-    There is none while the step waits for anything.
-    """
+    """The result with a step's items, or the results of a mapped step; empty while a dependency is unfinished."""
     if not step.for_each or step.item or any(name not in results for name in step.depends_on):
         return ()
     known = {**earlier, **results}

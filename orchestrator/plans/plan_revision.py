@@ -1,4 +1,4 @@
-"""The plan after a wave: mapped steps become one step an item, and a model revises it where that can matter."""
+"""The plan after a wave: mapped steps are expanded, and a model revises the plan if there is a reason."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _QUESTIONS = 3
 
 
 def retriable(result: StepResult, replans: int) -> bool:
-    """Whether a failed step is given to other agents before anything else happens."""
+    """Whether other agents try a failed step before anything else happens."""
     return result.status == "failed" and not result.exhausted and result.attempts <= replans
 
 
 def expansion(state: State, settings: Settings) -> Expansion:
-    """What became of the mapped steps that are due now."""
+    """The expansion of the mapped steps that are due now."""
     return expand_mapped(
         plan_of(state),
         results_of(state),
@@ -42,7 +42,7 @@ def expansion(state: State, settings: Settings) -> Expansion:
 
 
 def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict[str, Any]:
-    """The state's update with another plan and what changed in it, which is streamed; nothing where nothing did."""
+    """The state's update for a new plan with its revisions, which are streamed; empty without changes."""
     for revision in revisions:
         get_stream_writer()({"event": "revision", **revision.model_dump(mode="json")})
     new = [revision.model_dump(mode="json") for revision in revisions]
@@ -51,12 +51,12 @@ def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict
 
 
 async def revision_update(state: State, choices: Choices, retriever: AgentGraphRetriever) -> dict[str, Any]:
-    """The state's update after a wave; a plan that runs as foreseen is changed by no model.
+    """The state's update after a wave; a plan that runs as expected is not sent to a model.
 
     Args:
-        state: The supervisor's, after the wave.
+        state: The supervisor's state after the wave.
         choices: Settings, models and prompts.
-        retriever: Over what the user may see.
+        retriever: Over the tools that the user may see.
     """
     settings, results = choices.settings, results_of(state)
     mapped = expansion(state, settings)
@@ -67,7 +67,8 @@ async def revision_update(state: State, choices: Choices, retriever: AgentGraphR
         return update
     answered = "the user answered a question" if state["question"].get("answered") else ""
     unreadable = "; ".join(why for _, why in mapped.unreadable)
-    why = answered or unreadable or reason_to_revise(plan, results, state["request"], _last_wave(state))
+    wave = state["waves"][-1] if state["waves"] else ()
+    why = answered or unreadable or reason_to_revise(plan, results, state["request"], wave)
     if not why:
         return update
     if late := limit_reached(state, settings, plan):
@@ -91,7 +92,7 @@ async def revision_update(state: State, choices: Choices, retriever: AgentGraphR
 
 
 def _after(state: State, done: Revised, results: Mapping[str, StepResult]) -> dict[str, Any]:
-    """The plan after a model's revision, without the results of steps that are replaced or done anew."""
+    """The update after a model's revision, without the results of steps that were replaced or will run again."""
     plan, revision = done.plan, done.revision
     if done.ask and not _may_ask(state):
         plan = plan.model_copy(update={"incomplete": f"a question was not answered: {question_text(done.ask)}"})
@@ -105,10 +106,6 @@ def _after(state: State, done: Revised, results: Mapping[str, StepResult]) -> di
         "spent": spent,
         **({"results": Overwrite(kept)} if gone else {}),
     }
-
-
-def _last_wave(state: State) -> Sequence[str]:
-    return state["waves"][-1] if state["waves"] else ()
 
 
 def _may_ask(state: State) -> bool:

@@ -1,4 +1,4 @@
-"""From the last message of a conversation to a plan: what is meant, and in which mode it is planned."""
+"""From the last message of a conversation to a plan: the request, and the planning mode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from callsheet.orchestrator.state import ChatInput, State
 from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline
 
 _AGENTS, _TOOLS = 12, 36
-"""How many agents and tools a planner is told of, at most."""
+"""Maximum number of agents and tools in the planner's prompt."""
 _NO_MODEL = "planning {!r} needs a model for the planner; the request was planned once, by rules"
 
 
@@ -25,12 +25,12 @@ async def understood(state: ChatInput, choices: Choices, before: Sequence[str]) 
     """The last message as a request that is understandable without the conversation.
 
     Args:
-        state: Holds the conversation.
+        state: Has the conversation.
         choices: Settings and models.
-        before: The earlier requests of the conversation, each understandable by itself.
+        before: Earlier requests of the conversation, each understandable by itself.
 
     Raises:
-        PlanError: Rules cannot complete it; the message says what it lacks.
+        PlanError: Rules cannot complete it; the message says what is missing.
     """
     if not state["messages"]:
         return Contextual(request="")
@@ -44,12 +44,12 @@ async def understood(state: ChatInput, choices: Choices, before: Sequence[str]) 
 
 
 async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetriever) -> Plan:
-    """The plan of a request, made in the mode that the settings choose.
+    """Plans a request in the mode of the settings.
 
     Args:
-        state: Holds the request, and what the user was asked about it and answered.
+        state: Has the request, and the user's answers to questions about it.
         choices: Settings, models and prompts.
-        retriever: Over what the user may see.
+        retriever: Over the tools that the user may see.
 
     Raises:
         PlanError: The request is empty, or needs too many steps.
@@ -70,7 +70,7 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
 
 
 def outline_of(retriever: AgentGraphRetriever, request: str) -> str:
-    """What the catalog offers for a request, in a few lines for a model."""
+    """The catalog's best matches for a request, in a few lines for a model."""
     return catalog_outline(retriever.catalog, retriever.select(request, agents=_AGENTS, tools=_TOOLS))
 
 
@@ -89,7 +89,7 @@ async def _planned(state: State, choices: Choices, model: BaseChatModel, mode: M
 
 
 def _mode(choices: Choices, request: str, selection: Selection) -> Mode:
-    """How a request is planned: as the settings say, or by what it looks like."""
+    """The planning mode: from the settings, or by the form of the request."""
     planning = choices.settings.planning
     if planning != "auto":
         return planning
@@ -98,7 +98,7 @@ def _mode(choices: Choices, request: str, selection: Selection) -> Mode:
 
 
 def _alone(state: State, plan: Plan) -> Plan:
-    """A plan of one step, which uses the results of the last request where this one was completed from it."""
+    """A plan of one step; if the request was completed from the last one, the step uses its results."""
     said = state["messages"][-1].text
     if plan.steps and said.strip() != state["request"].strip():
         step = plan.steps[0].model_copy(update={"uses": last_results(state["turns"])})

@@ -1,4 +1,4 @@
-"""What a run has cost, and when it must not begin another step."""
+"""Cost of a run, and limits that stop further steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROLES = {"request": "planner", "plan": "planner", "revise": "reviser", "answer"
 
 
 def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
-    """Why no further step may begin; empty where one may."""
+    """Why no further step may start; empty if one may."""
     if settings.token_budget is not None and (tokens := _tokens(state)) >= settings.token_budget:
         return f"the token budget of {settings.token_budget:,} is spent ({tokens:,} tokens)"
     if settings.run_seconds is not None and time.time() - state["begun"] >= settings.run_seconds:
@@ -25,14 +25,14 @@ def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
 
 
 def tokens_left(state: State, settings: Settings) -> int | None:
-    """How many tokens the steps of the next wave may cost each; None without a limit."""
+    """Maximum number of tokens for each step of the next wave; None without a limit."""
     if settings.token_budget is None:
         return None
     return max(1, settings.token_budget - _tokens(state))
 
 
 def usage_report(state: State) -> dict[str, Any]:
-    """What the run's models have cost so far, in all, by role and by step."""
+    """Cost of the run's models so far, in total, by role and by step."""
     results: Mapping[str, Any] = state.get("results", {})
     steps = {f"step {name}": StepResult(**result).usage for name, result in results.items()}
     places = {name: Usage(**spent) for name, spent in state.get("spent", {}).items()} | steps

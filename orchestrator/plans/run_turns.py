@@ -1,4 +1,4 @@
-"""Earlier requests of a conversation, whose results a later one can use by id."""
+"""Earlier requests of a conversation, whose results later requests can use by id."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from callsheet.agents import StepResult
 from callsheet.orchestrator.state import State
 
 _MOST = 5
-"""Earlier requests whose results are kept."""
+"""Number of earlier requests whose results are kept."""
 
 
 def archived(state: State) -> list[dict[str, Any]]:
-    """The earlier requests with the last one of this thread, which a new one is about to replace, if it had a plan."""
+    """The earlier requests with the last one of this thread, if it had a plan; a new request is about to replace it."""
     turns = list(state.get("turns", []))
     results = state.get("results", {})
     if not results:
@@ -24,7 +24,7 @@ def archived(state: State) -> list[dict[str, Any]]:
 
 
 def earlier_results(turns: Sequence[Mapping[str, Any]]) -> dict[str, StepResult]:
-    """The results of earlier requests by their ids, such as ``t1.2``, the latest request first."""
+    """The results of earlier requests by id, such as ``t1.2``, the latest request first."""
     return {
         (name := f"{turn['id']}.{step}"): StepResult(**{**result, "id": name, "depends_on": ()})
         for turn in reversed(turns)

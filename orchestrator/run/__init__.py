@@ -1,1 +1,1 @@
-"""What holds for one run: settings, user, stored preferences, threads, metrics."""
+"""Settings, user, stored preferences, threads and metrics of a run."""

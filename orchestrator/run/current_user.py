@@ -1,4 +1,4 @@
-"""Who asks, as the server's authentication says."""
+"""The current user, from the server's authentication."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ _USER, _PERMISSIONS = "langgraph_auth_user", "langgraph_auth_permissions"
 
 
 def caller() -> User:
-    """The user of the current run; nobody in particular where nobody was authenticated.
+    """The user of the current run; an anonymous ``User`` without authentication.
 
-    The server puts the user where a client cannot (``configurable["langgraph_auth_user"]``).
+    The server sets ``configurable["langgraph_auth_user"]``, which clients cannot.
     """
-    try:
-        configurable: Mapping[str, Any] = get_config().get("configurable") or {}
-    except RuntimeError:  # outside of any run
-        return User()
+    configurable = _configurable()
     return user_of(configurable.get(_USER), configurable.get(_PERMISSIONS))
 
 
 def anonymous_client() -> bool:
-    """Whether a client of a LangGraph server asked for the current run without saying who it is.
+    """Whether an unauthenticated client of a LangGraph server started the current run.
 
-    False in a program of one's own: the server puts its word on the user there, be it that there is none, and a client
-    cannot take it away. On ``langgraph dev`` anybody can pass for Studio, so Studio's user is nobody.
+    False in a program that uses the library: only the server sets a user, possibly an anonymous one, and a client
+    cannot remove it. With ``langgraph dev`` anybody can pose as Studio, so Studio's user is anonymous.
     """
-    try:
-        configurable: Mapping[str, Any] = get_config().get("configurable") or {}
-    except RuntimeError:
-        return False
+    configurable = _configurable()
     if _USER not in configurable:
         return False
     user = configurable[_USER]
     return not user_of(user).id or _field(user, "is_authenticated") is False
 
 
+def _configurable() -> Mapping[str, Any]:
+    try:
+        return get_config().get("configurable") or {}
+    except RuntimeError:  # outside of a run
+        return {}
+
+
 def user_of(user: object, permissions: object = ()) -> User:
-    """A user as an authentication gives one; nobody in particular for one without identity.
+    """The user that an authentication returned; an anonymous ``User`` without an identity.
 
     Args:
-        user: An object or a mapping with ``identity``, and perhaps ``groups`` and ``permissions``; both are groups.
+        user: An object or a mapping with ``identity``, and optionally ``groups`` and ``permissions``; both are groups.
         permissions: More groups.
     """
     identity = _field(user, "identity")

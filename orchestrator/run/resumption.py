@@ -1,4 +1,4 @@
-"""Going on with a run of a thread: where it was cut off, or with the steps that failed."""
+"""Resumes a run of a thread: where it was interrupted, or with the steps that failed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _OVER = ("failed", "skipped")
 async def take_up(
     app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfig, *, again: Collection[str] = ()
 ) -> bool:
-    """Makes a thread ready to go on, as ``resume`` says; what runs it next is given no input.
+    """Prepares a thread for ``resume``; the next run gets no input.
 
     Returns:
-        Whether there is anything left to be done.
+        Whether anything is left to do.
 
     Raises:
         SettingsError: As in ``resume``.
@@ -35,7 +35,7 @@ async def take_up(
         raise SettingsError(
             f"step {', '.join(wrong)} is not of unknown outcome: there are {sorted(doubtful) or 'none'}"
         )
-    # A thread that died between two writes has tasks that are done, and nothing that comes next.
+    # A thread that died between two writes has finished tasks, and no next node.
     if before.tasks:
         return True
     kept = {step: r for step, r in results.items() if r["status"] not in _OVER and step not in again}
@@ -52,23 +52,22 @@ async def resume(
     again: Collection[str] = (),
     context: Settings | None = None,
 ) -> dict[str, Any]:
-    """Goes on with the last run of a thread; steps that are done are not done again.
+    """Continues the last run of a thread; finished steps are not repeated.
 
-    A run that was cut off goes on where it was. One that came to an end is taken up again with the steps that failed,
-    and those that were skipped for their sake, as when a server is back that was down.
+    An interrupted run continues where it was. A run that ended continues with the steps that failed, and with those
+    that were skipped because of them; for example when a server is back.
 
     Args:
         app: A supervisor, compiled with a checkpointer.
         config: Names the thread.
-        again: Steps of unknown outcome that somebody has looked at and wants done (again); they are left as they are
-            otherwise.
+        again: Steps of unknown outcome that a person has checked and wants to run again; others do not change.
         context: Options of the run.
 
     Returns:
-        The state at its end.
+        The final state.
 
     Raises:
-        SettingsError: The thread is not known, or has no step of unknown outcome by that name.
+        SettingsError: The thread is unknown, or one of these steps does not have an unknown outcome.
     """
     if not await take_up(app, config, again=again):
         return dict((await app.aget_state(config)).values)

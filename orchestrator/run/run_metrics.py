@@ -1,4 +1,4 @@
-"""What the runs of this process are counted by, for Prometheus."""
+"""Metrics of this process, for Prometheus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
 class _Figures:
-    """The figures of this process."""
+    """The metrics of this process."""
 
     def __init__(self) -> None:
         from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -26,16 +26,12 @@ class _Figures:
         self.retrieval = Histogram(
             "callsheet_retrieval_seconds", "How long a retrieval took.", buckets=_SECONDS, registry=mine
         )
-        self.nothing = Counter("callsheet_nothing_fits", "Retrievals to which nothing fitted.", registry=mine)
-        self.picks = Counter("callsheet_picks", "How often an agent was picked.", ["agent"], registry=mine)
-        self.steps = Counter("callsheet_steps", "Steps by what became of them.", ["status"], registry=mine)
-        self.calls = Counter("callsheet_calls", "Calls of tools, by their agent.", ["agent"], registry=mine)
-        self.failures = Counter(
-            "callsheet_call_failures",
-            "Calls that failed, by agent and sort of trouble.",
-            ["agent", "kind"],
-            registry=mine,
-        )
+        self.nothing = Counter("callsheet_nothing_fits", "Retrievals without a fitting tool.", registry=mine)
+        self.picks = Counter("callsheet_picks", "Selections of an agent.", ["agent"], registry=mine)
+        self.steps = Counter("callsheet_steps", "Steps by status.", ["status"], registry=mine)
+        self.calls = Counter("callsheet_calls", "Tool calls by agent.", ["agent"], registry=mine)
+        failed = "Failed tool calls by agent and kind of error."
+        self.failures = Counter("callsheet_call_failures", failed, ["agent", "kind"], registry=mine)
 
 
 @cache
@@ -44,7 +40,7 @@ def _figures() -> _Figures:
 
 
 def measured(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Selection:
-    """What ``retriever.select`` gives; how long it took and what was picked is counted."""
+    """``retriever.select`` with its duration and picks counted."""
     began = time.perf_counter()
     selection = retriever.select(query, **changes)
     figures = _figures()
@@ -58,11 +54,7 @@ def measured(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Sele
 
 
 def count_result(result: Mapping[str, Any]) -> None:
-    """Counts a step that has come to an end, with its calls.
-
-    Args:
-        result: A ``StepResult`` as plain values.
-    """
+    """Counts a finished step and its calls, from a ``StepResult`` as plain values."""
     figures = _figures()
     figures.steps.labels(result["status"]).inc()
     for call in result["calls"]:
@@ -72,17 +64,17 @@ def count_result(result: Mapping[str, Any]) -> None:
 
 
 def exposition(may_see: Callable[[str], bool], unavailable: Iterable[str] = (), waiting: int | None = None) -> str:
-    """The figures in Prometheus's text format.
+    """The metrics in Prometheus's text format.
 
     Args:
-        may_see: Whether an agent may be named to whoever reads it.
-        unavailable: Agents that are not called for the time being.
-        waiting: How many questions wait for a person; None where that is not known.
+        may_see: Whether the reader may see an agent.
+        unavailable: Agents that are not called for now.
+        waiting: Number of pending questions; None if unknown.
     """
     from prometheus_client import generate_latest
     from prometheus_client.metrics_core import GaugeMetricFamily
 
-    down = GaugeMetricFamily("callsheet_agent_unavailable", "Agents not called for the time being.", labels=["agent"])
+    down = GaugeMetricFamily("callsheet_agent_unavailable", "Agents that are not called for now.", labels=["agent"])
     for agent in unavailable:
         down.add_metric([agent], 1)
     found = [*_figures().registry.collect(), down]
@@ -92,7 +84,7 @@ def exposition(may_see: Callable[[str], bool], unavailable: Iterable[str] = (), 
 
 
 class _Read:
-    """A registry of figures that were read already."""
+    """A registry of collected metrics."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -102,6 +94,6 @@ class _Read:
 
 
 def _without(metric: Metric, may_see: Callable[[str], bool]) -> Metric:
-    """The figures but those of agents that may not be named."""
+    """A metric without the samples of hidden agents."""
     metric.samples = [s for s in metric.samples if "agent" not in s.labels or may_see(s.labels["agent"])]
     return metric

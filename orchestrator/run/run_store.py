@@ -1,4 +1,4 @@
-"""What is kept in the store that a workflow is compiled with, as LangGraph's server does: preferences, observations."""
+"""The workflow's store, as on LangGraph's server: preferences and observed dependencies."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.settings import Settings
 
 PREFERENCES = "preferences"
-"""Key of what a user prefers, in the user's namespace; the value holds fields of ``Settings``."""
+"""Key of a user's preferences in the user's namespace; the value has fields of ``Settings``."""
 OBSERVED = ("callsheet", "observed")
-"""Namespace of the dependencies that runs show: one item an edge."""
+"""Namespace of observed dependencies: one item per edge."""
 _PAGE = 100
 _LOG = logging.getLogger(__name__)
 
 
 def namespace_of(user: str) -> tuple[str, str]:
-    """A user's namespace: the id first, as is the custom, with its full stops escaped, which no namespace may hold."""
+    """A user's namespace: by convention it begins with the id, with escaped full stops, which are not allowed."""
     return (user.replace("%", "%25").replace(".", "%2E"), "callsheet")
 
 
 def store() -> BaseStore | None:
-    """The store of the current run; None where the workflow was compiled without one."""
+    """The store of the current run; None if the workflow was compiled without one."""
     return get_runtime().store
 
 
 async def preferences() -> dict[str, Any]:
-    """What the user of the current run prefers: fields of ``Settings``; nothing for nobody in particular.
+    """The preferences of the current user: fields of ``Settings``; empty for an anonymous user.
 
     Raises:
-        SettingsError: What is stored are no settings; the message says where it is.
+        SettingsError: The stored value is invalid; the message names its place.
     """
     kept, user = store(), caller().id
     item = await kept.aget(namespace_of(user), PREFERENCES) if kept is not None and user else None
@@ -52,7 +52,7 @@ async def preferences() -> dict[str, Any]:
 
 
 async def count_observed(kept: BaseStore, seen: Mapping[Seen, int]) -> None:
-    """Adds to the counts in a store. Of two runs that end in the same moment one may go uncounted."""
+    """Adds to the counts in a store. If two runs end at the same moment, one may not be counted."""
     for edge, count in seen.items():
         key = _key(edge)
         before = await kept.aget(OBSERVED, key)
@@ -61,10 +61,7 @@ async def count_observed(kept: BaseStore, seen: Mapping[Seen, int]) -> None:
 
 
 async def observed_on(url: str) -> Counter[Seen]:
-    """What a LangGraph server has counted in its store.
-
-    Args:
-        url: Its address; the key is ``LANGGRAPH_API_KEY``, where it wants one.
+    """The counts in the store of a LangGraph server; its key is ``LANGGRAPH_API_KEY``, if it needs one.
 
     Raises:
         SettingsError: It does not answer, or refuses.
@@ -87,14 +84,14 @@ async def observed_on(url: str) -> Counter[Seen]:
 
 
 def counts_of(values: Iterable[Mapping[str, Any]]) -> Counter[Seen]:
-    """The counts that items of a store hold; items that hold none are passed over, and that is logged."""
+    """The counts in items of a store; invalid items are skipped and logged."""
     counts: Counter[Seen] = Counter()
     for value in values:
         match value:
             case {"edge": [str() as source, str() as target, str() as parameter], "count": int() as count}:
                 counts[source, target, parameter] += count
             case _:
-                _LOG.warning("an item of %s holds no count: %s", "/".join(OBSERVED), str(value)[:200])
+                _LOG.warning("an item of %s is not a count: %s", "/".join(OBSERVED), str(value)[:200])
     return counts
 
 

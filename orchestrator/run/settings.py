@@ -1,4 +1,4 @@
-"""The options of a run."""
+"""Options of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Planning = Literal["auto", "none", "once", "adaptive"]
 
 
 def unknown_setting(name: str, known: Iterable[str]) -> str:
-    """Says that there is no such setting, which is meant perhaps, and which there are."""
+    """The error for an unknown setting, with the most similar name, and all names."""
     names = list(known)
     near = get_close_matches(name, names, n=1)
     meant = f" (did you mean {near[0]!r}?)" if near else ""
@@ -24,7 +24,7 @@ def unknown_setting(name: str, known: Iterable[str]) -> str:
 
 
 def _said(error: Mapping[str, Any]) -> str:
-    """What is wrong with one setting."""
+    """The error for one invalid setting."""
     name = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
         return unknown_setting(name, Settings.model_fields)
@@ -32,7 +32,7 @@ def _said(error: Mapping[str, Any]) -> str:
 
 
 def _option(default: Any, *nodes: str, prompt: bool = False, **bounds: Any) -> Any:
-    """A setting that Studio shows at these nodes; its docstring is its description."""
+    """A setting that Studio shows at these nodes; the attribute's docstring is its description."""
     shown: dict[str, Any] = {"langgraph_nodes": list(nodes), **({"langgraph_type": "prompt"} if prompt else {})}
     return Field(default=default, json_schema_extra=shown, **bounds)
 
@@ -41,7 +41,7 @@ class Settings(BaseModel):
     """Options of one run; Studio and ``langgraph_sdk`` pass them as ``context``.
 
     Raises:
-        SettingsError: There is no such setting, or a value cannot work; the message names all that are wrong.
+        SettingsError: A setting is unknown, or a value is invalid; the message names all of them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
@@ -129,15 +129,15 @@ class Settings(BaseModel):
         return (text or "").strip() or None
 
     def over(self, defaults: Settings) -> Settings:
-        """The defaults with what was set here explicitly."""
+        """The defaults, overridden by what was set here explicitly."""
         return defaults.model_copy(update=self.model_dump(exclude_unset=True))
 
     def reach(self, fields: Collection[str] | None = None, *, most: bool = True) -> dict[str, Any]:
-        """What a selection is told.
+        """The options for a selection.
 
         Args:
-            fields: Only these; all by default.
-            most: Whether it is told how many tools it may give, and how many tokens.
+            fields: Only these settings; by default all.
+            most: Include the limits on tools and schema tokens.
         """
         told = [*_RANKING, *(_MOST if most else ())]
         return {

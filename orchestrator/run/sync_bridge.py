@@ -1,4 +1,4 @@
-"""Asynchronous nodes that a blocking caller can run too."""
+"""Runs asynchronous nodes for blocking callers too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOOP = BackgroundLoop("callsheet-sync")
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
-    """What comes of asynchronous work within a run that blocks."""
+    """Runs asynchronous work inside a blocking run, and returns its result."""
     with set_config_context(in_threads(get_config())) as context:
         return context.run(_LOOP.blocking, work)
 
@@ -24,13 +24,13 @@ def waited_for(work: Coroutine[Any, Any, T]) -> T:
 def both_ways(
     node: Callable[..., Coroutine[Any, Any, Any]], name: str, app: Runnable[Any, Any] | None = None
 ) -> RunnableLambda[Any, Any]:
-    """An asynchronous node that ``invoke`` can run too, on a loop of its own.
+    """An asynchronous node that ``invoke`` can run too, on its own loop.
 
     Args:
-        node: Takes the state, and the app if one is given.
-        name: What it is called in traces.
-        app: What the node runs inside. LangGraph sees it in this closure: it draws it within the node, and streams
-            and checkpoints it as a part of the run.
+        node: Takes the state, and the app if there is one.
+        name: Name in traces.
+        app: Called by the node. LangGraph finds it in this closure: it draws the app inside the node, and streams and
+            checkpoints it as a part of the run.
     """
 
     def blocking(state: Any) -> Any:

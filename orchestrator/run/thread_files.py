@@ -1,4 +1,4 @@
-"""The threads of the command line: each a file, so that a run that was killed goes on where it was."""
+"""Threads of the command line: one file each, so that a killed run can be resumed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _FILES = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".lock")
 
 
 class Threads:
-    """Checkpoints in one SQLite file a thread, readable for their owner only.
+    """Checkpoints in one SQLite file per thread, which only the owner can read.
 
     Args:
-        folder: ``threads`` in ``CALLSHEET_HOME``, else in the user's data folder, by default.
-        days: After so many days a thread that nobody named is removed, finished or not.
+        folder: By default ``threads`` in ``CALLSHEET_HOME``, otherwise in the user's data folder.
+        days: Days after which an unnamed thread is removed, finished or not.
     """
 
     def __init__(self, folder: Path | None = None, *, days: float = 30) -> None:
@@ -35,45 +35,45 @@ class Threads:
 
     @staticmethod
     def new() -> str:
-        """Name of a thread that is kept only until it is finished."""
+        """A name for a thread that is removed when it is finished."""
         return f"{_UNNAMED}{uuid.uuid4().hex[:8]}"
 
     @staticmethod
     def named(thread: str) -> bool:
-        """Whether somebody chose the name, so that the thread is kept."""
+        """Whether the user chose the name, so that the thread is kept."""
         return not thread.startswith(_UNNAMED)
 
     def latest(self) -> str:
-        """The thread that was worked on last.
+        """The most recently used thread.
 
         Raises:
             SettingsError: There is none.
         """
         if not (found := self.names()):
-            raise SettingsError("there is no thread to go on with: every run so far has come to its end")
+            raise SettingsError("there is no thread to resume: every run so far has ended")
         return found[0]
 
     def names(self) -> list[str]:
-        """All threads, the one that was worked on last first."""
+        """All threads, the most recently used first."""
         found = sorted(self._folder.glob("*.sqlite"), key=lambda file: file.stat().st_mtime, reverse=True)
         return [file.stem for file in found]
 
     def check(self, thread: str) -> None:
-        """Makes sure that there is such a thread.
+        """Checks that a thread exists.
 
         Raises:
-            SettingsError: There is none, or none can have that name.
+            SettingsError: It does not, or its name is invalid.
         """
         if not self._file(thread).is_file():
             known = ", ".join(sorted(file.stem for file in self._folder.glob("*.sqlite"))[:10]) or "none"
-            raise SettingsError(f"there is no thread {thread!r} to go on with; there are: {known}")
+            raise SettingsError(f"there is no thread {thread!r} to resume; there are: {known}")
 
     @contextmanager
     def locked(self, thread: str) -> Iterator[None]:
-        """Keeps other processes from working on the thread at the same time.
+        """Locks the thread against other processes.
 
         Raises:
-            SettingsError: Another one does, or the folder cannot be written to.
+            SettingsError: Another process uses it, or the folder is not writable.
         """
         from filelock import FileLock, Timeout
 
@@ -96,7 +96,7 @@ class Threads:
         """The thread's checkpoints.
 
         Raises:
-            SettingsError: The file is damaged, is used by another program, or there is no room for it.
+            SettingsError: The file is damaged or in use by another program, or the disk is full.
         """
         import sqlite3
 
@@ -106,7 +106,7 @@ class Threads:
             try:
                 await saver.setup()
                 await _check(saver, thread)
-            except Exception as error:  # what is not as it was written may raise anything
+            except Exception as error:  # a damaged file may raise anything
                 raise self._unusable(thread, error) from error
             try:
                 yield saver
@@ -120,18 +120,18 @@ class Threads:
         if "locked" in str(error):
             return SettingsError(f"{file} is in use by another program: {error}: wait for it")
         return SettingsError(
-            f"{file} cannot be read, it is damaged: {error}: the run cannot go on; see for yourself what its calls "
-            "have done, then move the file away and ask again"
+            f"{file} cannot be read, it is damaged: {error}: the run cannot continue; check what its calls have done, "
+            "then move the file away and ask again"
         )
 
     def remove(self, thread: str) -> None:
-        """Removes a thread; it may be gone already."""
+        """Removes a thread, if it exists."""
         for ending in _FILES:
             with suppress(FileNotFoundError):
                 self._file(thread).with_suffix(ending).unlink()
 
     def sweep(self) -> None:
-        """Removes the threads that nobody named and nobody has worked on for a long time."""
+        """Removes unnamed threads that have not been used for a long time."""
         for file in self._folder.glob(f"{_UNNAMED}*.sqlite"):
             with suppress(OSError):
                 if file.stat().st_mtime < time.time() - self._days * _DAY:
@@ -144,10 +144,10 @@ class Threads:
 
 
 async def _check(saver: AsyncSqliteSaver, thread: str) -> None:
-    """Reads a file once, so that damage is found before anything is done.
+    """Reads a file once, to find damage before anything is done.
 
     Raises:
-        Exception: Of any kind: it is damaged.
+        Exception: The file is damaged.
     """
     async with saver.conn.execute("PRAGMA quick_check(1)") as found:
         row = await found.fetchone()

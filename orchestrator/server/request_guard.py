@@ -1,9 +1,9 @@
-"""Which requests are answered at all: those to a name of this server, from programs and from pages of its own.
+"""Decides which requests are answered: those for a name of this server, from programs and from its own pages.
 
-A page of any site can make a browser send requests to this machine, and an attacker's name can be made to resolve to it
-(DNS rebinding). Where nobody signs in, that would be enough to run tools. So a request is refused, before anything
-else looks at it, if its ``Host`` is none of this server's, if a page of another site sends it, or if its body is of a
-type that a browser sends to other sites without asking (``text/plain``, forms).
+Any web page can make a browser send requests to this machine, and an attacker's host name can resolve to it (DNS
+rebinding). Without authentication, that would be enough to run tools. So a request is refused first if its ``Host`` is
+not a name of this server, if a page of another site sends it, or if its body has a type that browsers send to other
+sites without a preflight (``text/plain``, forms).
 """
 
 from __future__ import annotations
@@ -25,32 +25,31 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[^\s\[\]:/?#@\\]{1,255})(?::(\d{1,
 _JSON = re.compile(r"application/([\w.-]+\+)?json")
 _PORTS = {"http": "80", "https": "443"}
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# LangGraph's own CORS rules, whose place these take, let pages read the same.
+# LangGraph's own CORS rules, which these replace, expose the same headers.
 _READABLE = ("x-pagination-total", "x-pagination-next", "content-location")
-# The root path of LangGraph's own calls within the process; no request from outside can set it.
+# Root path of LangGraph's internal calls within the process; requests from outside cannot set it.
 _WITHIN = "/noauth"
 _FOREIGN_HOST = (
-    "this server does not answer to the name {!r}: if it is one of its names, add it to CALLSHEET_HOSTS "
-    "(names separated by commas)"
+    "this server does not have the name {!r}: if it should, add it to CALLSHEET_HOSTS (names separated by commas)"
 )
 _FOREIGN_ORIGIN = (
     "pages of {!r} may not use this server: if they should, add that origin to CALLSHEET_ORIGINS "
     "(https://name[:port], separated by commas)"
 )
-_FOREIGN_PAGE = "a page of another site asks for this: open it at its own address"
-_BODY = "the body must be JSON, and the request must say so (content-type: application/json), not {!r}"
+_FOREIGN_PAGE = "a page of another site sends this request: open the address directly"
+_BODY = "the body must be JSON, and the request must declare it (content-type: application/json), not {!r}"
 
 
 def gate(hosts: Collection[str] = (), origins: Collection[str] = ()) -> list[Middleware]:
-    """The middleware that refuses what is not meant for this server, with the CORS rules that go with it.
+    """The middleware that refuses foreign requests, with its CORS rules.
 
     Args:
-        hosts: Names of this server beside those of this machine (``localhost``, loopback addresses, and the address
-            that a connection came in on); ``*.example.com`` stands for all below a name, ``*`` for any.
-        origins: Sites whose pages may use this server from browsers, beside its own: ``https://name[:port]``.
+        hosts: Further names of this server, besides those of this machine (``localhost``, loopback addresses, and the
+            address of the connection); ``*.example.com`` for all subdomains, ``*`` for any name.
+        origins: Origins of other sites whose pages may use this server: ``https://name[:port]``.
 
     Raises:
-        SettingsError: One of them cannot be such a name or origin.
+        SettingsError: A host name or origin is invalid.
     """
     names, sites = [_checked_host(host) for host in hosts], [_checked_origin(origin) for origin in origins]
     cors = Middleware(
@@ -65,10 +64,10 @@ def gate(hosts: Collection[str] = (), origins: Collection[str] = ()) -> list[Mid
 
 
 class Gate:
-    """Refuses requests to foreign names, from foreign pages, and with bodies that any page can send.
+    """Refuses requests for foreign names, from foreign pages, and with bodies that any page can send.
 
     Args:
-        app: What answers the others.
+        app: Answers the other requests.
         hosts: As for ``gate``, in lower case.
         origins: As for ``gate``, in lower case.
     """
@@ -80,7 +79,7 @@ class Gate:
         self._any = "*" in hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Lets a request through, or answers it with what is wrong."""
+        """Passes a request on, or answers it with the reason of its refusal."""
         within = scope.get("root_path", "").split("/")[:2] == ["", _WITHIN[1:]]
         refusal = None if within or scope["type"] == "lifespan" else self._refusal(scope)
         if refusal is None:
@@ -90,7 +89,7 @@ class Gate:
             await send({"type": "websocket.close", "code": 1008, "reason": refusal[1][:120]})
         else:
             status, why = refusal
-            # LangGraph's clients read one name, the explorer's page the other.
+            # LangGraph's clients read one field, the explorer's page the other.
             await JSONResponse({"error": why, "detail": why}, status)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
@@ -116,16 +115,16 @@ class Gate:
 
 
 def _same(origin: str, host: str) -> bool:
-    """Whether an origin is the server itself, by the name that it was asked by."""
+    """Whether an origin is the server itself, under the name in the request."""
     scheme, _, place = origin.lower().partition("://")
     port = _PORTS.get(scheme)
     return port is not None and place.removesuffix(f":{port}") == host.lower().removesuffix(f":{port}")
 
 
 def _own_page(headers: Headers, scope: Scope) -> bool:
-    """Whether a request without an origin is of a program, of one of our pages, or the opening of one.
+    """Whether a request without an origin comes from a program or one of our pages, or opens a page.
 
-    What a link opens is shown to the person, and nothing of it to the page with the link.
+    A page opened by a link is shown to the user; the page with the link cannot read it.
     """
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return True
@@ -134,7 +133,7 @@ def _own_page(headers: Headers, scope: Scope) -> bool:
 
 
 def _misread(headers: Headers, scope: Scope) -> tuple[int, str] | None:
-    """Why a body is not read; None for JSON, and where there is none."""
+    """The refusal of a body that is not JSON; None if it is, or if there is no body."""
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     if scope.get("method") not in _WRITES or not has_body:
         return None
@@ -157,7 +156,7 @@ def _checked_host(host: str) -> str:
     name = bare.strip("[]")
     if bare == "*" or _address(name) or re.fullmatch(r"(\*\.)?[^\s\[\]:/?#@*\\]{1,255}", name):
         return name
-    raise SettingsError(f"CALLSHEET_HOSTS: {host!r} is no host name: give names without scheme and port, or *.name")
+    raise SettingsError(f"CALLSHEET_HOSTS: {host!r} is not a host name: write names without scheme and port, or *.name")
 
 
 def _checked_origin(origin: str) -> str:
@@ -165,4 +164,4 @@ def _checked_origin(origin: str) -> str:
     parts = urlsplit(bare)
     if parts.scheme in _PORTS and _HOST.fullmatch(parts.netloc) and bare == f"{parts.scheme}://{parts.netloc}":
         return bare.removesuffix(f":{_PORTS[parts.scheme]}")
-    raise SettingsError(f"CALLSHEET_ORIGINS: {origin!r} is no origin: give https://name or http://name:port")
+    raise SettingsError(f"CALLSHEET_ORIGINS: {origin!r} is not an origin: write https://name or http://name:port")

@@ -1,7 +1,7 @@
-"""Refuses a run that cannot be right before it is made: options that do not exist, one answer for several questions.
+"""Refuses invalid requests for runs: unknown options, or one answer for several questions.
 
-A LangGraph server drops options that a graph does not know, and an answer that names no question turns its thread to
-``error``. Both are the caller's mistake, and are answered with 422 and the cure.
+A LangGraph server ignores options that a graph does not know, and an answer without a question id sets its thread to
+``error``. Both are usage errors, and get status 422 with the correction.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _RUNS = re.compile(r"(?:/threads/(?P<thread>[^/]+))?/runs(?:/(?:stream|wait|batc
 _ASSISTANTS = re.compile(r"/assistants(?:/(?P<assistant>[^/]+))?/?")
 _UUID = re.compile(r"[0-9a-fA-F-]{36}")
 _INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
-_MOST_BYTES = 16_000_000  # of a body that is looked at
+_MOST_BYTES = 16_000_000  # of a body that is checked
 
 
 class RunChecks:
-    """Looks at what makes runs and assistants, and lets everything else pass."""
+    """Checks requests that create runs and assistants; all others pass."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers 422 where something is wrong."""
+        """Answers 422 to an invalid request."""
         path = scope.get("path", "") if scope["type"] == "http" and scope["method"] in ("POST", "PATCH") else ""
         found = _RUNS.fullmatch(path) or _ASSISTANTS.fullmatch(path)
         if found is None:
@@ -53,7 +53,7 @@ class RunChecks:
 
 
 async def _read(receive: Receive) -> list[Message]:
-    """The parts of a body, or the first of them if it is very long."""
+    """The parts of a body; only the first ones if it is very long."""
     messages: list[Message] = []
     size, more = 0, True
     while more and size <= _MOST_BYTES:
@@ -64,7 +64,7 @@ async def _read(receive: Receive) -> list[Message]:
 
 
 def _payloads(messages: list[Message]) -> list[Mapping[str, Any]]:
-    """What is asked for; nothing where the server itself will refuse it."""
+    """The parsed requests; empty if the server itself will refuse the body."""
     try:
         given = json.loads(b"".join(message.get("body", b"") for message in messages))
     except ValueError:
@@ -87,7 +87,7 @@ async def _problem(request: Request, named: Mapping[str, str | None], payloads: 
 
 
 async def _unknown_settings(request: Request, assistant: str, context: Mapping[str, Any]) -> str:
-    """Which options the graph does not know, where its schema allows no others."""
+    """Options that the graph does not know, if its schema allows no others."""
 
     async def schema(client: LangGraphClient) -> Any:
         named = [] if _UUID.fullmatch(assistant) else await client.assistants.search(graph_id=assistant, limit=1)
@@ -102,7 +102,7 @@ async def _unknown_settings(request: Request, assistant: str, context: Mapping[s
 
 
 async def _ambiguous(request: Request, thread: str, resume: Any) -> str:
-    """Which questions one answer could be for, where it does not say."""
+    """The pending questions, if an answer without an id could be for any of them."""
     if isinstance(resume, Mapping) and resume and all(map(_INTERRUPT_ID.fullmatch, resume)):
         return ""
 
@@ -115,7 +115,7 @@ async def _ambiguous(request: Request, thread: str, resume: Any) -> str:
         return ""
     questions = "; ".join(f"{key} ({_told(value)})" for key, value in waiting)
     form = json.dumps({"resume": {key: "..." for key, _ in waiting}})
-    many = f"{len(waiting)} questions wait in this thread, and one answer is for one of them"
+    many = f"{len(waiting)} questions wait in this thread, and an answer is for one of them"
     return f"{many}: answer by id, {form}. {questions}"
 
 

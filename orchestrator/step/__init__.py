@@ -1,1 +1,1 @@
-"""What the supervisor does around one step: selection, the offer to the worker, missing values, observation."""
+"""The nodes around one step: selection, offers to the worker, missing values, observation."""

@@ -1,4 +1,4 @@
-"""What a run shows of how tools depend on each other, kept for ``callsheet infer``."""
+"""Observes which tools take arguments from which, for ``callsheet infer``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def observed_in(plan: Plan, results: Mapping[str, StepResult], request: str) -> Counter[Seen]:
-    """The arguments that calls of a run took from results of earlier calls.
+    """Arguments that calls of a run took from results of earlier calls.
 
     Args:
-        plan: The steps; a call can only have used the results of steps that its own builds on.
-        results: What became of each step, by its id.
-        request: The user's words: a value that stands there need not have come from a tool.
+        plan: The steps; a call can only use results of steps that its own depends on.
+        results: The results by step id.
+        request: The user's text: a value in it need not come from a tool.
     """
     seen: Counter[Seen] = Counter()
     for step in plan.steps:
@@ -32,13 +32,9 @@ def observed_in(plan: Plan, results: Mapping[str, StepResult], request: str) -> 
 async def keep_observed(
     log: ObservationLog | None, plan: Plan, results: Mapping[str, StepResult], request: str
 ) -> None:
-    """Adds what a run shows to the counts; that they cannot be kept is logged, and no reason to fail the run.
+    """Counts the observed dependencies of a run; errors are logged, and do not fail the run.
 
-    Args:
-        log: Where they are kept if the workflow was compiled without a store; nothing is counted where None.
-        plan: As in ``observed_in``.
-        results: As in ``observed_in``.
-        request: As in ``observed_in``.
+    The counts go to the store of the run, or to the log if there is no store; without a log, nothing is counted.
     """
     if log is None or not (seen := observed_in(plan, results, request)):
         return
@@ -46,4 +42,4 @@ async def keep_observed(
     try:
         await (count_observed(kept, seen) if kept is not None else asyncio.to_thread(log.add, seen))
     except Exception as error:  # noqa: BLE001 a store raises errors of its own
-        _LOG.warning("observed dependencies are not kept: %s", error)
+        _LOG.warning("observed dependencies were not stored: %s", error)

@@ -1,4 +1,4 @@
-"""A step that lacks values asks a person for them, and goes on with what it is given."""
+"""Asks a person for missing values of a step, and continues with them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,18 @@ from callsheet.orchestrator.state import StepState
 
 @dataclass(frozen=True, slots=True)
 class StepInputs:
-    """Asks for the values that steps lack.
+    """Asks for the missing values of steps.
 
     Attributes:
-        registry: Knows the tools, and where secret values are put away.
+        registry: The tools, and the store for secret values.
     """
 
     registry: ToolRegistry
 
     def wanted(self, result: Mapping[str, Any], state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:
-        """What a person is to be asked for; empty where nothing is missing, or there is nobody who could be asked.
+        """The question to a person; empty if nothing is missing, or if nobody can be asked.
 
-        Args:
-            result: What became of the step.
-            state: The step; what was given for it before is not asked for again.
-            policy: ``never`` means that nobody is there.
+        Values that were entered for the step before are not asked for again.
         """
         if result["status"] != "needs_input" or policy == "never" or checkpointer() is None:
             return {}
@@ -51,7 +48,7 @@ class StepInputs:
         return {}
 
     def ask(self, state: StepState) -> dict[str, Any]:
-        """Asks a person, again where the answer does not fit; one without values leaves the step as it is."""
+        """Asks a person, again if the answer does not fit; without values the step does not change."""
         asking = state.get("asking", {})
         result, tool, schema = asking["result"], asking["tool"], asking["schema"]
         shown = input_question(result["id"], tool, schema, result["error"], asking["problem"])
@@ -68,18 +65,18 @@ class StepInputs:
 
 
 def after_work(state: StepState) -> str:
-    """To a person, where one is asked."""
+    """To the question, if there is one."""
     return "ask" if state.get("asking") else END
 
 
 def after_input(state: StepState) -> str:
-    """To the person again, to the worker with what was given, or to the end."""
+    """To the next question, to the worker with the new values, or to the end."""
     if state.get("asking"):
         return "ask"
     return END if state["step"]["id"] in state["results"] else "work"
 
 
 def finished(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Streams what became of a step, and gives it to the supervisor."""
+    """Streams the result of a step, and returns it to the supervisor."""
     get_stream_writer()({"event": "step", "step_id": result["id"], "result": result})
     return {"results": {result["id"]: dict(result)}}

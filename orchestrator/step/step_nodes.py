@@ -1,4 +1,4 @@
-"""What the nodes of one step do: pick agents and tools, and let a worker carry the step out."""
+"""The nodes of one step: select agents and tools, and let a worker do the step."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class StepTimeoutError(CallsheetError, TimeoutError):
 
 
 def step_result(step: Step, **fields: Any) -> dict[str, Any]:
-    """What became of a step, as plain values."""
+    """The result of a step as plain values."""
     return StepResult(id=step.id, text=step.text, depends_on=step.depends_on, **fields).model_dump(mode="json")
 
 
@@ -51,8 +51,8 @@ class StepNodes:
     """The nodes of a step, with the objects that must stay out of the state.
 
     Attributes:
-        retriever: Picks agents and tools.
-        registry: Makes callable what was picked.
+        retriever: Selects agents and tools.
+        registry: Makes selected tools callable.
         choices: Settings, models and prompts.
     """
 
@@ -61,19 +61,19 @@ class StepNodes:
     choices: Choices
 
     def seen(self) -> AgentGraphRetriever:
-        """The retriever over what the user of the current run may see."""
+        """The retriever over the tools that the current user may see."""
         return self.retriever.within(caller())
 
     def _choices(self, state: StepState) -> Choices:
         return self.choices.of(state.get("preferences", {}))
 
     def retrieve(self, state: StepState) -> dict[str, Any]:
-        """Picks agents and tools for the step; those that failed at it, or again and again, are left out."""
+        """Selects agents and tools for the step, without agents that failed at it or fail repeatedly."""
         step = Step(**state["step"])
         try:
             with self.registry.held(state["run_id"]):
                 selection, left_out = self._selected(step, state)
-        except Exception as error:  # noqa: BLE001 an embedder raises errors of its own; the step's result names them
+        except Exception as error:  # noqa: BLE001 an embedder may raise anything; the step's result names it
             return {"selection": {"error": f"nothing could be retrieved: {_words(error)}"}}
         down = {agent.id: self.registry.down.get(agent.id) for agent in selection.agents}
         remarks = {"left_out": left_out, "down": {agent: since for agent, since in down.items() if since}}
@@ -84,7 +84,7 @@ class StepNodes:
         return {"selection": picked, "selections": {step.id: picked}}
 
     def _selected(self, step: Step, state: StepState) -> tuple[Selection, Mapping[str, str]]:
-        """What fits without the agents that are not called for now, and these; they are taken if nothing else fits."""
+        """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
         tried, reach = tuple(state["tried"]), self._choices(state).settings.reach()
         left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
         reach |= {"step_id": step.id}
@@ -94,14 +94,14 @@ class StepNodes:
         return selection, left_out
 
     async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
-        """Lets a worker do the step with what was picked; whatever goes wrong is a result, not an exception."""
+        """Lets a worker do the step with the selected tools; an error becomes a result, not an exception."""
         step = Step(**state["step"])
         try:
             with self.registry.held(state["run_id"]):
                 result = await self._worked(step, state, worker)
         except GraphBubbleUp:
             raise
-        except Exception as error:  # noqa: BLE001 one step must not take the others down with it
+        except Exception as error:  # noqa: BLE001 an error of one step must not stop the others
             result = step_result(step, status="failed", error=_words(error), attempts=state["attempts"], exhausted=True)
         whole = with_earlier(result, state["results"].get(step.id))
         if asking := StepInputs(self.registry).wanted(whole, state, self._choices(state).settings.approval):
@@ -130,7 +130,7 @@ class StepNodes:
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
 
     def _all_shown(self, state: StepState) -> bool:
-        """Whether a model is shown all that there is: what fits is then better left to it."""
+        """Whether a model gets all visible tools: it then decides better what fits."""
         choices = self._choices(state)
         return len(self.seen().catalog.tools) <= choices.settings.tools and choices.model("worker") is not None
 
@@ -179,7 +179,7 @@ class StepNodes:
         return StepResult(id=step.id, text=step.text, status="outcome_unknown", tools=tuple(ranked), error=why)
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
-        """How the worker of a step gets tools that it lacks: by another selection, with what it has left out."""
+        """Answers a worker's requests for tools by another selection, without the tools that it has."""
         settings, write = self._choices(state).settings, get_stream_writer()
         user, seen = caller(), self.seen()
 

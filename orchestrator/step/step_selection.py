@@ -1,4 +1,4 @@
-"""The selection for a step, as a run of its own in every trace, and as an event."""
+"""The selection for a step, as a separate run in traces and as an event."""
 
 from __future__ import annotations
 
@@ -13,15 +13,10 @@ from callsheet.retrievers import AgentGraphRetriever, Selection, explain_tool
 
 
 def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", **changes: Any) -> Selection:
-    """What ``retriever.select`` gives, as a run named ``select`` whose output is the selection with its trace.
+    """Selects in a run named ``select``, whose output is the selection with its trace.
 
-    LangSmith, OpenTelemetry and every other tracer of LangChain sees it as a part of the run it belongs to.
-
-    Args:
-        retriever: What picks.
-        query: The request.
-        step_id: The step that it is for, in the run's metadata.
-        changes: As in ``AgentGraphRetriever.select``.
+    LangSmith, OpenTelemetry and other tracers of LangChain show it inside the current run, with ``step_id`` in its
+    metadata. ``changes`` are those of ``AgentGraphRetriever.select``.
     """
     found: list[Selection] = []
 
@@ -34,14 +29,14 @@ def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", *
 
 
 def picked_event(step: Step, attempt: int, selection: Selection, cost: int, most: int | None) -> Mapping[str, Any]:
-    """What a stream is told of a selection.
+    """The stream event of a selection.
 
     Args:
         step: The step.
-        attempt: How many times it has been sent out, this time included.
-        selection: What was picked for it.
-        cost: Tokens of the schemas of the picked tools.
-        most: How many they may be.
+        attempt: Number of attempts, this one included.
+        selection: The selection.
+        cost: Tokens of the schemas of the selected tools.
+        most: Maximum of these tokens.
     """
     return {
         "event": "picked",

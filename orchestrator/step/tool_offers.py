@@ -1,4 +1,4 @@
-"""What a worker is told of the tools of its step."""
+"""The offers of tools to a worker."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ def offers_of(
     *,
     by_rules: bool,
 ) -> tuple[Offer, ...]:
-    """The offers of a step; rules need to know what a call may do, and whether a person is asked before it is sent.
+    """The offers of a step, with what a call may do and whether it needs approval, which rules depend on.
 
     Args:
-        registry: Knows the tools.
+        registry: All tools.
         bound: The tools by the names that the worker sees.
         scores: The retriever's score by tool id.
-        policy: Which calls of the run a person is asked about.
-        by_rules: Whether rules decide on the calls, without a model.
+        policy: Which calls of the run need approval.
+        by_rules: Whether rules choose the calls, without a model.
     """
     names = {tool.id: name for name, tool in bound.items()}
     can_ask = checkpointer() is not None
     offers = []
     for name, tool in bound.items():
         offer = Offer(name=name, tool=tool.id, score=scores[tool.id])
-        if tool.id in registry.catalog.tools:  # else its server has just withdrawn it, and a call says so
+        if tool.id in registry.catalog.tools:  # otherwise its server has just withdrawn it, and a call fails
             assured = registry.assurance(tool.id)
             asks = can_ask and bool(assured.why(policy, by_rules=by_rules))
             sources = _sources(registry, tool.id, names)
@@ -39,7 +39,7 @@ def offers_of(
 
 
 def _sources(registry: ToolRegistry, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Which offered tools give a value for which parameter, by the catalog's dependencies."""
+    """Parameter -> offered tools that provide its value, by the catalog's dependencies."""
     sources: dict[str, tuple[str, ...]] = {}
     for edge in registry.catalog.tool(tool).depends_on:
         if edge.holds and edge.tool in names:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.graphs.catalog.errors import UnknownNameError
+from callsheet.graphs.catalog.errors import UnknownNameError, near_names
 from callsheet.graphs.trust.changes import diff_of, told
 from callsheet.graphs.trust.pin_book import PinBook
 from callsheet.graphs.trust.pins import Change
+from callsheet.orchestrator.cli.approval_prompt import somebody_there
 from callsheet.orchestrator.cli.shared_options import catalog_options, open_catalog
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ def _wanted(loaded: Loaded, ids: Sequence[str]) -> Iterator[Change]:
     known |= {name for change in loaded.changes for name in (change.id, change.agent)}
     for name in ids:
         if name not in known:
-            from callsheet.graphs.catalog.errors import near_names
-
             raise UnknownNameError(f"no agent or tool {name!r} in the catalog{near_names(name, known)}")
     for change in loaded.changes:
         if not ids or change.id in ids or change.agent in ids:
@@ -65,7 +64,7 @@ def _wanted(loaded: Loaded, ids: Sequence[str]) -> Iterator[Change]:
 def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
     if not quiet:
         _show(change)
-    if yes or quiet or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if yes or quiet or not somebody_there():
         return yes
     return click.confirm("Accept it?", err=True)
 
@@ -81,13 +80,9 @@ def _report(changes: Sequence[Change], accepted: Sequence[Change], waiting: Sequ
     return {
         "changes": [
             {
-                "id": change.id,
-                "agent": change.agent,
-                "tool": change.tool,
-                "kind": change.kind,
+                **{name: getattr(change, name) for name in ("id", "agent", "tool", "kind", "sha256")},
                 "message": told(change),
                 "diff": diff_of(change),
-                "sha256": change.sha256,
             }
             for change in changes
         ],

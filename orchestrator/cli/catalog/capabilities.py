@@ -19,7 +19,7 @@ from callsheet.orchestrator.cli.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from callsheet.graphs import Catalog
+    from callsheet.graphs import Catalog, Taxonomy
     from callsheet.retrievers import AgentGraphRetriever
     from callsheet.retrievers.capabilities import Assignments
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def capabilities(
     model: str | None,
     file: Path | None,
-    taxonomy_file: Path | None,
+    taxonomy: Taxonomy | None,
     catalogs: tuple[str, ...],
     place: str | None,
     embeddings: str,
@@ -55,10 +55,7 @@ def capabilities(
       callsheet capabilities --catalog manifests/
       callsheet capabilities --catalog manifests/ --taxonomy ours.json -o catalog.json
     """
-    from callsheet.graphs import read_taxonomy
-
     check_model(model)
-    taxonomy = read_taxonomy(taxonomy_file) if taxonomy_file else None
     loaded = open_catalog(catalogs, yes=yes)
     retriever = open_retriever(loaded, place, embeddings, taxonomy=taxonomy)
     found = retriever.capabilities()

@@ -12,7 +12,7 @@ import click
 
 from callsheet.graphs.catalog.finding import Finding, Severity
 from callsheet.graphs.trust.changes import findings_of
-from callsheet.orchestrator.cli.shared_options import catalog_options, open_catalog, say_age, status
+from callsheet.orchestrator.cli.shared_options import catalog_options, open_catalog, say_age, status, taxonomy_option
 
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded, Taxonomy
@@ -30,20 +30,14 @@ _RDF = frozenset({".ttl", ".jsonld", ".nt"})
     help="Exit with status 1 if there is a finding at this severity or above.",
 )
 @click.option("--ignore", "ignored", multiple=True, metavar="RULE", help="Rule to ignore; repeatable.")
-@click.option(
-    "--taxonomy",
-    "taxonomy_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Your own capabilities, in addition to the default ones.",
-)
+@taxonomy_option
 @click.option("--rdf", is_flag=True, help="Check the RDF form too, with SHACL and SPARQL (extra rdf).")
 @click.option("--all", "everything", is_flag=True, help="Show every finding, not only the first of each rule.")
 @catalog_options
 def check(
     fail_on: str,
     ignored: tuple[str, ...],
-    taxonomy_file: Path | None,
+    taxonomy: Taxonomy | None,
     catalogs: tuple[str, ...],
     *,
     rdf: bool,
@@ -57,13 +51,11 @@ def check(
     Example:
       callsheet check --catalog manifests/ --fail-on warning --ignore near-identical-tools
     """
-    from callsheet.graphs.capabilities.taxonomy import read_taxonomy
     from callsheet.graphs.lint import RULES, lint
 
     if unknown := sorted(set(ignored) - {rule.name for rule in RULES}):
         names = ", ".join(rule.name for rule in RULES)
         raise click.BadParameter(f"there is no rule {unknown[0]!r}; there are {names}", param_hint="--ignore")
-    taxonomy = read_taxonomy(taxonomy_file) if taxonomy_file else None
     loaded = open_catalog(catalogs, yes=yes, tell=False)
     say_age(loaded)
     with status("Checking"):
@@ -85,7 +77,7 @@ def check(
 
 
 def _rdf_findings(loaded: Loaded, taxonomy: Taxonomy | None) -> Sequence[Finding]:
-    """What is wrong with the catalog as RDF, and with each RDF file as it was written."""
+    """Findings in the catalog as RDF, and in each RDF file as written."""
     from callsheet.graphs.rdf import rdf_file_findings, rdf_findings
 
     sources = [Path(line) for line in loaded.label.splitlines()]

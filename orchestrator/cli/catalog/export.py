@@ -6,13 +6,16 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.catalog.export_formats import FORMS, Form, Wanted
-from callsheet.orchestrator.cli.shared_options import catalog_options, open_catalog, status, visible
+from callsheet.orchestrator.cli.shared_options import catalog_options, open_catalog, status, taxonomy_option, visible
+
+if TYPE_CHECKING:
+    from callsheet.graphs import Taxonomy
 
 
 @click.command()
@@ -21,18 +24,12 @@ from callsheet.orchestrator.cli.shared_options import catalog_options, open_cata
 @click.option("--around", metavar="ID", help="mermaid: draw the neighbourhood of this tool or agent.")
 @click.option("--depth", type=click.IntRange(min=1), help="mermaid: maximum distance, in dependencies.  [default: 2]")
 @click.option("--base", metavar="IRI", help="RDF: prefix of the IRIs of agents and tools.")
-@click.option(
-    "--taxonomy",
-    "taxonomy_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Your own capabilities, in addition to the default ones.",
-)
+@taxonomy_option
 @catalog_options
 def export(
     name: str | None,
     file: Path | None,
-    taxonomy_file: Path | None,
+    taxonomy: Taxonomy | None,
     catalogs: tuple[str, ...],
     *,
     yes: bool,
@@ -49,36 +46,25 @@ def export(
       callsheet export --format turtle --catalog manifests/ -o catalog.ttl
       callsheet export --format mermaid --around weather/forecast --depth 2 --catalog manifests/
     """
-    from callsheet.graphs import read_taxonomy
     from callsheet.retrievers.inference import with_inferred
 
     form = _form(name or ("json" if as_json else ""), options, as_json=as_json and file is None)
-    taxonomy = read_taxonomy(taxonomy_file).capabilities if taxonomy_file else None
     loaded = open_catalog(catalogs, yes=yes)
     with status("Writing"):
         catalog = with_inferred(visible(loaded), rejected=loaded.rejected)
-        document = form.write(Wanted(catalog, taxonomy, **options))
+        document = form.write(Wanted(catalog, taxonomy.capabilities if taxonomy else None, **options))
     if file is None:
-        text = shown(document, most=None) if _at_a_terminal() else document
+        text = shown(document, most=None) if sys.stdout.isatty() else document
         click.echo(text.encode("utf-8", "replace"), nl=False)
         return 0
     _save(file, document)
     if as_json:
-        report = {
-            "path": str(file),
-            "format": name or "json",
-            "agents": len(catalog.agents),
-            "tools": len(catalog.tools),
-        }
-        click.echo(json.dumps(report, ensure_ascii=False))
+        counts = {"agents": len(catalog.agents), "tools": len(catalog.tools)}
+        click.echo(json.dumps({"path": str(file), "format": name or "json", **counts}, ensure_ascii=False))
     else:
         agents, tools = counted(len(catalog.agents), "agent"), counted(len(catalog.tools), "tool")
         click.echo(f"{agents} and {tools} in {file}", err=True)
     return 0
-
-
-def _at_a_terminal() -> bool:
-    return sys.stdout.isatty()
 
 
 def _form(name: str, options: Mapping[str, object], *, as_json: bool) -> Form:
@@ -91,7 +77,7 @@ def _form(name: str, options: Mapping[str, object], *, as_json: bool) -> Form:
     for option, value in options.items():
         if value is not None and option not in FORMS[name].takes:
             fit = " and ".join(form for form in FORMS if option in FORMS[form].takes)
-            raise click.BadParameter(f"the form {name} has no use for it; it is for {fit}", param_hint=f"--{option}")
+            raise click.BadParameter(f"the format {name} does not use it; it is for {fit}", param_hint=f"--{option}")
     return FORMS[name]
 
 

@@ -1,4 +1,4 @@
-"""The forms that ``callsheet export`` knows."""
+"""The formats of ``callsheet export``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is exported, and how; None where the caller gave nothing."""
+    """What is exported, and with which options; None for options that were not given."""
 
     catalog: Catalog
     taxonomy: Sequence[Capability] | None = None
@@ -23,11 +23,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One form of export.
+    """One format of export.
 
     Attributes:
-        write: Gives the document.
-        takes: The options that it heeds; any other is the caller's mistake.
+        write: Returns the document.
+        takes: The options that it uses; other options are a usage error.
     """
 
     write: Callable[[Wanted], str]
@@ -97,4 +97,4 @@ FORMS: Mapping[str, Form] = {
     "html": Form(_html),
     "json": Form(_json),
 }
-"""Every form of export by the name that ``--format`` takes."""
+"""Every format of export, by the name for ``--format``."""

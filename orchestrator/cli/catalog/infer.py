@@ -59,7 +59,7 @@ def infer(
     from callsheet.retrievers.inference import infer_dependencies
 
     if no_observed and server:
-        raise click.UsageError("--server is about what was seen, which --no-observed leaves out: give one of them")
+        raise click.UsageError("--server adds observed calls, which --no-observed ignores: give only one of them")
     if file and not file.parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent}: make it first", param_hint="--output")
     check_model(model)

@@ -71,7 +71,7 @@ def _of(
     said: dict[str, Any] = {"agent": name, "status": "down" if problem else "ok"}
     if problem:
         return {**said, "kind": problem.kind, "error": problem.message, "since": loaded.down.get(name)}
-    if now is None:  # its answer could not be kept
+    if now is None:  # its answer could not be stored
         return said
     new = difference(before.listing if before else None, now.listing)
     return {**said, "added": new.added, "changed": new.changed, "removed": new.removed}
@@ -90,7 +90,7 @@ def _lines(report: Mapping[str, Any]) -> Iterable[str]:
             if len(names) > _MOST:
                 yield f"{sign} {server['agent']}: {len(names) - _MOST} more"
     if report["quarantined"]:
-        yield f"not used before you have looked: {shown(', '.join(report['quarantined'][:_MOST]))} (callsheet approve)"
+        yield f"not used until you review them: {shown(', '.join(report['quarantined'][:_MOST]))} (callsheet approve)"
     down = sum(server["status"] == "down" for server in report["servers"])
     yield (
         f"{counted(report['agents'], 'agent')}, {counted(report['tools'], 'tool')}, {down} down: "

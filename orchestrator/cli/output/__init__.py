@@ -1,1 +1,1 @@
-"""What a person reads in the terminal."""
+"""Output for people in the terminal."""

@@ -1,4 +1,4 @@
-"""How capabilities and discoveries are shown to a person."""
+"""Output of capabilities and discoveries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMED, _CUT_TOLD = 3, 5
 
 
 def show_assignments(found: Assignments) -> None:
-    """Prints the taxonomy as far as it is used, with some of the tools of each capability, and the coverage."""
+    """Prints the capabilities in use, with some tools of each, and the coverage."""
     out = console()
     if not found.of:
         out.print("The catalog holds no tools.")
@@ -47,7 +47,7 @@ def _say_what_is_missing(found: Assignments, out: Console) -> None:
 
 
 def show_discovery(found: Discovery) -> None:
-    """Prints each step: capabilities, sources, and the candidates with what came near."""
+    """Prints each step: capabilities, sources, and the candidates with the runners-up."""
     out = console()
     if found.verdict == "nothing_fits":
         out.print("Nothing in the catalog fits well; the nearest are:" if found.candidates else "The catalog is empty.")

@@ -1,4 +1,4 @@
-"""What a person sees of a check: findings by rule, the gravest first, a few of each."""
+"""Output of ``callsheet check``: findings by rule, the most severe first, a few of each."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ _LONGEST = 300
 
 
 def show_findings(findings: Sequence[Finding], catalog: Catalog, *, everything: bool) -> None:
-    """Prints findings by severity and rule.
-
-    Args:
-        findings: What was found; those of one rule stand together.
-        catalog: What it was found in.
-        everything: Show all, not the first few of each rule.
-    """
+    """Prints findings by severity and rule; without ``everything``, only the first few of each rule."""
     out = console()
     order = list(Severity)
     for (severity, rule), group in groupby(

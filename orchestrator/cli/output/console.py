@@ -1,4 +1,4 @@
-"""The terminal, to which nothing hidden gets through from a server's texts."""
+"""A terminal console that shows no hidden characters from servers' texts."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ WIDEST = 100
 
 
 class SafeConsole(Console):
-    """A console that takes control characters, ANSI and what else is hidden out of all texts that it prints."""
+    """A console that removes control characters, ANSI codes and other hidden characters from all texts."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """As rich's own, with the text of every segment cleaned; the styles are segments' own and stay."""
+        """As in rich, with the text of every segment cleaned; styles are kept."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else shown(text, most=None), style, control)
 
 
 def console() -> Console:
-    """For standard output: at most 100 columns on a terminal; in a pipe lines are left as long as they are."""
+    """A console for standard output: at most 100 columns on a terminal, unlimited lines in a pipe."""
     probe = SafeConsole()
     if probe.is_terminal:
         return SafeConsole(width=min(probe.width, WIDEST), highlight=False)

@@ -1,4 +1,4 @@
-"""What a person sees of an evaluation: tables of at most 100 columns, plain in a pipe."""
+"""Output of ``callsheet eval``: tables of at most 100 columns, plain in a pipe."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ _TITLES = {"recall": "recall", "map": "mAP", "ndcg": "nDCG"}
 
 
 def show_evaluation(evaluation: Evaluation, *, catalog: Catalog, misses: int) -> None:
-    """Prints an evaluation: the figures, the tokens, the tools confused, and the queries missed.
-
-    Args:
-        evaluation: What was measured.
-        catalog: What it was measured on.
-        misses: How many missed queries are shown at most.
-    """
+    """Prints an evaluation: metrics, tokens, confused tools, and the first ``misses`` missed queries."""
     probe = SafeConsole()
     console = SafeConsole(highlight=False, width=min(probe.width, WIDEST) if probe.is_terminal else WIDEST)
     console.print(

@@ -1,4 +1,4 @@
-"""How ``callsheet infer`` shows proposals to a person."""
+"""Output of ``callsheet infer``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DECIDED = {True: "accepted", False: "refused", None: ""}
 
 
 def show_proposals(edges: Sequence[Proposal], file: Path | None) -> None:
-    """Prints the surest proposals by the tool that has the need, how many there are, and what to do with them."""
+    """Prints the most likely proposals by dependent tool, their number, and the next step."""
     out = console()
     if not edges:
         out.print("No dependency is proposed.")
@@ -36,7 +36,7 @@ def show_proposals(edges: Sequence[Proposal], file: Path | None) -> None:
             table.add_row("", *map(escape, _row(edge)))
         out.print(table)
     if len(edges) > _MOST:
-        out.print(f"and {len(edges) - _MOST:,} more, less sure", style="bright_black")
+        out.print(f"and {len(edges) - _MOST:,} more with less confidence", style="bright_black")
     _say_what_next(edges, file)
 
 
@@ -51,7 +51,7 @@ def _say_what_next(edges: Sequence[Proposal], file: Path | None) -> None:
     refused = sum(edge.accept is False for edge in edges)
     counts = f"{counted(len(edges), 'proposal')}, {accepted:,} accepted, {refused:,} refused"
     if file is None:
-        console().print(f"{counts}; -o FILE writes them to a file that can be reviewed")
+        console().print(f"{counts}; -o FILE writes them to a file for review")
         return
     name = escape(str(file))
     console().print(f"{counts} in {name}: set accept to true or false, then add --catalog {name}")

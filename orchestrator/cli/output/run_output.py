@@ -1,4 +1,4 @@
-"""What a person sees: plan, picks, calls and answer; colours and rules only on a terminal."""
+"""Output of runs and selections: plan, selected tools, calls and answer; colours only on a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLOURS = {
 
 
 class Show:
-    """Prints what happens in a run, as it happens."""
+    """Prints the events of a run as they happen."""
 
     def __init__(self) -> None:
         self._console = console()
@@ -40,7 +40,7 @@ class Show:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Shows on a terminal that something is going on, and which tools are called."""
+        """Shows on a terminal that the run is working, and which tools are called."""
         if not self._console.is_terminal:
             yield
             return
@@ -50,7 +50,7 @@ class Show:
         self._status = None
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """Prints one custom event of the supervisor; kinds that are not known here are passed over."""
+        """Prints one custom event of the supervisor; unknown events are ignored."""
         match event.get("event"):
             case "plan":
                 self._plan(event)
@@ -87,7 +87,7 @@ class Show:
             self._console.print(f"[bright_black]Usage: {read}, {self._usage['output_tokens']:,} output tokens[/]")
 
     def waiting(self, interrupts: Sequence[Any], again: str) -> None:
-        """Prints what waits for a person, and the command that goes on."""
+        """Prints what waits for a person, and the command to continue."""
         self._heading("Waiting for you")
         for found in interrupts:
             asked = found.value
@@ -97,9 +97,9 @@ class Show:
                     self._indented(_short(json.dumps(asked["args"], ensure_ascii=False)), "", 4)
             else:
                 self._indented(_short(str(asked)), "", 4)
-        self._console.print(f"Go on in a terminal with: {escape(again)}")
+        self._console.print(f"Continue in a terminal with: {escape(again)}")
         if len(approve_all(interrupts)) == len(interrupts):
-            self._console.print("or agree to all of it with --approve never; without a model, nothing is deleted then")
+            self._console.print("or approve all calls with --approve never; without a model, nothing is deleted then")
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
         if plan.get("request", "").strip() != plan.get("said", plan.get("request", "")).strip():
@@ -126,7 +126,7 @@ class Show:
         for agent, why in event["selection"].get("left_out", {}).items():
             self._indented(_short(f"without {agent}: {why}"), "yellow", 2)
         for agent, since in event["selection"].get("down", {}).items():
-            late = f"{agent} did not answer when last asked; its tools are those of {since}"
+            late = f"{agent} did not answer when last asked; its tools are as of {since}"
             self._indented(late, "yellow", 2)
         if event["selection"]["verdict"] == "nothing_fits":
             self._console.print("  nothing in the catalog fits")
@@ -162,7 +162,7 @@ class Show:
             self._indented(_short(result["error"]), colour, 2)
 
     def _untold(self, result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """The calls of a step without those of the attempts before, which were shown with these."""
+        """The calls of a step, without those of earlier attempts, which were printed before."""
         before, calls = self._told.get(result["id"], []), list(result["calls"])
         self._told[result["id"]] = calls
         return calls[len(before) :] if calls[: len(before)] == before else calls
@@ -178,7 +178,7 @@ class Show:
 
 
 def show_selection(selection: Selection, *, explain: bool) -> None:
-    """Prints a selection as a table; with ``explain`` also what was cut and what came next."""
+    """Prints a selection as a table; with ``explain`` also what was cut, and why."""
     out = console()
     if selection.verdict == "nothing_fits":
         out.print("Nothing in the catalog fits well; the nearest are:" if selection.agents else "The catalog is empty.")
@@ -199,7 +199,7 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
 
 
 def _table(selection: Selection, *, explain: bool) -> Table:
-    """One row a tool; an agent is named at its first."""
+    """One row per tool; an agent is named in its first row."""
     table = Table(box=None, pad_edge=False)
     table.add_column("agent", style="bold", overflow="fold")
     table.add_column("score", justify="right")

@@ -1,4 +1,4 @@
-"""A value that a person must judge: long texts in it are shortened, and nothing that has a name is left out."""
+"""Shows a value that a person must judge: long texts are shortened, and every key is shown."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NOTE = "({:,} characters in all: each text is shortened, every key is shown)"
 
 
 def shown_value(value: Any) -> str:
-    """The value as JSON; a long one as a line for each key and item, with the middle of each long text left out.
+    """The value as JSON; a long one with one line per key and item, and without the middle of long texts.
 
-    What is hidden in it is written out.
+    Hidden characters are written out.
     """
     plain = json.dumps(value, ensure_ascii=False, indent=2, default=str)
     lines = plain.split("\n") if len(plain) <= _LONGEST else [*_lines(value), _NOTE.format(len(plain))]
@@ -37,7 +37,7 @@ def _lines(value: Any) -> Iterator[str]:
 
 
 class _LeftOut:
-    """Items of a long list."""
+    """A note in place of items of a long list."""
 
     def __init__(self, said: str) -> None:
         self.said = said

@@ -1,1 +1,1 @@
-"""Commands that take a request, or serve one: one module per command."""
+"""Commands that take a request or serve one: one module per command."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
@@ -110,7 +110,7 @@ def ask(
         try:
             ran = _run(workflow, threads, thread, given, show, approve)
         except (KeyboardInterrupt, click.Abort) as error:
-            error.add_note(f"go on with: {again}")
+            error.add_note(f"continue with: {again}")
             raise
         finally:
             registry.close()
@@ -129,11 +129,11 @@ def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: 
     """The thread to work in.
 
     Raises:
-        UsageError: There is neither a question nor a run to go on with, or both.
+        UsageError: There is neither a request nor a run to resume, or both.
     """
     if resume:
         if query is not None:
-            raise click.UsageError("--resume goes on with the request as it was: leave the question out")
+            raise click.UsageError("--resume continues with the same request: leave the question out")
         chosen = threads.latest() if thread is None else thread
         threads.check(chosen)
         return chosen
@@ -144,12 +144,12 @@ def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: 
 
 
 def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approve: str) -> Ran:
-    """Runs until the end, or until nobody answers what is asked."""
+    """Runs until the end, or until nobody answers the pending questions."""
     from langgraph.types import Command
 
     def once(given: Any) -> Ran:
         with show.working() if show else nullcontext():
-            return asyncio.run(run(workflow, threads, thread, given, show.event if show else _nothing))
+            return asyncio.run(run(workflow, threads, thread, given, show.event if show else lambda _: None))
 
     while True:
         ran = once(given)
@@ -166,14 +166,14 @@ def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | 
 
 
 def _again(thread: str, catalogs: Sequence[str], planning: str) -> str:
-    """The command that goes on with a run."""
+    """The command that continues a run."""
     planned = [] if planning == "auto" else ["--planning", planning]
     named = [word for catalog in catalogs for word in ("--catalog", catalog)]
     return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *named, *planned, *kept_options()])
 
 
 def _report(ran: Ran, thread: str, again: str, seconds: float) -> dict[str, Any]:
-    waits = f"Stopped to ask: waiting for a person with {counted(len(ran.waiting), 'question')}. Go on with: {again}"
+    waits = f"Stopped to ask: waiting for a person with {counted(len(ran.waiting), 'question')}. Continue with: {again}"
     return {
         "answer": waits if ran.waiting else ran.answer,
         "steps": ran.steps(),
@@ -184,7 +184,3 @@ def _report(ran: Ran, thread: str, again: str, seconds: float) -> dict[str, Any]
         "waiting": described(ran.waiting),
         "seconds": round(seconds, 3),
     }
-
-
-def _nothing(_: Mapping[str, Any]) -> None:
-    """Shows nothing."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever, taxonomy_option
+
+if TYPE_CHECKING:
+    from callsheet.graphs import Taxonomy
 
 
 @click.command(short_help="Find a few tools for a request by capability.")
@@ -20,7 +23,7 @@ from callsheet.orchestrator.cli.shared_options import common, open_catalog, open
 def discover(
     query: str,
     budget: int,
-    taxonomy_file: Path | None,
+    taxonomy: Taxonomy | None,
     catalogs: tuple[str, ...],
     place: str | None,
     embeddings: str,
@@ -34,11 +37,8 @@ def discover(
     Example:
       callsheet discover "what is 3 miles in km" --budget 3 --catalog manifests/
     """
-    from callsheet.graphs import read_taxonomy
-
     if not query.strip():
         raise click.UsageError("the query is empty: say what is to be done")
-    taxonomy = read_taxonomy(taxonomy_file) if taxonomy_file else None
     retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings, taxonomy=taxonomy)
     found = retriever.discover(query, budget=budget)
     if as_json:

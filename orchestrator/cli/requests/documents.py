@@ -1,4 +1,4 @@
-"""``callsheet documents``: a folder of documents as an index, a reader and an MCP server."""
+"""``callsheet documents``: an index, a reader and an MCP server for a folder of documents."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def serve_command(folder: str, place: str | None, embeddings: str, *, as_json: b
 
 
 def _opened(folder: str, place: str | None, embeddings: str) -> tuple[DocumentIndex, Indexed]:
-    """The index of a folder, up to date; shows a progress bar meanwhile, and names what was left out."""
+    """Updates and returns the index of a folder; shows progress, and names the files that were left out."""
     from rich.console import Console
     from rich.progress import Progress
 

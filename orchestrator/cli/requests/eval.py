@@ -5,23 +5,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever
+from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever, progress_bar
 
 if TYPE_CHECKING:
-    from callsheet.retrievers import AgentGraphRetriever, Evaluation, LabelledQuery
+    from callsheet.retrievers import Evaluation, LabelledQuery
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A figure, and the least value that it may have."""
+    """A metric with its minimum."""
 
     metric: str
     least: float
@@ -67,14 +67,15 @@ def evaluate_command(
     Example:
       callsheet eval queries.jsonl --catalog manifests/ --fail-under recall@5=.8 --fail-under complete@10=.7
     """
-    from callsheet.retrievers import metric_names, read_queries
+    from callsheet.retrievers import evaluate, metric_names, read_queries
 
     gates = [_gate(demand, metric_names(agents, tools)) for demand in demands]
     loaded = open_catalog(catalogs, yes=yes)
     labelled = read_queries(queries, loaded.catalog)
     _check_measured(gates, labelled)
     retriever = open_retriever(loaded, place, embeddings)
-    evaluation = _evaluate(retriever, labelled, agents, tools)
+    with progress_bar("Asking") as progress:
+        evaluation = evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
     failed = [gate for gate in gates if evaluation.metric(gate.metric) < gate.least - _ROUNDING]
     if as_json:
         click.echo(json.dumps(_report(evaluation, misses, gates, failed), ensure_ascii=False))
@@ -101,7 +102,7 @@ def _gate(demand: str, known: Sequence[str]) -> Gate:
 
 
 def _check_measured(gates: Sequence[Gate], labelled: Sequence[LabelledQuery]) -> None:
-    """A gate on tools needs queries with tools; it is not to pass because nothing was measured."""
+    """Refuses a gate on tools if no query has labelled tools: it must not pass without a measurement."""
     if any(query.tools for query in labelled):
         return
     for gate in gates:
@@ -113,33 +114,13 @@ def _refused(message: str) -> click.BadParameter:
     return click.BadParameter(message, param_hint="--fail-under")
 
 
-def _evaluate(retriever: AgentGraphRetriever, labelled: Sequence[LabelledQuery], agents: int, tools: int) -> Evaluation:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from callsheet.retrievers import evaluate
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("Asking", total=len(labelled))
-        return evaluate(
-            retriever, labelled, agents=agents, tools=tools, progress=lambda done, _: bar.update(task, completed=done)
-        )
-
-
 def _report(evaluation: Evaluation, misses: int, gates: Sequence[Gate], failed: Sequence[Gate]) -> dict[str, Any]:
     from callsheet.retrievers.evaluation.ranking_metrics import rounded
 
     report = evaluation.to_dict()
     report["missed"] = report["missed"][:misses]
     report["gates"] = [
-        {
-            "metric": gate.metric,
-            "least": gate.least,
-            "value": evaluation.metric(gate.metric),
-            "passed": gate not in failed,
-        }
-        for gate in gates
+        {**asdict(gate), "value": evaluation.metric(gate.metric), "passed": gate not in failed} for gate in gates
     ]
     plain: dict[str, Any] = rounded(report)
     return plain

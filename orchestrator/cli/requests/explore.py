@@ -86,7 +86,7 @@ def explore(
             found = retriever.catalog
             click.echo(json.dumps({"url": url, "agents": len(found.agents), "tools": len(found.tools)}))
         else:
-            click.echo(f"{url}  (Ctrl-C ends it)", err=True)
+            click.echo(f"{url}  (Ctrl-C stops it)", err=True)
         if not (no_browser or as_json):
             webbrowser.open(url)
         _serve(app, listener)
@@ -94,10 +94,10 @@ def explore(
 
 
 def _listening(port: int) -> socket.socket:
-    """A socket of this machine that browsers can connect to already.
+    """A listening socket of this machine.
 
     Raises:
-        SettingsError: The port is taken.
+        SettingsError: The port is in use.
     """
     listener = socket.socket()
     try:

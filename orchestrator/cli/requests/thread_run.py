@@ -1,4 +1,4 @@
-"""A run of the supervisor in a thread of the command line, and what is reported of it."""
+"""Runs the supervisor in a thread of the command line, and reports the result."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _NO_PLAN: Mapping[str, Any] = {"steps": [], "note": ""}
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How far a run has come.
+    """The state of a run.
 
     Attributes:
         state: The supervisor's state.
-        waiting: The interrupts that wait for a person; none when the run is over.
-        results: Step id -> result, those of a wave that is not over among them.
-        picked: Step id -> selection, of the steps that are not over.
+        waiting: The interrupts that wait for a person; empty if the run has ended.
+        results: Step id -> result, those of an unfinished wave included.
+        picked: Step id -> selection, for unfinished steps.
     """
 
     state: Mapping[str, Any]
@@ -36,18 +36,18 @@ class Ran:
 
     @property
     def answer(self) -> str:
-        """The last message."""
+        """The text of the last message."""
         text: str = self.state["messages"][-1].text
         return text
 
     @property
     def left(self) -> bool:
-        """Whether ``--resume`` has something to do: a question to ask, or a step that failed."""
+        """Whether ``--resume`` can continue: with a question, or with a failed step."""
         return bool(self.waiting) or any(step["status"] in ("failed", "skipped") for step in self.steps())
 
     @property
     def done(self) -> bool:
-        """Whether the request was answered, or every step of its plan done: what makes the exit status 0."""
+        """Whether the request was answered and every step of its plan done, for exit status 0."""
         steps = self.steps()
         answered = bool(steps or self.plan.get("answer")) and not self.plan.get("incomplete")
         return answered and all(step["status"] == "done" for step in steps)
@@ -58,7 +58,7 @@ class Ran:
         return self.state.get("plan") or _NO_PLAN
 
     def steps(self) -> list[dict[str, Any]]:
-        """What became of each step of the plan; one that did not run yet is ``waiting``."""
+        """Every step of the plan with its result; ``waiting`` if it has not run."""
         return [self._step(step) for step in self.plan["steps"]]
 
     def _step(self, step: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,17 +86,17 @@ async def run(
     given: Any,
     show: Callable[[Mapping[str, Any]], None],
 ) -> Ran:
-    """Runs a workflow until it is over, or waits for a person.
+    """Runs a workflow until it ends or waits for a person.
 
     Args:
         workflow: The supervisor.
-        threads: Where its checkpoints are kept.
+        threads: Stores its checkpoints.
         thread: The thread.
-        given: Its input; None to go on where it was.
+        given: Its input; None to continue.
         show: Called with each custom event.
 
     Raises:
-        SettingsError: There is nothing to go on with, or a new request would take the place of an unfinished one.
+        SettingsError: There is nothing to continue, or a new request would replace an unfinished one.
     """
     from callsheet.orchestrator.run.resumption import take_up
 
@@ -104,7 +104,9 @@ async def run(
     async with threads.saver(thread) as saver:
         app = workflow.compile(checkpointer=saver, name="supervisor")
         if isinstance(given, dict) and (await app.aget_state(config)).tasks:
-            raise SettingsError(f"the last request of {thread!r} is not finished: go on with --resume, or name another")
+            raise SettingsError(
+                f"the last request of {thread!r} is not finished: continue with --resume, or name another"
+            )
         if given is not None or await take_up(app, config):
             stream: Any = app.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync")
             async for _, event in stream:
@@ -113,7 +115,7 @@ async def run(
 
 
 def _ran(now: StateSnapshot) -> Ran:
-    """The results of a wave are in its tasks until the last one is done."""
+    """Collects results from the state; those of an unfinished wave are in its tasks."""
     results: dict[str, Any] = dict(now.values.get("results", {}))
     picked: dict[str, Any] = {}
     for task in now.tasks:

@@ -1,1 +1,1 @@
-"""What a process serves: where the environment says its catalog is, the catalog itself, and its updates."""
+"""The process: its environment, its catalog, and updates of the catalog."""

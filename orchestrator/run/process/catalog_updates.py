@@ -1,4 +1,4 @@
-"""Searches follow the catalog: what is new in it is embedded in the background and swapped in at once."""
+"""Keeps searches up to date with the catalog: new tools are embedded in the background."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _LOG = logging.getLogger("callsheet")
 
 
 class Following:
-    """Keeps a retriever in step with a registry, whose catalog follows what the servers say in their sessions.
+    """Keeps a retriever in step with a registry, whose catalog changes with the servers' listings.
 
-    What is new is refused or callable from that moment on; searches meet it once it is embedded, in a thread of its
-    own. A retriever over another catalog than the registry's is left as it is.
+    The registry applies a change at once; searches find new tools after these are embedded, in a thread. A retriever
+    over another catalog than the registry's is not changed.
 
     Args:
-        retriever: Is brought up to date.
-        registry: Is listened to.
+        retriever: Is updated.
+        registry: Is watched.
     """
 
     def __init__(self, retriever: AgentGraphRetriever, registry: ToolRegistry) -> None:
@@ -33,7 +33,7 @@ class Following:
             registry.watch(self.follow)
 
     def follow(self, loaded: Loaded) -> None:
-        """Takes over another state of the catalog, in the background; of several that come meanwhile the last."""
+        """Applies a new state of the catalog in the background; of several pending ones, only the last."""
         with self._lock:
             self._waiting = loaded
             if self._thread is None:
@@ -41,7 +41,7 @@ class Following:
                 self._thread.start()
 
     def settled(self, seconds: float | None = None) -> None:
-        """Waits until searches meet what was taken over."""
+        """Waits until searches use the new state."""
         if (thread := self._thread) is not None:
             thread.join(seconds)
 
@@ -61,16 +61,16 @@ class Following:
 def follow_every(
     seconds: float, registry: ToolRegistry, read: Callable[[], Loaded], *, at_once: bool = False
 ) -> threading.Event:
-    """Reads a catalog anew again and again, in a thread, for servers that say nothing of their changes.
+    """Reloads a catalog periodically in a thread, for servers that do not announce changes.
 
     Args:
-        seconds: Between two readings; 0 for no second one.
-        registry: Takes over what was read; a ``Following`` of it has the index follow.
-        read: Gives the catalog as it is now.
-        at_once: Reads it a first time now, for one that was read by what servers said before.
+        seconds: Interval; 0 for no further reload.
+        registry: Gets the catalog; a ``Following`` updates the index.
+        read: Loads the catalog.
+        at_once: Also reloads now, for a catalog that was loaded from stored listings.
 
     Returns:
-        What ends it when it is set.
+        An event that stops it when set.
     """
     stop = threading.Event()
 
@@ -78,7 +78,7 @@ def follow_every(
         try:
             registry.follow(read())
         except CallsheetError as error:
-            _LOG.warning("the catalog was not read anew: %s", error)
+            _LOG.warning("the catalog was not reloaded: %s", error)
 
     def again() -> None:
         if at_once:

@@ -1,4 +1,4 @@
-"""Where a program finds its catalog, model and folders: variables ``CALLSHEET_...``."""
+"""The environment: variables ``CALLSHEET_...`` for catalog, model and folders."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 STUDIO = "https://smith.langchain.com"
-"""Where the pages of LangGraph Studio come from."""
+"""Origin of the pages of LangGraph Studio."""
 
 
 class Environment(BaseSettings):
-    """What the environment says: each attribute is the variable ``CALLSHEET_`` with its name in capitals.
+    """Environment variables: each attribute is ``CALLSHEET_`` with its name in capitals.
 
     Attributes:
         catalog: One or more catalogs, separated by commas.
@@ -20,11 +20,11 @@ class Environment(BaseSettings):
         index: Folder of the index, or the address of ``chroma run``.
         embeddings: Embedder, ``minilm`` or ``provider:model``.
         documents: Folder of documents, for ``arag``.
-        approval: Which calls a person is asked about: ``always``, ``risky`` or ``never``.
+        approval: Which calls need approval: ``always``, ``risky`` or ``never``.
         reports: Reports of ``callsheet eval --json`` for the explorer, separated by commas.
-        hosts: Names that the server answers to beside those of its machine, separated by commas; ``*`` for any.
-        origins: Sites whose pages may use the server from browsers, separated by commas; LangGraph Studio's by default.
-        sync_seconds: How often a server reads its catalogs anew; 0 leaves it at what servers say in their sessions.
+        hosts: Further host names of the server, separated by commas; ``*`` for any.
+        origins: Origins of web pages that may use the server, separated by commas; LangGraph Studio's by default.
+        sync_seconds: Interval at which a server reloads its catalogs; 0 relies on the servers' own announcements.
     """
 
     model_config = SettingsConfigDict(env_prefix="CALLSHEET_", extra="ignore", frozen=True)
@@ -41,24 +41,24 @@ class Environment(BaseSettings):
     sync_seconds: float = Field(default=0.0, ge=0)
 
     def catalogs(self) -> tuple[str, ...]:
-        """The catalogs named."""
+        """The catalogs."""
         return _named(self.catalog)
 
     def report_files(self) -> tuple[str, ...]:
-        """The reports named."""
+        """The reports."""
         return _named(self.reports)
 
     def host_names(self) -> tuple[str, ...]:
-        """The names of the server."""
+        """The host names."""
         return _listed(self.hosts)
 
     def page_origins(self) -> tuple[str, ...]:
-        """The origins of other sites' pages."""
+        """The origins."""
         return _listed(self.origins)
 
 
 def _named(several: str) -> tuple[str, ...]:
-    """What a variable names: one file, though it may have a comma in its name, or several."""
+    """The files in a variable: one, whose name may contain a comma, or several."""
     if Path(several).exists():
         return (several,) if several else ()
     return _listed(several)

@@ -1,4 +1,4 @@
-"""What this process serves: one catalog, one index and one registry over it, whoever asks first."""
+"""The state of this process: one catalog with one index and one registry, created on first use."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LOCK = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A catalog that is served.
+    """A served catalog.
 
     Attributes:
-        loaded: The catalog, and how its tools are reached.
-        retriever: Finds in it.
+        loaded: The catalog, and the connections to its tools.
+        retriever: Searches it.
         registry: Makes its tools callable, and knows which agents fail.
     """
 
@@ -31,7 +31,7 @@ class Served:
 
 
 def served() -> Served:
-    """What the environment names; read and indexed the first time, the same object ever after.
+    """The catalog that the environment names; loaded and indexed on the first call only.
 
     Raises:
         CatalogError: The catalog cannot be read.

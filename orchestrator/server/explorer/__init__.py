@@ -1,1 +1,1 @@
-"""The explorer: a web page over the catalog and past runs, and the routes that feed it."""
+"""The explorer: a web page for the catalog and past runs, and its routes."""

@@ -1,4 +1,4 @@
-"""What the page asks for, one method an address; what takes long is done in threads."""
+"""The endpoints for the page, one method each; long work is done in threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Text = Annotated[str, Field(max_length=10_000)]
 
 
 class _Parameters(BaseModel):
-    """What an address says after its question mark; what is not known is passed over."""
+    """Query parameters; unknown ones are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -48,10 +48,10 @@ class _Id(_Parameters):
 
 
 class Api:
-    """The page's questions.
+    """The page's endpoints.
 
     Args:
-        runs: Where past runs are kept; none are shown where None.
+        runs: Past runs; None shows none.
         reports: Reads the evaluations.
     """
 
@@ -59,10 +59,10 @@ class Api:
         self._runs, self._reports = runs, reports
 
     def endpoints(self) -> Mapping[str, Endpoint]:
-        """Each by the last part of its address.
+        """Endpoints by the last part of their address.
 
-        Every one raises ``ValidationError`` for parameters that cannot be read and ``UnknownNameError`` for what is
-        not there, or may not be seen.
+        Each raises ``ValidationError`` for invalid parameters, and ``UnknownNameError`` for something that does not
+        exist or is hidden from the user.
         """
         return {
             "overview": self.overview,
@@ -77,16 +77,16 @@ class Api:
         }
 
     async def overview(self, seen: Seen, request: Request) -> Overview:
-        """What there is."""
+        """Counts of the catalog."""
         return await run_in_threadpool(overview, seen, runs=self._runs is not None)
 
     async def agents(self, seen: Seen, request: Request) -> Agents:
-        """A part of the list of agents: those that hold all of ``words``, from ``start``."""
+        """A page of the list of agents: those that contain all ``words``, from ``start``."""
         given = _given(request, _List)
         return await run_in_threadpool(list_agents, seen, given.words, given.start)
 
     async def search(self, seen: Seen, request: Request) -> Found:
-        """What is found for the question ``q``: at most so many ``agents`` and ``tools``."""
+        """Results for the query ``q``: at most this many ``agents`` and ``tools``."""
         given = _given(request, _Question)
         return await run_in_threadpool(search, seen, given.q, agents=given.agents, tools=given.tools)
 
@@ -101,7 +101,7 @@ class Api:
         return await run_in_threadpool(node_details.capability, seen, _given(request, _Id).id, known)
 
     async def findings(self, seen: Seen, request: Request) -> list[dict[str, str]]:
-        """What ``callsheet check`` finds in the agent or tool ``id``."""
+        """Findings of ``callsheet check`` for the agent or tool ``id``."""
         found = await _done(seen.knowledge.findings())
         return [finding.to_dict() for finding in found.get(_given(request, _Id).id, ())]
 
@@ -118,7 +118,7 @@ class Api:
         return [*await run_in_threadpool(runs_of, seen, history)]
 
     async def evaluations(self, seen: Seen, request: Request) -> list[Report]:
-        """Evaluations; only their figures for those who may not see everything."""
+        """Evaluations; only the metrics for users who may not see everything."""
         reports = await run_in_threadpool(self._reports)
         return [report if seen.whole else report.figures for report in reports]
 
@@ -128,5 +128,5 @@ def _given(request: Request, form: type[_Given]) -> _Given:
 
 
 async def _done(future: Future[_T]) -> _T:
-    """What a background thread works out; whoever stops waiting does not stop the work."""
+    """Waits for work in a background thread; cancelling the wait does not cancel the work."""
     return await asyncio.shield(asyncio.wrap_future(future))

@@ -1,4 +1,4 @@
-"""What there is: counts, and the list of agents."""
+"""Counts of the catalog, and the list of agents."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from collections import Counter
 
 from callsheet.graphs import Agent
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.server.explorer.json_answers import Agents, Neighbour, Overview, shown_line, shown_text
-from callsheet.orchestrator.server.explorer.search_results import link
+from callsheet.orchestrator.server.explorer.json_answers import Agents, Overview, shown_line, shown_text
+from callsheet.orchestrator.server.explorer.search_results import beside
 from callsheet.orchestrator.server.explorer.site import Seen
 
 PART = 60
-"""How many agents are listed at once."""
+"""Number of agents per page of the list."""
 
 
 def overview(seen: Seen, *, runs: bool) -> Overview:
-    """What a user may see, in numbers.
-
-    Args:
-        seen: What may be seen.
-        runs: Whether past runs are shown.
-    """
+    """The catalog in numbers, as far as the user may see it; ``runs``: whether past runs are shown."""
     catalog = seen.catalog
     withheld = (
         f"the policy shows {len(catalog.tools):,} of {counted(len(seen.retriever.selector.catalog.tools), 'tool')}"
@@ -40,22 +35,14 @@ def overview(seen: Seen, *, runs: bool) -> Overview:
 
 
 def list_agents(seen: Seen, words: str, start: int) -> Agents:
-    """A part of the list of agents.
-
-    Args:
-        seen: What may be seen.
-        words: Each must stand in an agent's id, name or description.
-        start: How many are passed over.
-    """
+    """A page of the list of agents: those with all these words in id, name or description, from ``start``."""
     wanted = words.casefold().split()
     found = [agent for agent in seen.catalog.agents if all(word in _text(agent) for word in wanted)]
-    return Agents(len(found), tuple(_line(seen, agent) for agent in found[start : start + PART]))
+    items = (
+        beside(agent.id, seen.catalog, "", counted(len(agent.tools), "tool")) for agent in found[start : start + PART]
+    )
+    return Agents(len(found), tuple(items))
 
 
 def _text(agent: Agent) -> str:
     return f"{agent.id} {agent.name} {agent.description}".casefold()
-
-
-def _line(seen: Seen, agent: Agent) -> Neighbour:
-    to, n = link(agent.id, seen.catalog), len(agent.tools)
-    return Neighbour(to.id, to.label, to.kind, to.about, words=counted(n, "tool"))

@@ -1,4 +1,4 @@
-"""What the explorer's routes answer, field by field; every text in it is fit to be shown as it is."""
+"""The JSON answers of the explorer, field by field; every text is safe to display."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ LONGEST, LONGEST_LINE = 4_096, 240
 
 
 def shown_text(text: str, *, most: int = LONGEST) -> str:
-    """A text from outside for a person who has to judge it: hidden characters written out, and not endless."""
+    """A foreign text for a person: hidden characters written out, and limited in length."""
     if len(text) > most:
         return f"{escaped(text[:most])} … ({counted(len(text) - most, 'more character')})"
     return escaped(text)
 
 
 def shown_line(text: str) -> str:
-    """The beginning of a text on one line."""
+    """The beginning of a text, on one line."""
     line = " ".join(escaped(text[: LONGEST_LINE * 2]).split())
     return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Something that can be walked to.
+    """A link to an agent, a tool or a capability.
 
     Attributes:
-        id: Its id, exactly.
-        label: The same for a reader.
+        id: Exact id.
+        label: Id for display.
         kind: What it is.
-        about: One line on it.
+        about: One line of description.
     """
 
     id: str
@@ -45,13 +45,13 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour(Link):
-    """Something beside a node.
+    """A neighbour of a node.
 
     Attributes:
-        relation: How they are related: ``td``, ``ti``, ``pd``, ``pi`` (the kinds of dependency), ``owner``,
-            ``capability``, ``broader``, or ``agents`` for dependencies between agents.
-        words: The same in words, with what else is known of it.
-        unreviewed: Whether nobody stands for it yet.
+        relation: The relation: ``td``, ``ti``, ``pd``, ``pi`` (kinds of dependency), ``owner``, ``capability``,
+            ``broader``, or ``agents`` for dependencies between agents.
+        words: The relation in words, with details.
+        unreviewed: Whether nobody has reviewed it yet.
     """
 
     relation: str = ""
@@ -61,12 +61,12 @@ class Neighbour(Link):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Neighbours of one sort.
+    """Neighbours of one kind.
 
     Attributes:
-        side: Where they stand.
-        title: What they are to the node.
-        total: How many there are.
+        side: Position on the page.
+        title: Their relation to the node.
+        total: Number of neighbours.
         items: The first of them.
     """
 
@@ -88,12 +88,12 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A term and what is said of it.
+    """A term with its text.
 
     Attributes:
         term: The term.
-        text: What is said.
-        detail: More, line by line, such as a difference; empty where there is none.
+        text: The text.
+        detail: Further lines, such as a diff; empty if there are none.
     """
 
     term: str
@@ -103,21 +103,21 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An agent, a tool or a capability with its neighbourhood.
+    """An agent, a tool or a capability with its neighbours.
 
     Attributes:
         id: As in ``Link``.
         label: As in ``Link``.
         kind: As in ``Link``.
-        title: A name for people, where there is another.
-        about: Its description.
-        owner: Of a tool, its agent.
-        facts: What else is known: instructions, category, hints, whether it is a core tool.
-        parameters: Of a tool, its arguments.
-        outputs: Of a tool, the fields of its result.
+        title: Display name, if it has another one.
+        about: Description.
+        groups: Neighbours.
+        owner: The agent of a tool.
+        facts: Further facts: instructions, category, hints, whether it is a core tool.
+        parameters: Arguments of a tool.
+        outputs: Fields of a tool's result.
         schemas: JSON Schemas as text.
-        pins: What was accepted of it, and what differs from that.
-        groups: Its neighbours.
+        pins: The accepted definition, and differences from it.
     """
 
     id: str
@@ -136,17 +136,17 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What the page shows first.
+    """The first view of the page.
 
     Attributes:
-        user: Who is signed in; empty for nobody in particular.
-        agents: How many agents may be seen.
-        tools: How many tools.
+        user: The signed-in user; empty if anonymous.
+        agents: Number of visible agents.
+        tools: Number of visible tools.
         dependencies: Number of dependencies that a person wrote or accepted.
-        inferred: Number of the other dependencies.
-        policy: What a policy withholds, in words.
-        left_out: What could not be read of the catalog.
-        runs: Whether past runs are shown here.
+        inferred: Number of other dependencies.
+        policy: What the policy hides, in words.
+        left_out: Problems of the catalog.
+        runs: Whether past runs are shown.
     """
 
     user: str
@@ -161,11 +161,11 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """A part of the list of agents.
+    """A page of the list of agents.
 
     Attributes:
-        total: How many fit.
-        items: Those of this part, each with its number of tools in ``words``.
+        total: Number of matching agents.
+        items: Agents on this page, each with its number of tools in ``words``.
     """
 
     total: int

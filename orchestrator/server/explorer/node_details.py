@@ -1,4 +1,4 @@
-"""One agent, tool or capability with all that is known of it and what stands beside it."""
+"""One agent, tool or capability with its details and neighbours."""
 
 from __future__ import annotations
 
@@ -21,26 +21,21 @@ from callsheet.orchestrator.server.explorer.json_answers import (
     shown_line,
     shown_text,
 )
-from callsheet.orchestrator.server.explorer.search_results import link
+from callsheet.orchestrator.server.explorer.search_results import beside, link
 from callsheet.orchestrator.server.explorer.site import Seen
 from callsheet.retrievers.capabilities import Assigned, Assignments
 
 MOST = 200
-"""How many neighbours of one sort are named."""
+"""Maximum number of neighbours of one kind."""
 _LARGEST = 100_000
-_NOT_PINNED = "nothing is pinned: its definition was read from a file or lives in this program, not from a server"
+_NOT_PINNED = "no pin: its definition was read from a file or is part of this program, and does not come from a server"
 
 
 def node(seen: Seen, node_id: str, known: Assignments) -> Node:
-    """An agent or a tool.
-
-    Args:
-        seen: What may be seen.
-        node_id: Its id.
-        known: What the tools can do.
+    """An agent or a tool, with the known capabilities.
 
     Raises:
-        UnknownNameError: There is none of this id that may be seen.
+        UnknownNameError: There is none with this id, or it is hidden from the user.
     """
     if node_id in seen.catalog.tools:
         return _tool(seen, seen.catalog.tools[node_id], known)
@@ -51,7 +46,7 @@ def capability(seen: Seen, capability_id: str, known: Assignments) -> Node:
     """A capability, with the tools that have it or a narrower one.
 
     Raises:
-        UnknownNameError: The taxonomy does not hold it.
+        UnknownNameError: It is not in the taxonomy.
     """
     entry = known.taxonomy.capability(capability_id)
     broader = [_capability(known, entry.broader, "broader", "")] if entry.broader else []
@@ -61,7 +56,8 @@ def capability(seen: Seen, capability_id: str, known: Assignments) -> Node:
         if other.broader == entry.id
     ]
     tools = [
-        _beside(seen, tool, "capability", _how_sure(known.of[tool], entry.id)) for tool in known.tools_of[entry.id]
+        beside(tool, seen.catalog, "capability", _how_sure(known.of[tool], entry.id))
+        for tool in known.tools_of[entry.id]
     ]
     return Node(
         id=entry.id,
@@ -96,7 +92,7 @@ def _tool(seen: Seen, tool: Tool, known: Assignments) -> Node:
         schemas=tuple(_schemas(tool)),
         pins=(Said("Accepted", f"SHA-256 {digest}" if digest else _NOT_PINNED),),
         groups=_groups(
-            ("above", "Owner", [_beside(seen, tool.agent, "owner", "owns it")]),
+            ("above", "Owner", [beside(tool.agent, seen.catalog, "owner", "owns it")]),
             ("before", "Needed by", needed),
             ("after", "Needs", needs),
             ("below", "Can do", can),
@@ -115,7 +111,7 @@ def _agent(seen: Seen, agent: Agent, known: Assignments) -> Node:
     facts = (
         ("Instructions", shown_text(agent.instructions)),
         ("Category", shown_line(agent.category)),
-        ("Down", f"it did not answer when last asked; its tools are those of {since}" if since else ""),
+        ("Down", f"it did not answer when last asked; its tools are as of {since}" if since else ""),
         ("Not called for now", shown_text(seen.registry.unavailable().get(agent.id, ""))),
     )
     return Node(
@@ -125,44 +121,28 @@ def _agent(seen: Seen, agent: Agent, known: Assignments) -> Node:
         title=shown_line(agent.name) if agent.name != agent.id else "",
         about=shown_text(agent.description),
         facts=tuple(Said(term, text) for term, text in facts if text),
-        pins=tuple(
-            Said(
-                "In quarantine" if change.quarantines else "Changed",
-                shown_text(told(change)),
-                shown_text(diff_of(change)),
-            )
-            for change in seen.changes(agent.id)
-        ),
+        pins=tuple(map(_change, seen.changes(agent.id))),
         groups=_groups(
             ("above", "Can do", [_capability(known, name, "capability", _tools(n)) for name, n in can.most_common()]),
-            (
-                "before",
-                "Needed by",
-                [_beside(seen, name, "agents", _dependencies(n)) for name, n in needed.most_common()],
-            ),
-            ("after", "Needs", [_beside(seen, name, "agents", _dependencies(n)) for name, n in needs.most_common()]),
-            ("below", "Tools", [_beside(seen, tool.id, "owner", "") for tool in agent.tools]),
+            ("before", "Needed by", _agents(seen, needed)),
+            ("after", "Needs", _agents(seen, needs)),
+            ("below", "Tools", [beside(tool.id, seen.catalog, "owner", "") for tool in agent.tools]),
         ),
     )
 
 
 def _agents(seen: Seen, found: Counter[str]) -> list[Neighbour]:
-    """Agents by how many dependencies lead there, most first."""
-    return [_beside(seen, agent, "agents", _dependencies(n)) for agent, n in found.most_common()]
+    """Agents by their number of dependencies, highest first."""
+    return [beside(agent, seen.catalog, "agents", _dependencies(n)) for agent, n in found.most_common()]
 
 
 def _change(change: Change) -> Said:
     term = "In quarantine" if change.quarantines else "Changed"
-    return Said(term, shown_text(told(change)), shown_text(diff_of(change), most=_LARGEST))
+    return Said(term, shown_text(told(change)), shown_text(diff_of(change)))
 
 
 def _groups(*given: tuple[Side, str, list[Neighbour]]) -> tuple[Group, ...]:
     return tuple(Group(side, title, len(items), tuple(items[:MOST])) for side, title, items in given if items)
-
-
-def _beside(seen: Seen, node_id: str, relation: str, words: str, *, unreviewed: bool = False) -> Neighbour:
-    to = link(node_id, seen.catalog)
-    return Neighbour(to.id, to.label, to.kind, to.about, relation=relation, words=words, unreviewed=unreviewed)
 
 
 def _edge(seen: Seen, tool: str, edge: Dependency, meaning: str) -> Neighbour:
@@ -172,7 +152,7 @@ def _edge(seen: Seen, tool: str, edge: Dependency, meaning: str) -> Neighbour:
     if edge.reason:
         said.append(shown_line(edge.reason))
     unreviewed = edge.provenance in UNREVIEWED
-    return _beside(seen, tool, KINDS[edge.kind][0], "; ".join(said), unreviewed=unreviewed)
+    return beside(tool, seen.catalog, KINDS[edge.kind][0], "; ".join(said), unreviewed=unreviewed)
 
 
 def _capability(known: Assignments, name: str, relation: str, words: str) -> Neighbour:
@@ -183,8 +163,8 @@ def _capability(known: Assignments, name: str, relation: str, words: str) -> Nei
 
 def _by(entry: Assigned) -> str:
     if entry.by == "declared":
-        return "as its author says"
-    return f"as {'its text' if entry.by == 'text' else 'a model'} says, {entry.confidence:.0%} sure"
+        return "according to its author"
+    return f"according to {'its text' if entry.by == 'text' else 'a model'}, {entry.confidence:.0%} confidence"
 
 
 def _how_sure(entries: Iterable[Assigned], capability_id: str) -> str:
@@ -206,7 +186,7 @@ def _field(parameter: Parameter) -> Field:
 
 def _facts_of_tool(seen: Seen, tool: Tool) -> Iterator[Said]:
     if tool.core:
-        yield Said("Core tool", "many tools lean on it")
+        yield Said("Core tool", "many tools depend on it")
     if tool.annotations:
         claimed = ", ".join(f"{name}: {value}" for name, value in tool.annotations.items())
         yield Said("Hints of its author", shown_text(claimed))
@@ -214,14 +194,14 @@ def _facts_of_tool(seen: Seen, tool: Tool) -> Iterator[Said]:
 
 
 def _calls(registry: ToolRegistry, tool: str) -> str:
-    """Whether a tool can be called, and whether a person is asked first."""
+    """Whether a tool can be called, and whether that needs approval."""
     if tool not in registry.catalog.tools:
-        return "none: its server has changed it or offers it no more"
+        return "none: its server has changed it, or does not offer it any more"
     assured = registry.assurance(tool)
     if not assured.callable:
         return "none: it is known from a manifest only"
     why = assured.why("risky")
-    return f"a person is asked: {why}" if why else "nobody has to be asked"
+    return f"need approval: {why}" if why else "need no approval"
 
 
 def _schemas(tool: Tool) -> Iterator[Said]:

@@ -1,4 +1,4 @@
-"""The page itself: files that hold nothing of any catalog, and the headers that keep it what it is."""
+"""The static files of the page, and the security headers of all responses."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ HEADERS: Mapping[str, str] = {
     "cross-origin-resource-policy": "same-origin",
     "x-frame-options": "DENY",
 }
-"""What every answer carries: nothing inline runs, nothing is fetched from elsewhere, no text becomes markup."""
+"""Headers of every response: no inline scripts, nothing from other sites, no text as markup."""
 
 
 def home(request: Request) -> Response:
-    """To the page from its address without the slash, relative to wherever it is mounted."""
+    """Redirects from the address without a slash to the page, relative to its mount point."""
     name = request.url.path.rpartition("/")[2]
     return RedirectResponse(f"{name}/", headers=HEADERS)
 
 
 def page(request: Request) -> Response:
-    """One of the page's files."""
+    """One file of the page."""
     name = request.url.path.rpartition("/")[2] or "explorer.html"
     body, tag = _files()[name]
     headers = {**HEADERS, "etag": tag, "cache-control": "no-cache"}
@@ -57,13 +57,13 @@ def page(request: Request) -> Response:
 
 
 def names() -> tuple[str, ...]:
-    """Names of the files beside the page."""
+    """Names of the page's further files."""
     return tuple(name for name in _files() if name != "explorer.html")
 
 
 @cache
 def _files() -> Mapping[str, tuple[bytes, str]]:
-    """Each file with its entity tag, read once: an event loop must not wait for a disk."""
+    """All files with their entity tags, read once: the event loop must not wait for the disk."""
     folder = files("callsheet.orchestrator.server.explorer")
     found = {name: folder.joinpath("page", name).read_bytes() for name in NAMES}
     dark = f"@media (prefers-color-scheme: dark) {{\n{asset('picture_dark.css')}}}\n"

@@ -1,4 +1,4 @@
-"""Evaluations that the explorer shows: what ``callsheet eval --json`` printed into a file."""
+"""Evaluation reports for the explorer: files with the output of ``callsheet eval --json``."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ _METRICS = {"recall": "recall", "map": "mAP", "ndcg": "nDCG"}
 Figures = dict[str, Annotated[float, Field(allow_inf_nan=False)]]
 
 
-class _Confused(Record):
+class _Part(Record):
+    """A part of a report; fields that are not shown are ignored."""
+
     model_config = ConfigDict(extra="ignore")
+
+
+class Mistaken(_Part):
+    """A tool that was ranked above a wanted one, with the number of queries."""
 
     wanted: str
     instead: str
     count: int
 
 
-class _Lacking(Record):
-    model_config = ConfigDict(extra="ignore")
-
+class _Lacking(_Part):
     ids: tuple[str, ...]
     why: str = ""
 
 
-class _Missed(Record):
-    model_config = ConfigDict(extra="ignore")
-
+class _Missed(_Part):
     query: str
     lacking: tuple[_Lacking, ...] = ()
     got: tuple[str, ...] = ()
 
 
-class _File(Record):
-    """A report as a file says it; what is not shown is passed over."""
-
-    model_config = ConfigDict(extra="ignore")
+class _File(_Part):
+    """A report in a file."""
 
     n: int
     seconds: float = 0.0
@@ -51,7 +51,7 @@ class _File(Record):
     tool: Figures = Field(default_factory=dict)
     complete: Figures = Field(default_factory=dict)
     intervals: dict[str, tuple[float, float]] = Field(default_factory=dict)
-    confused: tuple[_Confused, ...] = ()
+    confused: tuple[Mistaken, ...] = ()
     missed: tuple[_Missed, ...] = ()
 
 
@@ -61,9 +61,9 @@ class Row:
 
     Attributes:
         of: ``agent`` or ``tool``.
-        metric: Its name.
-        values: Its value at each of the report's cuts; None where it was not measured.
-        interval: 95 % interval of the last; None where there is none.
+        metric: Name of the metric.
+        values: Value at each cut of the report; None if not measured.
+        interval: 95 % confidence interval of the last value; None if there is none.
     """
 
     of: str
@@ -73,17 +73,8 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Mistaken:
-    """A tool that was ranked above a wanted one, in so many queries."""
-
-    wanted: str
-    instead: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class MissedQuery:
-    """A query whose selection lacks something: what was wanted, what came, and why."""
+    """A query whose selection misses something: what was wanted, what came, and why."""
 
     query: str
     wanted: tuple[str, ...]
@@ -96,13 +87,13 @@ class Report:
     """One evaluation.
 
     Attributes:
-        name: Its file's.
-        n: How many queries.
-        seconds: How long it took.
-        cuts: After how many agents or tools the figures are taken.
-        rows: The figures.
-        confused: Tools that were taken for others.
-        missed: Queries that lack something.
+        name: Name of its file.
+        n: Number of queries.
+        seconds: Duration.
+        cuts: Numbers of agents or tools after which the metrics are taken.
+        rows: The metrics.
+        confused: Confused tools.
+        missed: Queries that miss something.
     """
 
     name: str
@@ -115,15 +106,15 @@ class Report:
 
     @property
     def figures(self) -> Report:
-        """The figures alone, which name no agent and no tool."""
+        """The report with its metrics only, which name no agent and no tool."""
         return replace(self, confused=(), missed=())
 
 
 def read_reports(paths: Sequence[str | Path]) -> tuple[Report, ...]:
-    """Reports from files.
+    """Reads reports from files.
 
     Raises:
-        SettingsError: A file cannot be read, or is not what ``callsheet eval --json`` prints.
+        SettingsError: A file cannot be read, or is not the output of ``callsheet eval --json``.
     """
     return tuple(_report(Path(path).expanduser()) for path in paths)
 
@@ -134,7 +125,7 @@ def _report(path: Path) -> Report:
     except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"the report {path} cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise SettingsError(f"the report {path} must be an object, as `callsheet eval --json` prints one")
+        raise SettingsError(f"the report {path} must be an object, as `callsheet eval --json` prints it")
     complete = {key: value for key, value in content.items() if key.startswith("complete@") and value is not None}
     try:
         file = _File(**{**content, "complete": complete})
@@ -147,7 +138,7 @@ def _report(path: Path) -> Report:
         seconds=file.seconds,
         cuts=cuts,
         rows=(*_rows("agent", file.agent, file, cuts), *_rows("tool", file.tool, file, cuts), *_complete(file, cuts)),
-        confused=tuple(Mistaken(pair.wanted, pair.instead, pair.count) for pair in file.confused),
+        confused=file.confused,
         missed=tuple(_missed(query) for query in file.missed),
     )
 

@@ -1,4 +1,4 @@
-"""The explorer as a web application: the page, what it asks for, metrics and health."""
+"""The explorer as a web application: the page, its endpoints, metrics and health."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -44,19 +44,19 @@ def create_explorer(
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
 ) -> Starlette:
-    """The explorer, to be served by itself or as ``http.app`` of a LangGraph server.
+    """The explorer, as a stand-alone application or as ``http.app`` of a LangGraph server.
 
     Args:
-        site: What is shown.
-        runs: Where past runs are kept; none are shown where None.
-        authenticated: Whether a server says who asks (``scope["user"]``). A request of which it says nothing is then
-            given the page's own files and ``/callsheet/health``, and nothing else.
-        user: Who everybody is taken for where nothing is authenticated; nobody in particular by default.
-        hosts: Names that it answers to beside those of this machine; ``*`` for any.
-        origins: Other sites whose pages may use it; none by default.
+        site: The content.
+        runs: Past runs; None shows none.
+        authenticated: Whether a server authenticates users (``scope["user"]``). A request without a user then gets only
+            the page's own files and ``/callsheet/health``.
+        user: The user of all requests without authentication; anonymous by default.
+        hosts: Further host names of the server; ``*`` for any.
+        origins: Origins of other sites whose pages may use it; none by default.
 
     Raises:
-        SettingsError: One of the names or origins cannot be one.
+        SettingsError: A host name or origin is invalid.
     """
 
     def guarded(endpoint: Endpoint) -> _Handler:
@@ -76,7 +76,7 @@ def create_explorer(
 
 
 def _public(site: Site) -> list[Route]:
-    """Routes that hold nothing of any catalog; made anew, since a server puts its authentication into those it has."""
+    """Routes without catalog data; created anew, because a server adds its authentication to existing routes."""
     return [
         Route(ROOT, page_files.home),
         *(Route(f"{ROOT}/{name}", page_files.page) for name in ("", *page_files.names())),
@@ -94,7 +94,7 @@ def _closes(site: Site) -> Lifespan[Starlette]:
 
 
 class _Public:
-    """Answers some routes before a server asks who it is: a browser cannot sign in without the page."""
+    """Answers some routes before authentication: a browser cannot sign in without the page."""
 
     def __init__(self, app: ASGIApp, routes: Sequence[Route]) -> None:
         self._app, self._routes, self._router = app, routes, Router(routes, redirect_slashes=False)
@@ -105,7 +105,7 @@ class _Public:
 
 
 def _guarded(site: Site, endpoint: Endpoint, everybody: User | None) -> _Handler:
-    """An endpoint that knows who asks and what that user may see, and answers JSON, errors too."""
+    """An endpoint that knows the user and what this user may see, and returns JSON, also for errors."""
 
     async def handle(request: Request) -> Response:
         if everybody is None and "user" not in request.scope:
@@ -148,16 +148,18 @@ def _health(site: Site) -> _Handler:
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    """In ASCII: whatever a text holds, it survives."""
+    """A response in ASCII, which keeps any text intact."""
     plain = json.dumps(value, default=_plain, ensure_ascii=True, allow_nan=False)
     headers = {**page_files.HEADERS, "cache-control": "no-store"}
     return Response(plain, status, media_type="application/json", headers=headers)
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump()
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    raise TypeError(f"{type(value).__name__} is no answer")
+    raise TypeError(f"{type(value).__name__} cannot be an answer")
 
 
 def _said(message: str, status: int) -> Response:

@@ -1,4 +1,4 @@
-"""A question's ranked agents and tools, with the reasons."""
+"""Selected agents and tools for a query, with the reasons."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import time
 from dataclasses import dataclass
 
 from callsheet.graphs import Catalog
-from callsheet.orchestrator.server.explorer.json_answers import Link, NodeName, shown_line, shown_text
+from callsheet.orchestrator.server.explorer.json_answers import Link, Neighbour, NodeName, shown_line, shown_text
 from callsheet.orchestrator.server.explorer.site import Seen
 from callsheet.retrievers import Cut, Evidence, PickedAgent, PickedTool, Selection, explain_tool
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTool:
-    """A picked tool.
+    """A selected tool.
 
     Attributes:
         link: The tool.
-        why: Why it is there, in one line.
+        why: Why it was selected, in one line.
         score: How well it fits.
-        use: How often it is expected to be needed.
-        required: Whether the tool that it came for cannot do without it.
-        via: The tools along the dependencies that brought it, itself left out.
+        use: Expected number of uses.
+        required: Whether the tool that depends on it needs it.
+        via: The tools along the dependencies that led to it, without itself.
         inferred: Evidence for the last of these dependencies, if nobody wrote or accepted it; otherwise empty.
     """
 
@@ -36,7 +36,7 @@ class FoundTool:
 
 @dataclass(frozen=True, slots=True)
 class FoundAgent:
-    """A picked agent with its tools."""
+    """A selected agent with its tools."""
 
     link: Link
     why: str
@@ -46,7 +46,7 @@ class FoundAgent:
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """A node that the search looked at: scores and ranks by meaning and by words."""
+    """A node that the search considered: scores and ranks by meaning and by words."""
 
     link: Link
     score: float
@@ -59,7 +59,7 @@ class Considered:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A tool that was in reach and was cut."""
+    """A tool that was found and then cut."""
 
     link: Link
     score: float
@@ -68,7 +68,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Something that the question was taken to ask for."""
+    """A part of the query, as the search understood it."""
 
     kind: str
     text: str
@@ -76,19 +76,19 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found for a question.
+    """The results for a query.
 
     Attributes:
-        query: The question.
+        query: The query.
         fits: Whether something fits; otherwise these are only the nearest.
-        milliseconds: How long the search took.
+        milliseconds: Duration of the search.
         agents: The agents, best first.
-        asked: What the question was taken to ask for.
+        asked: The parts of the query.
         strength: The best score of any agent.
-        threshold: Below that, nothing fits.
-        considered: What was looked at, best first.
-        cut: What was left out.
-        notes: What else had a part in it: a reranker, a policy.
+        threshold: Minimum score of a fitting agent.
+        considered: All considered nodes, best first.
+        cut: Tools that were cut.
+        notes: Other influences: a reranker, a policy.
     """
 
     query: str
@@ -104,14 +104,7 @@ class Found:
 
 
 def search(seen: Seen, query: str, *, agents: int, tools: int) -> Found:
-    """Finds agents and tools for a question.
-
-    Args:
-        seen: In what.
-        query: The question.
-        agents: How many agents at most.
-        tools: How many tools at most, in all.
-    """
+    """Finds at most this many agents and tools for a query."""
     began = time.perf_counter()
     selection = seen.retriever.select(query, agents=agents, tools=tools)
     took = 1000 * (time.perf_counter() - began)
@@ -132,10 +125,16 @@ def search(seen: Seen, query: str, *, agents: int, tools: int) -> Found:
 
 
 def link(node: str, catalog: Catalog) -> Link:
-    """A way to an agent or a tool, with the first line of its description."""
+    """A link to an agent or a tool, with the first line of its description."""
     kind: NodeName = "tool" if node in catalog.tools else "agent"
     known = catalog.tools.get(node) or catalog.by_id.get(node)
     return Link(node, shown_line(node), kind, shown_line(known.description) if known else "")
+
+
+def beside(node: str, catalog: Catalog, relation: str, words: str, *, unreviewed: bool = False) -> Neighbour:
+    """An agent or a tool as a neighbour."""
+    to = link(node, catalog)
+    return Neighbour(to.id, to.label, to.kind, to.about, relation=relation, words=words, unreviewed=unreviewed)
 
 
 def _agent(agent: PickedAgent, selection: Selection, catalog: Catalog, known: Evidence | None) -> FoundAgent:
@@ -150,7 +149,7 @@ def _tool(tool: PickedTool, selection: Selection, catalog: Catalog) -> FoundTool
 
 
 def _why(known: Evidence | None) -> str:
-    """Why an agent is there: its tools speak for it where it is not in the trace itself."""
+    """Why an agent was selected; because of its tools if it is not in the trace itself."""
     if known is None:
         return "by its tools"
     said = [] if known.cosine is None else [f"meaning {known.cosine:.2f} (#{known.cosine_rank})"]

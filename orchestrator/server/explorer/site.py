@@ -1,4 +1,4 @@
-"""What the explorer shows, and how much of it each user may see."""
+"""The content of the explorer, and the part of it that each user may see."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _QUARANTINED = "quarantined"
 
 
 class Knowledge:
-    """What is worked out once for a catalog, or for the part of one that some users may see.
+    """Derived data of a catalog, or of the part that some users may see; computed once.
 
     Args:
         retriever: Over what these users may see.
-        problems: What was left out when the catalog was read.
-        work: Where the long work is done, a piece at a time.
-        closing: Set when nobody waits for it any more.
+        problems: Problems of the catalog.
+        work: Runs the long computations, one at a time.
+        closing: Set when the results are no longer needed.
     """
 
     def __init__(
@@ -67,14 +67,14 @@ class Knowledge:
         return found
 
     def capabilities(self) -> Future[Assignments]:
-        """What each tool can do; worked out when it is first asked for."""
+        """The capabilities of each tool; computed on first use."""
         with self._lock:
             if self._capabilities is None:
                 self._capabilities = self._work.submit(self._retriever.capabilities)
             return self._capabilities
 
     def findings(self) -> Future[Mapping[str, Sequence[Finding]]]:
-        """What ``callsheet check`` finds, by the id of the tool or agent; worked out when it is first asked for."""
+        """Findings of ``callsheet check`` by tool or agent id; computed on first use."""
         with self._lock:
             if self._findings is None:
                 self._findings = self._work.submit(self._found)
@@ -95,11 +95,11 @@ class Seen:
     """What one user may see.
 
     Attributes:
-        user: Who it is.
-        retriever: Finds in it.
-        knowledge: What is known of it; shared with those who may see the same.
-        loaded: What stands beside the catalog, as its servers said last.
-        registry: Knows whose words about their tools are believed, and which agents fail.
+        user: The user.
+        retriever: Searches it.
+        knowledge: Derived data, shared with users who may see the same.
+        loaded: The current catalog with its problems, changes and digests.
+        registry: Knows which agents are trusted, and which ones fail.
     """
 
     user: User
@@ -110,38 +110,38 @@ class Seen:
 
     @property
     def policy(self) -> Policy | None:
-        """Who may see what; everybody everything where there is none."""
+        """Who may see what; None if everybody may see everything."""
         return self.retriever.policy
 
     @property
     def catalog(self) -> Catalog:
-        """As much of the catalog as may be seen."""
+        """The visible part of the catalog."""
         return self.knowledge.catalog
 
     @property
     def whole(self) -> bool:
-        """Whether everything may be seen."""
+        """Whether everything is visible."""
         return self.catalog is self.retriever.selector.catalog
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What was left out when the catalog was read; nothing of it where only a part may be seen."""
+        """Problems of the catalog; none if only a part is visible."""
         return self.loaded.problems if self.whole else ()
 
     def may_see(self, node: str) -> bool:
-        """Whether an agent or tool may be named; where there is a policy, nothing that is not in the catalog."""
+        """Whether an agent or tool may be named; with a policy, only if it is in the visible catalog."""
         return self.policy is None or node in self.catalog.tools or node in self.catalog.by_id
 
     def digest(self, tool: str) -> str:
-        """SHA-256 of the accepted definition of a tool; empty for one that is not pinned."""
+        """SHA-256 of a tool's accepted definition; empty without a pin."""
         return self.loaded.digests.get(tool, "")
 
     def changes(self, agent: str) -> list[Change]:
-        """What an agent's server says otherwise than was accepted, as far as it may be seen."""
+        """The visible changes of an agent's server since its tools were accepted."""
         return [change for change in self.loaded.changes if change.agent == agent and self._may_see_change(change)]
 
     def _may_see_change(self, change: Change) -> bool:
-        """A tool in quarantine is in no catalog, so the policy is asked about what it was and what it is now."""
+        """A quarantined tool is in no catalog, so the policy decides on its old and its new definition."""
         if self.policy is None or not change.tool:
             return True
         try:
@@ -152,11 +152,11 @@ class Seen:
 
 
 class Site:
-    """A catalog that people look at.
+    """A catalog with its explorer.
 
     Args:
-        served: What is looked at; called when the first of them comes.
-        reports: Reads the evaluations that are shown.
+        served: Returns the catalog; called on first use.
+        reports: Reads the evaluations.
     """
 
     def __init__(self, served: Callable[[], Served], reports: Callable[[], Sequence[Report]] = tuple) -> None:
@@ -169,7 +169,7 @@ class Site:
         self._known: OrderedDict[int, Knowledge] = OrderedDict()
 
     def seen(self, user: User) -> Seen:
-        """What a user may see; takes a while the first time, so it is not for an event loop.
+        """What a user may see; slow on first use, so not for an event loop.
 
         Raises:
             CallsheetError: The catalog, its index or its policy cannot be read.
@@ -180,12 +180,12 @@ class Site:
         return Seen(user, retriever, self._knowledge(retriever, loaded), loaded, served.registry)
 
     def close(self) -> None:
-        """Lets go of the long work: what is not begun is not done, and the rest is cut short."""
+        """Cancels pending computations, and stops the current one early."""
         self._closing.set()
         self._work.shutdown(wait=False, cancel_futures=True)
 
     def _watch(self, served: Served) -> None:
-        """Follows what the servers say; searches follow by themselves."""
+        """Follows the registry's catalog; the retriever follows on its own."""
         with self._lock:
             if self._watched is not served.registry:
                 self._watched, self._loaded = served.registry, served.loaded

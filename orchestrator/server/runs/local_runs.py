@@ -1,4 +1,4 @@
-"""Past runs of ``callsheet ask`` on this machine: the threads that it keeps."""
+"""Past runs of ``callsheet ask`` on this machine, from its threads."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ _MOST_MOMENTS = 100
 
 
 class LocalRuns:
-    """The threads of the command line.
-
-    Args:
-        threads: Where they are kept.
-    """
+    """Past runs in the threads of the command line."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -32,7 +28,7 @@ class LocalRuns:
         return [await self._thread(name) for name in self._threads.names()[:MOST_RUNS]]
 
     async def history(self, request: Request, thread: str) -> Sequence[Moment]:
-        """What a thread went through.
+        """The history of a thread.
 
         Raises:
             SettingsError: Its file cannot be read.
@@ -40,7 +36,7 @@ class LocalRuns:
         return await self._moments(thread, _MOST_MOMENTS) if thread in self._threads.names() else []
 
     async def waiting(self, request: Request) -> int:
-        """How many questions wait for a person; none of a thread that cannot be read, which ``recent`` says."""
+        """Number of pending questions, without those of unreadable threads, which ``recent`` reports."""
         found = 0
         for name in self._threads.names():
             with suppress(SettingsError):

@@ -1,13 +1,14 @@
-"""Past runs: what was planned, picked, called and answered, as far as a user may see it."""
+"""Past runs: plan, selected tools, calls and answers, as far as a user may see them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
 from callsheet.agents import Question
@@ -19,6 +20,8 @@ from callsheet.orchestrator.server.explorer.site import Seen
 MOST_RUNS = 50
 _COUNTS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
 WITHHELD = "withheld: it is about tools that you may not see"
+Text = Annotated[str, AfterValidator(shown_text)]
+Line = Annotated[str, AfterValidator(shown_line)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,9 @@ class Thread:
 
     Attributes:
         id: Its id.
-        request: What was asked last.
-        status: ``idle``, ``busy``, ``interrupted`` or ``error``, in LangGraph's words.
-        at: When it was last worked on, as ISO 8601.
+        request: The last request.
+        status: LangGraph's status: ``idle``, ``busy``, ``interrupted`` or ``error``.
+        at: Time of the last change, in ISO 8601.
     """
 
     id: str
@@ -44,8 +47,8 @@ class Moment:
 
     Attributes:
         values: The state.
-        at: When, as ISO 8601.
-        waiting: How many questions wait for a person.
+        at: Time, in ISO 8601.
+        waiting: Number of pending questions.
     """
 
     values: Mapping[str, Any]
@@ -54,132 +57,107 @@ class Moment:
 
 
 class Runs(Protocol):
-    """Where past runs are kept."""
+    """A store of past runs; each method answers for the user of the request."""
 
     async def recent(self, request: Request) -> Sequence[Thread]:
-        """The last threads, the latest first.
-
-        Args:
-            request: Who asks: only that one's threads are given.
-        """
+        """The user's last threads, the latest first."""
         ...
 
     async def history(self, request: Request, thread: str) -> Sequence[Moment]:
-        """What a thread went through, the latest first; empty if there is no such thread.
-
-        Args:
-            request: Who asks.
-            thread: The thread's id.
-        """
+        """The history of a thread, the latest moment first; empty if there is no such thread."""
         ...
 
     async def waiting(self, request: Request) -> int | None:
-        """How many questions wait for a person, in all threads; None where whoever asks may not know.
-
-        Args:
-            request: Who asks.
-        """
+        """Number of pending questions in all threads; None if the user may not know."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CallShown:
+class _Shown(BaseModel):
+    """A part of an answer with texts that are safe to display; unknown fields are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class CallShown(_Shown):
     """One call of a worker."""
 
     tool: Link
-    args: str
-    answer: str
-    error: str
-    kind: str
-    effect: str
+    args: Text
+    answer: Text = Field(validation_alias="output")
+    error: Text
+    kind: str = ""
+    effect: str = ""
     seconds: float
     files: int
 
 
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """A tool that was picked for a step, with its score and the tools that brought it."""
+class Picked(_Shown):
+    """A tool that was selected for a step, with its score and the tools that led to it."""
 
     tool: Link
     score: float
-    via: tuple[str, ...]
+    via: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StepShown:
-    """One step of a plan with what became of it.
+class StepShown(_Shown):
+    """One step of a plan with its result; ``status`` is that of ``StepResult``, or ``waiting``."""
 
-    Attributes:
-        id: Its id.
-        text: What was to be done.
-        depends_on: The steps that it waits for.
-        status: As in ``StepResult``, or ``waiting``.
-        attempts: How many selections were tried.
-        result: The worker's answer.
-        error: Why it was not done.
-        seconds: How long its calls took, together.
-        calls: What was called.
-        picked: What was picked.
-    """
-
-    id: str
-    text: str
-    depends_on: tuple[str, ...]
+    id: Line
+    text: Text
+    depends_on: tuple[Line, ...]
     status: str
     attempts: int = 0
-    result: str = ""
-    error: str = ""
+    result: Text = ""
+    error: Text = ""
     seconds: float = 0.0
     calls: tuple[CallShown, ...] = ()
     picked: tuple[Picked, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RevisionShown:
+class RevisionShown(_Shown):
     """A change of the plan, or one that was refused, with its reason."""
 
     wave: int
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-    dropped: tuple[str, ...]
-    reason: str
-    refused: bool
+    added: tuple[Line, ...]
+    changed: tuple[Line, ...]
+    dropped: tuple[Line, ...]
+    reason: Text
+    refused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RunShown:
+class RunShown(_Shown):
     """One request with its plan.
 
     Attributes:
-        request: What was asked.
-        at: When, as ISO 8601.
-        seconds: From the first checkpoint to the last; None where there is just one.
-        note: How the plan came about.
-        answer: The answer; empty as long as there is none.
-        waiting: How many questions wait for a person.
+        request: The request.
+        at: Time of the first checkpoint, in ISO 8601.
+        seconds: From the first checkpoint to the last; None if there is only one.
+        note: How the plan was made.
+        answer: The answer; empty if there is none yet.
+        waiting: Number of pending questions.
         steps: The steps.
-        question: The question about the request that waits for a person; empty where there is none.
-        revisions: How the plan was changed.
-        usage: Model calls and tokens; empty where no model was asked.
+        question: The pending question about the request; empty if there is none.
+        revisions: Changes of the plan.
+        usage: Model calls and tokens; empty if no model was called.
     """
 
-    request: str
+    request: Text
     at: str
     seconds: float | None
-    note: str
-    answer: str
+    note: Text
+    answer: Text
     waiting: int
-    steps: tuple[StepShown, ...] = field(default=())
-    question: str = ""
-    revisions: tuple[RevisionShown, ...] = ()
-    usage: Mapping[str, int] = field(default_factory=dict)
+    steps: tuple[StepShown, ...]
+    question: Text
+    revisions: tuple[RevisionShown, ...]
+    usage: Mapping[str, int]
 
 
 def runs_of(seen: Seen, history: Iterable[Moment]) -> tuple[RunShown, ...]:
     """The requests of one thread, the latest first.
 
     Args:
-        seen: What may be seen: a step that had to do with anything else keeps only its place in the plan.
+        seen: What the user may see: steps with hidden agents or tools keep only their place in the plan.
         history: The thread's moments, the latest first.
     """
     of_run: dict[str, list[Moment]] = {}
@@ -195,64 +173,50 @@ def _run(seen: Seen, last: Moment, first: Moment) -> RunShown:
     results, selections = state.get("results") or {}, state.get("selections") or {}
     steps = tuple(_step(seen, s, results.get(s["id"]), selections.get(s["id"])) for s in plan.get("steps", ()))
     withheld = any(step.error == WITHHELD for step in steps)
+    usage = state.get("usage") or {}
     return RunShown(
-        request=shown_text(str(state.get("request", ""))),
+        request=str(state.get("request", "")),
         at=first.at,
         seconds=_between(first.at, last.at),
-        note=shown_text(str(plan.get("note") or "")),
-        answer=WITHHELD if withheld else shown_text(_answer(state.get("messages") or ())),
+        note=str(plan.get("note") or ""),
+        answer=WITHHELD if withheld else _answer(state.get("messages") or ()),
         waiting=last.waiting,
         steps=steps,
         question="" if withheld else _question(last),
-        revisions=() if withheld else tuple(map(_revision, state.get("revisions") or ())),
-        usage=_usage(state.get("usage") or {}),
+        revisions=() if withheld else tuple(map(RevisionShown.model_validate, state.get("revisions") or ())),
+        usage={name: usage[name] for name in _COUNTS} if usage.get("calls") else {},
     )
 
 
 def _question(moment: Moment) -> str:
-    """What the planner or the reviser asks, with its choices."""
+    """The question of the planner or the reviser, with its choices."""
     asked = moment.values.get("question") or {}
-    return shown_text(question_text(Question(**asked))) if moment.waiting and asked.get("question") else ""
-
-
-def _revision(revision: Mapping[str, Any]) -> RevisionShown:
-    added, changed, dropped = (tuple(map(shown_line, revision[name])) for name in ("added", "changed", "dropped"))
-    reason, refused = shown_text(revision["reason"]), bool(revision.get("refused"))
-    return RevisionShown(revision["wave"], added, changed, dropped, reason, refused)
-
-
-def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
-    return {name: usage[name] for name in _COUNTS} if usage.get("calls") else {}
+    return question_text(Question(**asked)) if moment.waiting and asked.get("question") else ""
 
 
 def _step(
     seen: Seen, step: Mapping[str, Any], result: Mapping[str, Any] | None, picked: Mapping[str, Any] | None
 ) -> StepShown:
-    shown = StepShown(
-        id=shown_line(step["id"]),
-        text=shown_text(step["text"]),
-        depends_on=tuple(map(shown_line, step["depends_on"])),
-        status=result["status"] if result else "waiting",
-    )
+    plain = {**step, "status": result["status"] if result else "waiting"}
     if not all(map(seen.may_see, _named(result or {}, picked or {}))):
-        return StepShown(shown.id, shown.text, shown.depends_on, shown.status, error=WITHHELD)
+        return StepShown.model_validate({**plain, "error": WITHHELD})
     calls = tuple(_call(seen, call) for call in (result or {}).get("calls", ()))
-    return StepShown(
-        shown.id,
-        shown.text,
-        shown.depends_on,
-        shown.status,
-        attempts=result["attempts"] if result else 0,
-        result=shown_text(result["result"]) if result else "",
-        error=shown_text(result["error"]) if result else "",
-        seconds=sum(call.seconds for call in calls),
-        calls=calls,
-        picked=tuple(_picked(seen, tool) for agent in (picked or {}).get("agents", ()) for tool in agent["tools"]),
+    tools = [tool for agent in (picked or {}).get("agents", ()) for tool in agent["tools"]]
+    return StepShown.model_validate(
+        {
+            **plain,
+            **{name: result[name] for name in ("attempts", "result", "error") if result},
+            "seconds": sum(call.seconds for call in calls),
+            "calls": calls,
+            "picked": tuple(
+                Picked(tool=link(t["id"], seen.catalog), score=t["score"], via=t["via"][:-1]) for t in tools
+            ),
+        }
     )
 
 
 def _named(result: Mapping[str, Any], picked: Mapping[str, Any]) -> set[str]:
-    """Every agent and tool that a step had to do with."""
+    """All agents and tools of a step."""
     calls, agents = result.get("calls", ()), picked.get("agents", ())
     named = {*result.get("agents", ()), *result.get("tools", ()), *(agent["id"] for agent in agents)}
     named |= {call["tool"] for call in calls} | {call["agent"] for call in calls}
@@ -260,20 +224,15 @@ def _named(result: Mapping[str, Any], picked: Mapping[str, Any]) -> set[str]:
 
 
 def _call(seen: Seen, call: Mapping[str, Any]) -> CallShown:
-    return CallShown(
-        tool=link(call["tool"], seen.catalog),
-        args=shown_text(json.dumps(call["args"], ensure_ascii=False, indent=2, default=str)),
-        answer=shown_text(call["output"]),
-        error=shown_text(call["error"]),
-        kind=call.get("kind", ""),
-        effect=call.get("effect", ""),
-        seconds=round(call["seconds"], 3),
-        files=len(call.get("files", ())),
+    return CallShown.model_validate(
+        {
+            **call,
+            "tool": link(call["tool"], seen.catalog),
+            "args": json.dumps(call["args"], ensure_ascii=False, indent=2, default=str),
+            "seconds": round(call["seconds"], 3),
+            "files": len(call.get("files", ())),
+        }
     )
-
-
-def _picked(seen: Seen, tool: Mapping[str, Any]) -> Picked:
-    return Picked(link(tool["id"], seen.catalog), tool["score"], tuple(map(shown_line, tool["via"][:-1])))
 
 
 def _answer(messages: Sequence[Any]) -> str:

@@ -1,4 +1,4 @@
-"""The LangGraph server that we are a part of, asked in the name of whoever asks us."""
+"""A client for the LangGraph server that hosts this application, with the credentials of the current request."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _NOT_THERE = frozenset({401, 403, 404, 422})
 T = TypeVar("T")
 _OF_THE_CONNECTION = frozenset(
     {"host", "connection", "content-length", "content-type", "accept", "accept-encoding", "transfer-encoding"}
-    # The page's own question was let in; what is asked on its behalf is not a page's.
+    # The request of the page was checked already; requests on its behalf do not come from a page.
     | {"origin", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"}
 )
 
 
 async def allowed(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]) -> T | None:
-    """What the server gives to whoever looks; None where it is not there for that one."""
+    """The server's answer to this user; None if the user may not see it."""
     import httpx
 
     async with _client(request) as client:

@@ -1,4 +1,4 @@
-"""Past runs of the LangGraph server that serves the page, asked for in the name of whoever looks."""
+"""Past runs on the LangGraph server of the page, requested with the viewer's credentials."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _MOST_MOMENTS, _MOST_WAITING = 100, 1000
 class ServerRuns:
     """Threads of the server's ``supervisor``.
 
-    A request goes to the server's own routes with the headers of whoever looks, so that its authentication and
-    authorization decide what is given.
+    Requests go to the server's own routes with the viewer's headers, so its authentication and authorization apply.
     """
 
     async def recent(self, request: Request) -> Sequence[Thread]:
@@ -41,12 +40,12 @@ class ServerRuns:
         ]
 
     async def history(self, request: Request, thread: str) -> Sequence[Moment]:
-        """What a thread went through."""
+        """The history of a thread."""
         found = await allowed(request, lambda client: client.threads.get_history(thread, limit=_MOST_MOMENTS))
         return [_moment(state) for state in found or ()]
 
     async def waiting(self, request: Request) -> int | None:
-        """How many questions wait for a person, in all threads; None where whoever asks may not know."""
+        """Number of pending questions in all threads; None if the viewer may not know."""
         found = await allowed(
             request,
             lambda client: client.threads.search(

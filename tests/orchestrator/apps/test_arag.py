@@ -238,8 +238,8 @@ def test_a_model_that_says_nothing_at_all_is_told_apart(docs: Path, tmp_path: Pa
     ("folder", "context", "said"),
     [
         (None, {}, "set CALLSHEET_DOCUMENTS to a folder"),
-        ("docs", {"documents": "/"}, "is not within the configured folder of documents"),
-        ("docs", {"documents": "../"}, "is not within the configured folder of documents"),
+        ("docs", {"documents": "/"}, "is not inside the configured folder of documents"),
+        ("docs", {"documents": "../"}, "is not inside the configured folder of documents"),
         ("docs", {"documents": "nowhere"}, "there is no such folder"),
         ("docs", {"documents": "\0"}, "cannot be a path"),
         ("nowhere", {}, "there is no such folder"),

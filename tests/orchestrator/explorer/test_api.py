@@ -125,7 +125,7 @@ def test_a_tool_stands_between_its_owner_what_it_needs_and_what_needs_it(client:
     node = asked(client, "node", id="weather/forecast")
     assert beside(node, "above") == [("weather", "owner", "owns it")]
     assert beside(node, "after") == [("maps/find_place", "td", "needs the tool: place; by name")]
-    assert beside(node, "below") == [("weather-data", "capability", "as its author says")]
+    assert beside(node, "below") == [("weather-data", "capability", "according to its author")]
     assert node["parameters"] == [{"name": "place", "type": "string", "required": True, "about": "one of: Oslo"}]
     assert json.loads(node["schemas"][0]["text"])["required"] == ["place"]
     facts = {fact["term"]: fact["text"] for fact in node["facts"]}
@@ -150,7 +150,7 @@ def test_an_agent_stands_above_its_tools_and_beside_other_agents(client: TestCli
 
 def test_a_capability_leads_to_wider_ones_and_to_its_tools(client: TestClient, asked: Asked) -> None:
     node = asked(client, "capability", id="weather-data")
-    assert ("weather/forecast", "capability", "as its author says") in beside(node, "after")
+    assert ("weather/forecast", "capability", "according to its author") in beside(node, "after")
     (wider, relation, _) = beside(node, "above")[0]
     assert relation == "broader"
     assert ("weather-data", "broader") in [one[:2] for one in beside(asked(client, "capability", id=wider), "below")]
@@ -173,7 +173,7 @@ def test_pins_and_what_differs_from_them_are_shown(catalog: Catalog, asked: Aske
     loaded = Loaded(load(catalog).catalog, digests={"maps/find_place": "ab12"}, changes=(changed,))
     app = explorer(loaded)
     assert asked(app, "node", id="maps/find_place")["pins"][0]["text"] == "SHA-256 ab12"
-    assert asked(app, "node", id="weather/forecast")["pins"][0]["text"].startswith("nothing is pinned")
+    assert asked(app, "node", id="weather/forecast")["pins"][0]["text"].startswith("no pin")
     (pin,) = asked(app, "node", id="maps")["pins"]
     assert pin["term"] == "In quarantine"
     assert pin["text"] == "maps/route is not what was accepted"

@@ -89,7 +89,8 @@ def test_capabilities_lead_only_to_tools_that_may_be_seen(ask: Ask) -> None:
 
 
 def test_problems_and_reports_name_nothing_to_those_who_see_a_part(catalog: Catalog) -> None:
-    report = Report("r.json", 1, 1.0, (1,), (), (Mistaken("maps/find_place", "units/convert_mass", 1),), ())
+    mistaken = Mistaken(wanted="maps/find_place", instead="units/convert_mass", count=1)
+    report = Report("r.json", 1, 1.0, (1,), (), (mistaken,), ())
     loaded = Loaded(catalog, problems=(Problem("maps", "malformed", "tool 'secret' is left out"),), policy=POLICY)
     part = asking(loaded, reports=(report,))
     assert part("ann", "api/overview")["left_out"] == []

@@ -19,7 +19,7 @@ REPORT = Report(
     0.5,
     (1, 5),
     (Row("agent", "recall", (0.5, 1.0), (0.9, 1.0)), Row("tool", "mAP", (None, 0.25), None)),
-    (Mistaken("maps/find_place", "units/convert_mass", 2),),
+    (Mistaken(wanted="maps/find_place", instead="units/convert_mass", count=2),),
     (MissedQuery("where is it", ("maps/find_place",), ("units/convert_mass",), "fell out of the budget"),),
 )
 

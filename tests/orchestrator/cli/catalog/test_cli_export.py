@@ -104,7 +104,7 @@ def test_a_taxonomy_of_ones_own_defines_capabilities(tmp_path: Path) -> None:
         ([], "--format"),
         (["--format", "rdfxml"], "'rdfxml' is not one of 'turtle'"),
         (["--format", "turtle", "--json"], "turtle is not JSON"),
-        (["--format", "turtle", "--depth", "2"], "--depth: the form turtle has no use for it; it is for mermaid"),
+        (["--format", "turtle", "--depth", "2"], "--depth: the format turtle does not use it; it is for mermaid"),
         (["--format", "json", "--base", "https://x/"], "it is for turtle and jsonld and ntriples"),
         (["--format", "mermaid", "--depth", "0"], "0 is not in the range"),
         (["--format", "mermaid", "--around", "weather/forcast"], "did you mean 'weather/forecast'"),

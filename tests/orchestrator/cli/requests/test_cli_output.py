@@ -73,8 +73,8 @@ def test_an_interrupt_ends_its_line_first(monkeypatch: pytest.MonkeyPatch, run: 
     @click.command()
     def hangs() -> None:
         error = how()
-        error.add_note("go on with: this")
+        error.add_note("continue with: this")
         raise error
 
     monkeypatch.setattr(command_line, "callsheet", hangs)
-    assert run()[1] == "\ninterrupted\ngo on with: this\n"
+    assert run()[1] == "\ninterrupted\ncontinue with: this\n"

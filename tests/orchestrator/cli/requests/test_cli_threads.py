@@ -169,7 +169,7 @@ def test_threads_are_readable_for_their_owner_only(post: Post) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--resume"], "no thread to go on with"),
+        (["--resume"], "no thread to resume"),
         (["--resume", "--thread", "nobody"], "no thread 'nobody'"),
         (["--resume", "--thread", "../../etc/passwd"], "cannot be the name of a thread"),
         (["--resume", "What time is it?"], "leave the question out"),
@@ -187,7 +187,7 @@ def test_a_callers_mistake_ends_with_2(post: Post, arguments: list[str], said: s
 def test_a_new_question_does_not_take_the_place_of_an_unfinished_one(post: Post) -> None:
     post.ask(QUESTION, "--thread", "shop")
     status, _, err = post.ask(QUESTION, "--thread", "shop")
-    assert (status, "go on with --resume" in err) == (2, True)
+    assert (status, "continue with --resume" in err) == (2, True)
 
 
 def test_a_broken_file_is_named(post: Post) -> None:

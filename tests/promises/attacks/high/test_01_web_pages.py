@@ -284,8 +284,8 @@ def test_a_wrong_setting_is_named() -> None:
         (["a.example:80"], [], "without scheme and port"),
         (["a*.example"], [], "CALLSHEET_HOSTS"),
         ([], ["*"], "CALLSHEET_ORIGINS: '*'"),
-        ([], ["null"], "is no origin"),
-        ([], ["https://a.example/path"], "is no origin"),
+        ([], ["null"], "is not an origin"),
+        ([], ["https://a.example/path"], "is not an origin"),
     ):
         with pytest.raises(SettingsError) as refused:
             gate(hosts, origins)

@@ -119,7 +119,7 @@ async def test_a_damaged_thread_is_named_and_nobody_is_told_to_remove_it(
         Path(f"{file}{rest}").unlink(missing_ok=True)
     with pytest.raises(SettingsError, match="is damaged") as told:
         await kept(threads)
-    assert "see for yourself what its calls have done" in str(told.value)
+    assert "check what its calls have done" in str(told.value)
     assert "remove it" not in str(told.value)
 
 

@@ -44,8 +44,8 @@ def asked(state: Any) -> list[Any]:
     ("hints", "terms", "why"),
     [
         ({}, {}, "no trusted source says that it is read-only"),
-        (READS, {}, "the server is not trusted is to be trusted"),
-        ({**READS, **NO_HARM}, {}, "the server is not trusted is to be trusted"),
+        (READS, {}, "the server is not trusted"),
+        ({**READS, **NO_HARM}, {}, "the server is not trusted"),
         (NO_HARM, {}, "no trusted source says that it is read-only"),
         ({}, TRUSTED, "no trusted source says that it is read-only"),
         (NO_HARM, TRUSTED, "no trusted source says that it is read-only"),

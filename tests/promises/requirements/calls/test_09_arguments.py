@@ -101,7 +101,7 @@ async def test_where_nobody_is_asked_arguments_that_were_not_checked_are_not_sen
     state = await app.ainvoke({"messages": [HumanMessage("repair the roof")]}, THREAD)
     (call,) = state["results"]["1"]["calls"]
     assert "the arguments were not checked" in call["error"]
-    assert 'a run that asks one (approval "risky" or "always")' in call["error"]
+    assert 'a run that asks for it (approval "risky" or "always")' in call["error"]
     assert (call["kind"], call["effect"], fleet.calls("a")) == ("refused", "none", [])
 
 
