@@ -30,7 +30,8 @@ from callsheet.agents.planning.planner import source_of
 from callsheet.agents.planning.user_question import question_answers, question_text, user_answer, user_question
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
-from callsheet.orchestrator.plans.plan_revision import expansion, plan_update, retriable, revision_update
+from callsheet.orchestrator.plans.item_waves import expand_mapped
+from callsheet.orchestrator.plans.plan_revision import plan_update, retriable, revision_update
 from callsheet.orchestrator.plans.request_planner import plan_request, understood
 from callsheet.orchestrator.plans.run_limits import limit_reached, tokens_left, usage_report
 from callsheet.orchestrator.plans.run_turns import archived, earlier_results
@@ -116,7 +117,7 @@ class Nodes:
         if not planned(state):
             return {}
         settings = self._choices(state).settings
-        mapped = expansion(state, settings)
+        mapped = expand_mapped(state, settings)
         plan, results = mapped.plan, results_of(state)
         marked = {step.id: step_result(step, result="There are no items.") for step in mapped.empty}
         for step, wrong in mapped.unreadable:

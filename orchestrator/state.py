@@ -31,10 +31,6 @@ def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) ->
     The first cause comes first, because it has to be fixed. If other agents lack input for a step that was not meant
     for them, the user is not asked for it. A worker that only answers with text, after others have failed, has not
     done the step.
-
-    Args:
-        result: A ``StepResult`` as plain values.
-        before: The result of the attempt before, with those before it.
     """
     if before is None or result["attempts"] <= before["attempts"]:
         return dict(result)

@@ -21,7 +21,7 @@ from callsheet.graphs.text.sanitizing import shown
 from callsheet.graphs.trust.pins import digests
 
 if TYPE_CHECKING:
-    from a2a.types import AgentCard, Message, Part
+    from a2a.types import AgentCard, Message
 
     from callsheet.agents.a2a.replies import Heard
     from callsheet.agents.a2a.wire import Wire
@@ -190,23 +190,17 @@ class _Teller:
 
 
 def _message(talk: Talk) -> Message:
-    from a2a.helpers import new_message
+    from a2a.helpers import new_data_part, new_message, new_text_part
     from a2a.types import Role
 
     said = list(talk["answers"].values()) if "answers" in talk else [talk["given"]]
     thread = talk["thread"]
     return new_message(
-        [_part(one) for one in said],
+        [new_text_part(one) if isinstance(one, str) else new_data_part(one) for one in said],
         context_id=thread.get("context") or None,
         task_id=thread.get("task") or None,
         role=Role.ROLE_USER,
     )
-
-
-def _part(said: Any) -> Part:
-    from a2a.helpers import new_data_part, new_text_part
-
-    return new_text_part(said) if isinstance(said, str) else new_data_part(said)
 
 
 def _question(agent_id: str, heard: Heard) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 from langchain_core.messages import ToolCall
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from callsheet.agents.planning.user_question import answer_form
 from callsheet.agents.tools.binding import BoundTool
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.trust.pins import digest
@@ -108,24 +109,14 @@ def question(
 
 def answer_schema(kind: Kind, args_schema: Mapping[str, Any]) -> dict[str, Any]:
     """JSON Schema of the answers, from which a client can build a form."""
+    text = {"type": "string"}
     more: dict[str, dict[str, Any]] = {
         "edit": {"args": dict(args_schema)},
-        "reject": {"message": {"type": "string"}},
-        "respond": {"message": {"type": "string"}},
-        "done": {"message": {"type": "string"}},
+        **{word: {"message": text} for word in ("reject", "respond", "done")},
     }
     required = {"edit": ["args"], "respond": ["message"]}
-    return {
-        "oneOf": [
-            {
-                "type": "object",
-                "title": word,
-                "properties": {"type": {"const": word}, **more.get(word, {}), "hash": {"type": "string"}},
-                "required": ["type", *required.get(word, [])],
-            }
-            for word in _types(kind)
-        ]
-    }
+    forms = [answer_form(word, {**more.get(word, {}), "hash": text}, required.get(word, ())) for word in _types(kind)]
+    return {"oneOf": forms}
 
 
 def read_decision(answer: object, name: str) -> Decision:

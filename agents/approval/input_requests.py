@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from callsheet.agents.planning.user_question import answer_form
 from callsheet.agents.safety.arguments import misfits
 
 KIND = "needs_input"
@@ -50,13 +51,7 @@ def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str,
 
 def input_answers(schema: Mapping[str, Any]) -> dict[str, Any]:
     """JSON Schema of the answers, from which a client can build a form."""
-    give = {"type": {"const": "give"}, "values": dict(schema)}
-    return {
-        "oneOf": [
-            {"type": "object", "title": "give", "properties": give, "required": ["type", "values"]},
-            {"type": "object", "title": "leave", "properties": {"type": {"const": "leave"}}, "required": ["type"]},
-        ]
-    }
+    return {"oneOf": [answer_form("give", {"values": dict(schema)}, ["values"]), answer_form("leave")]}
 
 
 def given_values(answer: object) -> dict[str, Any] | None:

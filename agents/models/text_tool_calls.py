@@ -22,14 +22,10 @@ def written_object(text: str) -> dict[str, Any] | None:
 
 
 def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
-    """The calls of these tools in a text, in order, without repetitions.
+    """The calls of these tools in a text, in order, without repetitions; other JSON is ignored.
 
     Small models write ``{"name": ..., "arguments": {...}}``: with or without other words around it, several in a row,
     in a list, with the arguments as a JSON string, or inside ``{"function": ...}``.
-
-    Args:
-        text: The model's text.
-        names: Names of the tools; other JSON is ignored.
 
     Returns:
         ``name`` and ``args`` of each call.

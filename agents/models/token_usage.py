@@ -42,13 +42,9 @@ class Usage(BaseModel):
 
 
 def usage_of(messages: Iterable[BaseMessage], seconds: float = 0.0) -> Usage:
-    """The cost of these messages; messages of users and tools cost nothing.
+    """The cost of these messages, which took this many seconds; messages of users and tools cost nothing.
 
     A message without usage data counts as a call with 0 tokens.
-
-    Args:
-        messages: The answers of a model, or its whole conversation.
-        seconds: Duration of the calls.
     """
     total = Usage(seconds=round(seconds, 3))
     for message in messages:

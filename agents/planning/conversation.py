@@ -35,12 +35,7 @@ class Contextual(BaseModel):
 
 
 def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]:
-    """The latest turns of a conversation within a token budget: whole messages, without tool messages.
-
-    Args:
-        messages: The conversation.
-        max_tokens: Maximum number of tokens, as LangChain approximates them.
-    """
+    """The latest turns of a conversation within a token budget (approximate): whole messages, without tool messages."""
     spoken = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
     count = count_tokens_approximately
     return list(trim_messages(spoken, max_tokens=max_tokens, token_counter=count, strategy="last", start_on="human"))

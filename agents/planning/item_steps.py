@@ -59,14 +59,7 @@ def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]
 
 
 def expanded(plan: Plan, step: Step, items: Sequence[Any], *, wave: int) -> tuple[Plan, Revision]:
-    """The plan with one step per item in place of a step; steps that depended on it depend on all of them.
-
-    Args:
-        plan: The plan.
-        step: The step to replace.
-        items: At least one item.
-        wave: Number of waves that have run.
-    """
+    """The plan with one step per item in place of a step; steps that depended on it depend on all of them."""
     taken = {one.id for one in plan.steps}
     names = (f"{step.id}.{number}" for number in count(1))
     free = (name for name in names if name not in taken)

@@ -55,12 +55,6 @@ def reason_to_revise(plan: Plan, results: Mapping[str, StepResult], request: str
 
     Reasons are: a step of the wave was not done or found nothing, the plan is open or contains a condition, or all
     steps have run and cover only a part of the request.
-
-    Args:
-        plan: The plan.
-        results: The results so far, by step id.
-        request: The request.
-        wave: Ids of the steps of the last wave.
     """
     latest = [results[name] for name in wave if name in results]
     if lost := [result.id for result in latest if result.status != "done"]:

@@ -59,14 +59,6 @@ def revised(
     replaced: dropped together with new steps. A failed step that is only dropped stays, so that its failure is
     reported. Steps that depend on a replaced step then depend on the new ones.
 
-    Args:
-        plan: The plan so far.
-        draft: The model's revision.
-        results: The results so far, by step id.
-        wave: Number of waves that have run.
-        max_steps: Maximum number of steps.
-        earlier: Ids of results of earlier requests.
-
     Raises:
         PlanError: A step repeats another one or has an unknown dependency, or there are too many steps or a cycle.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from callsheet.agents.planning.drafts import Question
@@ -29,14 +29,15 @@ def question_text(asked: Question) -> str:
 
 def question_answers() -> dict[str, Any]:
     """JSON Schema of the answers, from which a client can build a form."""
-    answer = {"type": {"const": "answer"}, "answer": {"type": "string", "minLength": 1}}
-    return {
-        "oneOf": [
-            {"type": "object", "title": "answer", "properties": answer, "required": ["type", "answer"]},
-            {"type": "object", "title": "leave", "properties": {"type": {"const": "leave"}}, "required": ["type"]},
-            {"type": "string", "title": "the answer itself", "minLength": 1},
-        ]
-    }
+    text = {"type": "string", "minLength": 1}
+    answer = answer_form("answer", {"answer": text}, ["answer"])
+    return {"oneOf": [answer, answer_form("leave"), {**text, "title": "the answer itself"}]}
+
+
+def answer_form(kind: str, fields: Mapping[str, Any] | None = None, required: Sequence[str] = ()) -> dict[str, Any]:
+    """JSON Schema of one kind of answer: an object with its ``type`` and these fields."""
+    properties = {"type": {"const": kind}, **(fields or {})}
+    return {"type": "object", "title": kind, "properties": properties, "required": ["type", *required]}
 
 
 def user_answer(answer: object) -> str:

@@ -32,11 +32,6 @@ def is_error(name: str, text: str, structured: Any | None = None) -> bool:
     An object does if it has a non-empty ``error`` and no field that would be a result, or if it also says that it was
     not successful. A text does by its beginning, or as such an object; except for tools that return the text of
     something, according to their names: a log, a file or a message may begin with any word.
-
-    Args:
-        name: Name of the tool.
-        text: The answer.
-        structured: The structured part of the answer.
     """
     reads = _READERS.search(split_name(name)) is not None
     told = structured if structured is not None or reads else _object(text)
@@ -49,14 +44,7 @@ def is_error(name: str, text: str, structured: Any | None = None) -> bool:
 
 
 def is_error_of(tool: BaseTool, arguments: Mapping[str, Any], text: str, structured: Any | None = None) -> bool:
-    """As ``is_error`` for a LangChain tool; the error formats of the community's tools are known.
-
-    Args:
-        tool: The tool.
-        arguments: The arguments of the call.
-        text: The answer.
-        structured: The structured part of the answer.
-    """
+    """As ``is_error`` for a LangChain tool; the error formats of the community's tools are known."""
     modules = (kind.__module__ for kind in type(tool).__mro__)
     match next((name.removeprefix(_COMMUNITY) for name in modules if name.startswith(_COMMUNITY)), ""):
         case "file_management.read":

@@ -86,10 +86,6 @@ def harm_of(tool: Tool, *, trusted: bool) -> Harm:
 
     A hint that tightens always counts. ``readOnlyHint`` counts from a trusted agent, and from another one only if the
     name does not contradict it.
-
-    Args:
-        tool: The tool.
-        trusted: Whether its agent's hints are trusted.
     """
     words = split_name(tool.name).split()
     if tool.annotations.get("destructiveHint") is True or _DESTROYS & set(words):

@@ -25,10 +25,6 @@ class Circuits:
     """Counts consecutive failures by agent. After some it is not called for a pause, then once as a trial.
 
     Any answer of a tool, an error included, resets the count: its server works.
-
-    Args:
-        limits: Number of failures, and length of the pause.
-        clock: Seconds, monotonic.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:

@@ -19,13 +19,7 @@ _LIVE: set[Session] = set()
 
 
 class OpenSessions:
-    """Opens sessions on demand, lists each before its first use, and ends them.
-
-    Args:
-        limits: Limits of every exchange.
-        environ: Variables for ``${VAR}``.
-        listed: Called with the answers of servers.
-    """
+    """Opens sessions on demand, lists each before its first use, and ends them; passes each listing to ``listed``."""
 
     def __init__(self, limits: Limits, environ: Mapping[str, str], listed: Listed) -> None:
         self._limits, self._environ, self._listed = limits, environ, listed

@@ -33,8 +33,6 @@ from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import clean
 
-__all__ = ["Limits", "Listing", "Outcome", "Permit", "SessionPool"]
-
 Permit = Callable[[], str]
 """Called after the server was listed, right before a call is sent: why it must not be sent; empty if it may."""
 _LOOP = BackgroundLoop("callsheet-mcp")

@@ -19,11 +19,6 @@ def mcp_server(name: str, tools: Sequence[BaseTool], *, instructions: str = "") 
     A ``ToolException``, and arguments that do not fit, become results marked as errors, with a text that a model can
     act on. An unknown tool is a protocol error.
 
-    Args:
-        name: Name of the server.
-        tools: Any LangChain tools, each under its own name.
-        instructions: Instructions for the client's model.
-
     Returns:
         A server that has not started; ``serve_stdio`` runs it.
     """

@@ -14,21 +14,13 @@ from callsheet.agents.servers.limits import Limits
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.text.sanitizing import clean
 
-__all__ = ["Effect", "Fault", "Keep", "Kept", "Kind", "Limits", "Outcome", "capped", "failed", "outcome_of", "text_of"]
-
 Kind = Literal["", "start", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large"]
 Effect = Literal["none", "reported", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A part of a result that is stored as a file: an image, a sound, a text that was too long.
-
-    Attributes:
-        path: The file.
-        media: Media type.
-        size: Bytes.
-    """
+    """A part of a result that is stored as a file: an image, a sound, a text that was too long."""
 
     path: str
     media: str

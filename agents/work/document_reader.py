@@ -48,13 +48,7 @@ _ID = linear(r"[^\s,;][^,;]*?#\d+")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An answer whose citations were checked.
-
-    Attributes:
-        text: The answer without invalid citations.
-        citations: The cited chunks that were read, in text order.
-        dropped: The cited chunks that were not read.
-    """
+    """An answer without citations of chunks that were not read; ``dropped`` has these."""
 
     text: str
     citations: tuple[str, ...]

@@ -60,14 +60,7 @@ def equipped(
 async def answer_request(
     call: ToolCall, tools: Mapping[str, BoundTool], requests: ToolRequests, messages: Sequence[AnyMessage]
 ) -> ToolMessage:
-    """The answer to a worker's request for a tool.
-
-    Args:
-        call: Its call of ``need_tool``.
-        tools: All its tools, added ones included.
-        requests: Answers requests.
-        messages: Its conversation so far.
-    """
+    """The answer to a worker's request for a tool, made by a call of ``need_tool``."""
     what = call["args"].get("what")
     if not isinstance(what, str) or not what.strip():
         return _said(call, "say what the tool must do, as the text 'what'", error=True)

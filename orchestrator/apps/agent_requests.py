@@ -27,12 +27,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request.
-
-    Attributes:
-        text: Its text.
-        source: Its author.
-    """
+    """One request, with its author."""
 
     text: str
     source: Source
@@ -71,13 +66,6 @@ def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, 
 
     For a to-do item the best ones are two tools, because it stands for a step. A sentence may only report what was
     done, and counts only if a tool fits it well.
-
-    Args:
-        request: The request.
-        retriever: Over the tools that the user may see.
-        held: Ids of the agent's tools.
-        agents: Maximum number of agents.
-        tools: Maximum number of tools.
     """
     own = retriever.selector.settings
     few: dict[str, Any] = {"agents": agents, "tools": min(tools, MOST_ADDED)}

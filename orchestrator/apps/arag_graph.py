@@ -26,7 +26,6 @@ from callsheet.orchestrator.run.sync_bridge import both_ways
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
 from callsheet.retrievers.documents import (
     Call,
-    DocumentIndex,
     DocumentTools,
     Rules,
     answer_from,
@@ -92,15 +91,7 @@ def create_arag(
 
 @dataclass(frozen=True, slots=True)
 class ReaderNodes:
-    """The nodes of ``arag``, with the objects that must stay out of the state.
-
-    Attributes:
-        library: Opens the documents.
-        defaults: Settings, unless the run's context overrides them.
-        object_model: A chat model that was given as an object.
-        rules: For work without a model.
-        prompt: System prompt that replaces the default.
-    """
+    """The nodes of ``arag``, with the objects that must stay out of the state."""
 
     library: Library
     defaults: Settings
@@ -239,18 +230,15 @@ class ReaderNodes:
         """The next step of the rules: a call, or the answer from what was read for this question, now or before."""
         index, question = self.library.index(folder), _question(messages)
         given = [message.artifact or {} for message in _since(messages) if isinstance(message, ToolMessage)]
-        call = (
-            None if forced else self._next(question, index, [int(one.get("tokens", 0)) for one in given], naive=naive)
-        )
-        if call is not None:
+        tokens = [int(one.get("tokens", 0)) for one in given]
+        if naive:
+            call = None if tokens else Call("search_and_read", {"query": question})
+        else:
+            call = next_call(question, index, tokens, self.rules)
+        if call is not None and not forced:
             return _called(call, messages)
         answer = answer_from(question, index, _read_since(messages))
         return AIMessage(answer.text, additional_kwargs={"arag": {"answered": bool(answer.quotes)}})
-
-    def _next(self, question: str, index: DocumentIndex, tokens: Sequence[int], *, naive: bool) -> Call | None:
-        if naive:
-            return None if tokens else Call("search_and_read", {"query": question})
-        return next_call(question, index, tokens, self.rules)
 
 
 def _called(call: Call, messages: Sequence[AnyMessage]) -> AIMessage:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from callsheet.agents import Plan, Revision, Step, StepResult
 from callsheet.agents.planning.item_steps import ItemsError, expanded, items_of
 from callsheet.agents.planning.planner import source_of
+from callsheet.orchestrator.plans.run_turns import earlier_results
+from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.state import State, plan_of, results_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +30,9 @@ class Expansion:
     unreadable: tuple[tuple[Step, str], ...] = ()
 
 
-def expand_mapped(
-    plan: Plan,
-    results: Mapping[str, StepResult],
-    earlier: Mapping[str, StepResult],
-    *,
-    wave: int,
-    max_items: int,
-) -> Expansion:
-    """Replaces each mapped step whose list is available by one step per item.
-
-    Args:
-        plan: The plan.
-        results: The results so far, by step id.
-        earlier: Results of earlier requests, by id.
-        wave: Number of waves that have run.
-        max_items: Maximum number of items per step.
-    """
+def expand_mapped(state: State, settings: Settings) -> Expansion:
+    """Replaces each mapped step whose list is available by one step per item."""
+    plan, results, earlier = plan_of(state), results_of(state), earlier_results(state["turns"])
     revisions: list[Revision] = []
     empty: list[Step] = []
     unreadable: list[tuple[Step, str]] = []
@@ -52,14 +41,14 @@ def expand_mapped(
         if not sources or step.id in results:
             continue
         try:
-            items = items_of(step, *sources, max_items=max_items)
+            items = items_of(step, *sources, max_items=settings.max_items)
         except ItemsError as error:
             unreadable.append((step, str(error)))
             continue
         if not items:
             empty.append(step)
             continue
-        plan, revision = expanded(plan, step, items, wave=wave)
+        plan, revision = expanded(plan, step, items, wave=len(state["waves"]))
         revisions.append(revision)
     return Expansion(plan, tuple(revisions), tuple(empty), tuple(unreadable))
 

@@ -12,12 +12,11 @@ from langgraph.types import Overwrite
 from callsheet.agents import Plan, Revision, StepResult, checkpointer, revise
 from callsheet.agents.planning.reviser import Revised, reason_to_revise
 from callsheet.agents.planning.user_question import question_text
-from callsheet.orchestrator.plans.item_waves import Expansion, expand_mapped
+from callsheet.orchestrator.plans.item_waves import expand_mapped
 from callsheet.orchestrator.plans.request_planner import outline_of
 from callsheet.orchestrator.plans.run_limits import limit_reached
 from callsheet.orchestrator.plans.run_turns import earlier_results
 from callsheet.orchestrator.run.run_settings import Choices
-from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.state import State, plan_of, results_of
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -30,17 +29,6 @@ def retriable(result: StepResult, replans: int) -> bool:
     return result.status == "failed" and not result.exhausted and result.attempts <= replans
 
 
-def expansion(state: State, settings: Settings) -> Expansion:
-    """The expansion of the mapped steps that are due now."""
-    return expand_mapped(
-        plan_of(state),
-        results_of(state),
-        earlier_results(state["turns"]),
-        wave=len(state["waves"]),
-        max_items=settings.max_items,
-    )
-
-
 def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict[str, Any]:
     """The state's update for a new plan with its revisions, which are streamed; empty without changes."""
     for revision in revisions:
@@ -51,15 +39,9 @@ def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict
 
 
 async def revision_update(state: State, choices: Choices, retriever: AgentGraphRetriever) -> dict[str, Any]:
-    """The state's update after a wave; a plan that runs as expected is not sent to a model.
-
-    Args:
-        state: The supervisor's state after the wave.
-        choices: Settings, models and prompts.
-        retriever: Over the tools that the user may see.
-    """
+    """The state's update after a wave; a plan that runs as expected is not sent to a model."""
     settings, results = choices.settings, results_of(state)
-    mapped = expansion(state, settings)
+    mapped = expand_mapped(state, settings)
     plan = mapped.plan
     update = plan_update(state, plan, mapped.revisions)
     model = choices.model("planner") if plan.mode == "adaptive" else None

@@ -64,13 +64,7 @@ def gate(hosts: Collection[str] = (), origins: Collection[str] = ()) -> list[Mid
 
 
 class Gate:
-    """Refuses requests for foreign names, from foreign pages, and with bodies that any page can send.
-
-    Args:
-        app: Answers the other requests.
-        hosts: As for ``gate``, in lower case.
-        origins: As for ``gate``, in lower case.
-    """
+    """Refuses requests for foreign names, from foreign pages, and with bodies that any page can send."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], origins: Collection[str]) -> None:
         self._app, self._origins = app, frozenset(origins)

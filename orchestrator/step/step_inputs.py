@@ -24,11 +24,7 @@ from callsheet.orchestrator.state import StepState
 
 @dataclass(frozen=True, slots=True)
 class StepInputs:
-    """Asks for the missing values of steps.
-
-    Attributes:
-        registry: The tools, and the store for secret values.
-    """
+    """Asks for the missing values of steps."""
 
     registry: ToolRegistry
 

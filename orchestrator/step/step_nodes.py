@@ -48,13 +48,7 @@ def step_result(step: Step, **fields: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class StepNodes:
-    """The nodes of a step, with the objects that must stay out of the state.
-
-    Attributes:
-        retriever: Selects agents and tools.
-        registry: Makes selected tools callable.
-        choices: Settings, models and prompts.
-    """
+    """The nodes of a step, with the objects that must stay out of the state."""
 
     retriever: AgentGraphRetriever
     registry: ToolRegistry

@@ -29,15 +29,7 @@ def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", *
 
 
 def picked_event(step: Step, attempt: int, selection: Selection, cost: int, most: int | None) -> Mapping[str, Any]:
-    """The stream event of a selection.
-
-    Args:
-        step: The step.
-        attempt: Number of attempts, this one included.
-        selection: The selection.
-        cost: Tokens of the schemas of the selected tools.
-        most: Maximum of these tokens.
-    """
+    """The stream event of a selection, with the tokens of its schemas and their maximum."""
     return {
         "event": "picked",
         "step_id": step.id,

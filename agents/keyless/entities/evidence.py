@@ -30,15 +30,17 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """A span of a text that has a value.
+class Named:
+    """A value that a text names, as a tool spells it; start and end are offsets in the text."""
 
-    Attributes:
-        kind: Its kind.
-        value: The value, ready for an argument.
-        start: Start offset in the text.
-        end: End offset in the text.
-    """
+    value: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A span of a text that has a value, ready for an argument; start and end are offsets."""
 
     kind: Kind
     value: Any
@@ -82,13 +84,7 @@ _NO_PATH = re.compile(r"(?i)and/or|n/a|s?he/she|his/her|either/or|w/o|yes/no|tru
 
 @dataclass(slots=True)
 class Pool:
-    """The evidence in one text, and which of it is used.
-
-    Attributes:
-        text: The text of the step.
-        items: The evidence, in text order.
-        used: Spans that an argument has used.
-    """
+    """The evidence in one text, in text order, and the spans that arguments have used."""
 
     text: str
     items: tuple[Evidence, ...] = ()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
+from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Named, Pool
 from callsheet.agents.keyless.entities.measurement_units import spelled_in, unit_of
 from callsheet.agents.keyless.entities.result_values import Reading
 from callsheet.agents.keyless.slots.slot import Slot
@@ -23,21 +22,6 @@ _JOINT = re.compile(r"\s*(?:,|and)?\s*$", re.IGNORECASE)
 _WORDS = frozenset("a am an are as at be bar can cup do hand has i in is it may me my no of or so to we".split())
 """Words that are also names of units: they count only directly after a number."""
 _LONGEST = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A unit in a text.
-
-    Attributes:
-        value: The unit as the tool spells it.
-        start: Start offset in the text.
-        end: End offset in the text.
-    """
-
-    value: str
-    start: int
-    end: int
 
 
 def is_unit(slot: Slot) -> bool:
@@ -71,9 +55,9 @@ def fill_quantities(slots: Sequence[Slot], pool: Pool, readings: Sequence[Readin
     return args
 
 
-def compound(pool: Pool, units: Sequence[Unit]) -> list[tuple[Evidence, Unit]]:
+def compound(pool: Pool, units: Sequence[Named]) -> list[tuple[Evidence, Named]]:
     """The parts of a quantity in several units, each a fraction of the one before: "5 feet 11 inches"."""
-    parts: list[tuple[Evidence, Unit]] = []
+    parts: list[tuple[Evidence, Named]] = []
     for item in pool.free(Kind.NUMBER):
         unit = next((u for u in units if u.start >= item.end and not pool.text[item.end : u.start].strip(" -")), None)
         if unit is None:
@@ -85,7 +69,7 @@ def compound(pool: Pool, units: Sequence[Unit]) -> list[tuple[Evidence, Unit]]:
     return parts if len(parts) > 1 else []
 
 
-def _divides(larger: Unit, smaller: Unit, *, apart: bool) -> bool:
+def _divides(larger: Named, smaller: Named, *, apart: bool) -> bool:
     """Whether two parts are one quantity; "2 km and 300 m" may be two, unlike "5 feet and 11 inches"."""
     one, other = unit_of(larger.value), unit_of(smaller.value)
     if one is None or other is None or one[0] != other[0] or not other[1]:
@@ -95,18 +79,18 @@ def _divides(larger: Unit, smaller: Unit, *, apart: bool) -> bool:
     return ratio > 1.5 and abs(ratio - round(ratio)) < 1e-6 and not (apart and decimal)
 
 
-def _total(parts: Sequence[tuple[Evidence, Unit]]) -> float | int:
+def _total(parts: Sequence[tuple[Evidence, Named]]) -> float | int:
     """A compound quantity in its last, smallest unit."""
     sizes = [(unit_of(unit.value) or ("", 1.0))[1] for _, unit in parts]
     total = round(sum(item.value * size for (item, _), size in zip(parts, sizes, strict=True)) / sizes[-1], 9)
     return int(total) if total == int(total) else total
 
 
-def _source(units: Sequence[Unit], pool: Pool) -> Unit | None:
+def _source(units: Sequence[Named], pool: Pool) -> Named | None:
     return next((u for u in units if _FROM_BEFORE.search(pool.bare[: u.start])), None)
 
 
-def _assigned(slots: Sequence[Slot], source: Unit | None, target: Unit | None) -> dict[str, Any]:
+def _assigned(slots: Sequence[Slot], source: Named | None, target: Named | None) -> dict[str, Any]:
     sides = {
         slot.name: target if set(slot.words) & _TO else source if set(slot.words) & _FROM else source or target
         for slot in slots
@@ -119,7 +103,7 @@ def _amount(slots: Sequence[Slot]) -> Slot | None:
     return next((s for s in numeric if s.says("value", "amount", "quantity")), next(iter(numeric), None))
 
 
-def _number(pool: Pool, source: Unit | None) -> Any:
+def _number(pool: Pool, source: Named | None) -> Any:
     numbers = pool.free(Kind.NUMBER)
     before = [
         n for n in numbers if source and re.fullmatch(r"\s*(?:degrees?|°|-)?\s*", pool.text[n.end : source.start])
@@ -128,7 +112,7 @@ def _number(pool: Pool, source: Unit | None) -> Any:
     return pool.take(chosen[0]) if chosen else None
 
 
-def units_in(text: str, slots: Sequence[Slot]) -> Iterator[Unit]:
+def units_in(text: str, slots: Sequence[Slot]) -> Iterator[Named]:
     """The accepted units in a text, in text order; the longest reading wins."""
     values = list(dict.fromkeys(str(value) for slot in slots for value in slot.vocabulary))
     tokens = list(_TOKEN.finditer(text))
@@ -137,7 +121,7 @@ def units_in(text: str, slots: Sequence[Slot]) -> Iterator[Unit]:
         for last in reversed(tokens[index : index + _LONGEST]):
             start, end = token.start(), last.end()
             if start >= after and (value := _value(text, start, end, values)) is not None:
-                yield Unit(value, start, end)
+                yield Named(value, start, end)
                 after = end
                 break
 

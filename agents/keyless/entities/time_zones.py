@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from zoneinfo import available_timezones
 
-from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
+from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Named, Pool
 from callsheet.agents.keyless.slots.slot import Slot
 
 _ABBREVIATIONS = {
@@ -24,21 +23,6 @@ _SOURCE = frozenset({"source", "from", "src", "origin", "base", "input", "start"
 _TARGET = frozenset({"target", "to", "dest", "destination", "output", "end"})
 _MOST = 0.8
 """Share of a country's airports in one time zone from which the country's name means that zone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Zone:
-    """A time zone in a text.
-
-    Attributes:
-        name: Its IANA name.
-        start: Start offset in the text.
-        end: End offset in the text.
-    """
-
-    name: str
-    start: int
-    end: int
 
 
 @cache
@@ -72,17 +56,17 @@ def is_zone(slot: Slot) -> bool:
     )
 
 
-def zones_in(text: str) -> list[Zone]:
+def zones_in(text: str) -> list[Named]:
     """The time zones in a text, in order; a name in lower case counts only after a preposition."""
     tokens = list(_NAME.finditer(text))
-    found: list[Zone] = []
+    found: list[Named] = []
     for index, token in enumerate(tokens):
         for last in reversed(tokens[index : index + 3]):
             said = text[token.start() : last.end()]
             zone = _known().get(" ".join(said.lower().split()))
             named = said[0].isupper() or (len(said) > 2 and _BEFORE.search(text[: token.start()]))
             if zone and named and (not found or found[-1].end <= token.start()):
-                found.append(Zone(zone, token.start(), last.end()))
+                found.append(Named(zone, token.start(), last.end()))
                 break
     return found
 
@@ -99,12 +83,12 @@ def fill_zones(slots: Sequence[Slot], pool: Pool) -> dict[str, str]:
     for slot in wanted:
         chosen = source if set(slot.words) & _SOURCE else target if set(slot.words) & _TARGET else target or source
         if chosen:
-            args[slot.name] = chosen.name
+            args[slot.name] = chosen.value
             pool.used.append((chosen.start, chosen.end))
     return args
 
 
-def _source(found: Sequence[Zone], clock: Evidence | None, text: str) -> Zone | None:
+def _source(found: Sequence[Named], clock: Evidence | None, text: str) -> Named | None:
     """The zone of a given clock time: "from X", "9:30 in X", "X at 9:30"."""
     for zone in found:
         if re.search(r"\bfrom\s+$", text[: zone.start]):

@@ -22,13 +22,7 @@ class Link(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One order of a request.
-
-    Attributes:
-        text: The request's own words.
-        masked: The text at its own length, with protected spans blanked.
-        link: Link to the clause before.
-    """
+    """One order of a request, with protected spans blanked in ``masked``, and its link to the clause before."""
 
     text: str
     masked: str

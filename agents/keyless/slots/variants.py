@@ -25,10 +25,6 @@ Span = tuple[int, int]
 def variants(text: str, slots: Sequence[Slot]) -> tuple[str, ...]:
     """The text once for each value that it lists for one parameter; the text alone if it lists none.
 
-    Args:
-        text: The text of the step.
-        slots: The tool's parameters.
-
     Examples:
         >>> number, unit = {"type": "number"}, {"type": "string", "enum": ["km", "mile", "yard"]}
         >>> from callsheet.agents.keyless.slots.slot import slots_of

@@ -182,13 +182,7 @@ def _app(name: str, app: Any, where: str, description: str = "") -> Part:
 
 
 def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str = "") -> Part:
-    """One agent with LangChain tools of this process.
-
-    Args:
-        name: Its id.
-        tools: The tools, or functions with docstrings.
-        where: Their origin, for messages.
-        description: Its description.
+    """One agent with tools, or functions with docstrings, of this process; ``where`` is their origin, for messages.
 
     Raises:
         CatalogError: There is no tool, one has another type or cannot be a tool, or two have the same name.

@@ -17,12 +17,7 @@ _ENDS = (b"\n\n", b"\r\r", b"\n\r")
 
 
 class BoundedBody(httpx2.AsyncByteStream):
-    """A body that ends the session if it, or one event of a stream, exceeds the maximum size of a message.
-
-    Args:
-        response: The response.
-        child: Has the limits, and records the fault.
-    """
+    """A body that ends the session if it, or one event of a stream, exceeds the maximum size of a message."""
 
     def __init__(self, response: httpx2.Response, child: ChildProcess) -> None:
         self._inner, self._child = cast("httpx2.AsyncByteStream", response.stream), child

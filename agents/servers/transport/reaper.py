@@ -13,9 +13,6 @@ from itertools import count
 from pathlib import Path
 
 from callsheet.agents.servers.transport import reaper_process
-from callsheet.agents.servers.transport.reaper_process import MARK
-
-__all__ = ["MARK", "REAPER", "Reaper"]
 
 _SCRIPT = Path(reaper_process.__file__)
 _GOODBYE = 6.0

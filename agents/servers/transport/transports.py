@@ -26,8 +26,8 @@ from mcp.types import Implementation, JSONRPCError, JSONRPCRequest, JSONRPCRespo
 
 from callsheet.agents.servers.transport.bounded_body import BoundedBody
 from callsheet.agents.servers.transport.process_environment import environment_of, program_of
-from callsheet.agents.servers.transport.reaper import MARK, REAPER
-from callsheet.agents.servers.transport.reaper_process import end_marked
+from callsheet.agents.servers.transport.reaper import REAPER
+from callsheet.agents.servers.transport.reaper_process import MARK, end_marked
 from callsheet.agents.servers.transport.stdio_process import ChildProcess
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.graphs.text.sanitizing import counted, shown
-from callsheet.orchestrator.cli.catalog.export_formats import FORMS, Form, Wanted
+from callsheet.orchestrator.cli.catalog.export_formats import FORMS, written
 from callsheet.orchestrator.cli.shared_options import catalog_options, open_catalog, status, taxonomy_option, visible
 
 if TYPE_CHECKING:
@@ -48,11 +48,12 @@ def export(
     """
     from callsheet.retrievers.inference import with_inferred
 
-    form = _form(name or ("json" if as_json else ""), options, as_json=as_json and file is None)
+    form = name or ("json" if as_json else "")
+    _check_form(form, options, as_json=as_json and file is None)
     loaded = open_catalog(catalogs, yes=yes)
     with status("Writing"):
         catalog = with_inferred(visible(loaded), rejected=loaded.rejected)
-        document = form.write(Wanted(catalog, taxonomy.capabilities if taxonomy else None, **options))
+        document = written(form, catalog, taxonomy.capabilities if taxonomy else None, **options)
     if file is None:
         text = shown(document, most=None) if sys.stdout.isatty() else document
         click.echo(text.encode("utf-8", "replace"), nl=False)
@@ -67,7 +68,7 @@ def export(
     return 0
 
 
-def _form(name: str, options: Mapping[str, object], *, as_json: bool) -> Form:
+def _check_form(name: str, options: Mapping[str, object], *, as_json: bool) -> None:
     if not name:
         raise click.MissingParameter(f"Choose from {', '.join(FORMS)}.", param_hint="--format", param_type="option")
     if as_json and name not in ("json", "jsonld"):
@@ -75,10 +76,9 @@ def _form(name: str, options: Mapping[str, object], *, as_json: bool) -> Form:
             f"{name} is not JSON: leave --json out, or write to a file with -o", param_hint="--json"
         )
     for option, value in options.items():
-        if value is not None and option not in FORMS[name].takes:
-            fit = " and ".join(form for form in FORMS if option in FORMS[form].takes)
+        if value is not None and option not in FORMS[name]:
+            fit = " and ".join(form for form in FORMS if option in FORMS[form])
             raise click.BadParameter(f"the format {name} does not use it; it is for {fit}", param_hint=f"--{option}")
-    return FORMS[name]
 
 
 def _save(file: Path, document: str) -> None:

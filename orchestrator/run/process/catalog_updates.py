@@ -18,10 +18,6 @@ class Following:
 
     The registry applies a change at once; searches find new tools after these are embedded, in a thread. A retriever
     over another catalog than the registry's is not changed.
-
-    Args:
-        retriever: Is updated.
-        registry: Is watched.
     """
 
     def __init__(self, retriever: AgentGraphRetriever, registry: ToolRegistry) -> None:

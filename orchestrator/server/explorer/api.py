@@ -48,12 +48,7 @@ class _Id(_Parameters):
 
 
 class Api:
-    """The page's endpoints.
-
-    Args:
-        runs: Past runs; None shows none.
-        reports: Reads the evaluations.
-    """
+    """The page's endpoints; without ``runs``, past runs are not shown."""
 
     def __init__(self, runs: Runs | None, reports: Callable[[], Sequence[Report]]) -> None:
         self._runs, self._reports = runs, reports
@@ -64,17 +59,8 @@ class Api:
         Each raises ``ValidationError`` for invalid parameters, and ``UnknownNameError`` for something that does not
         exist or is hidden from the user.
         """
-        return {
-            "overview": self.overview,
-            "agents": self.agents,
-            "search": self.search,
-            "node": self.node,
-            "capability": self.capability,
-            "findings": self.findings,
-            "runs": self.runs,
-            "run": self.run,
-            "evaluations": self.evaluations,
-        }
+        named = (self.overview, self.agents, self.search, self.node, self.capability, self.findings)
+        return {endpoint.__name__: endpoint for endpoint in (*named, self.runs, self.run, self.evaluations)}
 
     async def overview(self, seen: Seen, request: Request) -> Overview:
         """Counts of the catalog."""

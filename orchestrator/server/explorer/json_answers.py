@@ -28,14 +28,7 @@ def shown_line(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link to an agent, a tool or a capability.
-
-    Attributes:
-        id: Exact id.
-        label: Id for display.
-        kind: What it is.
-        about: One line of description.
-    """
+    """A link to an agent, a tool or a capability: exact id, label for display, kind, and one line of description."""
 
     id: str
     label: str
@@ -61,14 +54,7 @@ class Neighbour(Link):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Neighbours of one kind.
-
-    Attributes:
-        side: Position on the page.
-        title: Their relation to the node.
-        total: Number of neighbours.
-        items: The first of them.
-    """
+    """Neighbours of one kind: the total number, and the first of them."""
 
     side: Side
     title: str
@@ -88,13 +74,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A term with its text.
-
-    Attributes:
-        term: The term.
-        text: The text.
-        detail: Further lines, such as a diff; empty if there are none.
-    """
+    """A term with its text, and further lines such as a diff."""
 
     term: str
     text: str
@@ -161,12 +141,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """A page of the list of agents.
-
-    Attributes:
-        total: Number of matching agents.
-        items: Agents on this page, each with its number of tools in ``words``.
-    """
+    """A page of the list of agents, each with its number of tools in ``words``, and the number of all that match."""
 
     total: int
     items: tuple[Neighbour, ...]

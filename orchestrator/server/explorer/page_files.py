@@ -12,18 +12,6 @@ from starlette.responses import RedirectResponse, Response
 
 from callsheet.graphs.export.pictures.svg import asset
 
-NAMES = (
-    "explorer.html",
-    "explorer.css",
-    "icon.svg",
-    "api.js",
-    "dom.js",
-    "explorer.js",
-    "node.js",
-    "reports.js",
-    "runs.js",
-    "search.js",
-)
 _MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -64,8 +52,8 @@ def names() -> tuple[str, ...]:
 @cache
 def _files() -> Mapping[str, tuple[bytes, str]]:
     """All files with their entity tags, read once: the event loop must not wait for the disk."""
-    folder = files("callsheet.orchestrator.server.explorer")
-    found = {name: folder.joinpath("page", name).read_bytes() for name in NAMES}
+    page = files("callsheet.orchestrator.server.explorer").joinpath("page")
+    found = {file.name: file.read_bytes() for file in page.iterdir()}
     dark = f"@media (prefers-color-scheme: dark) {{\n{asset('picture_dark.css')}}}\n"
     found["picture.css"] = f"{asset('picture.css')}{dark}".encode()
     return {name: (body, f'"{hashlib.sha256(body).hexdigest()[:16]}"') for name, body in found.items()}

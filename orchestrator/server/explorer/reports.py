@@ -84,17 +84,7 @@ class MissedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One evaluation.
-
-    Attributes:
-        name: Name of its file.
-        n: Number of queries.
-        seconds: Duration.
-        cuts: Numbers of agents or tools after which the metrics are taken.
-        rows: The metrics.
-        confused: Confused tools.
-        missed: Queries that miss something.
-    """
+    """One evaluation: metrics at each cut (number of agents or tools), confused tools, and incomplete selections."""
 
     name: str
     n: int

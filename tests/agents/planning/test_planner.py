@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from pydantic import Field
 
 from callsheet.agents.planning.plan import Plan, Step
 from callsheet.agents.planning.planner import decompose
 from callsheet.graphs import PlanError
+from scripted_model import ScriptedModel, calls
 
 REQUEST = "Convert 3 miles to km and write the result to a.txt"
 GOOD = [
@@ -23,31 +20,14 @@ GOOD = [
 ]
 
 
-class Planner(BaseChatModel):
-    """Gives these plans in order."""
-
-    plans: list[Any]
-    asked: list[Any] = Field(default_factory=list)
-
-    @property
-    def _llm_type(self) -> str:
-        return "planner"
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
-        return self
-
-    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
-        self.asked.append(messages)
-        plan = self.plans.pop(0)
-        if isinstance(plan, str):
-            message = AIMessage(plan)
-        else:
-            message = AIMessage("", tool_calls=[{"name": "PlanDraft", "args": {"steps": plan}, "id": "1"}])
-        return ChatResult(generations=[ChatGeneration(message=message)])
+def planner(*plans: Any) -> ScriptedModel:
+    """A model that returns these plans in order; a string is an answer without a call."""
+    replies = [AIMessage(plan) if isinstance(plan, str) else calls("PlanDraft", steps=plan) for plan in plans]
+    return ScriptedModel(replies=replies)
 
 
 async def test_a_good_plan_is_taken_as_it_is() -> None:
-    plan = await decompose(REQUEST, Planner(plans=[GOOD]))
+    plan = await decompose(REQUEST, planner(GOOD))
     assert [step.text for step in plan.steps] == ["Convert 3 miles to km", "write the result to a.txt"]
     assert plan.steps[1].depends_on == ("1",)
     assert plan.note == ""
@@ -68,15 +48,15 @@ async def test_a_good_plan_is_taken_as_it_is() -> None:
     ],
 )
 async def test_a_plan_that_cannot_be_used_is_repaired_once(bad: Any, complaint: str) -> None:
-    model = Planner(plans=[bad, GOOD], asked=[])
+    model = planner(bad, GOOD)
     plan = await decompose(REQUEST, model)
     assert len(plan.steps) == 2
     assert complaint in plan.note
-    assert complaint in model.asked[1][-1].text
+    assert complaint in model.shown[1]["messages"][-1].text
 
 
 async def test_after_a_second_bad_plan_the_request_is_one_step_and_says_so() -> None:
-    plan = await decompose(REQUEST, Planner(plans=["no"] * 6))
+    plan = await decompose(REQUEST, planner(*["no"] * 6))
     assert [step.text for step in plan.steps] == [REQUEST]
     assert plan.note.startswith("taken as a single step: the model did not answer in the requested form")
     assert plan.mode == "none"
@@ -84,7 +64,7 @@ async def test_after_a_second_bad_plan_the_request_is_one_step_and_says_so() -> 
 
 async def test_a_second_plan_that_cannot_be_used_makes_the_request_one_step() -> None:
     loop = [{"id": "1", "text": "convert", "depends_on": ["1"]}]
-    plan = await decompose(REQUEST, Planner(plans=[loop, loop]))
+    plan = await decompose(REQUEST, planner(loop, loop))
     assert [step.text for step in plan.steps] == [REQUEST]
     assert plan.note.startswith("taken as a single step: the model's plan could not be used: steps wait for each other")
     assert plan.usage.calls == 2
@@ -99,26 +79,24 @@ async def test_a_second_plan_that_cannot_be_used_makes_the_request_one_step() ->
     ],
 )
 async def test_a_plan_that_is_written_as_text_is_read(written: str) -> None:
-    model = Planner(plans=[written])
+    model = planner(written)
     assert len((await decompose(REQUEST, model)).steps) == 2
-    assert len(model.asked) == 1
+    assert len(model.shown) == 1
 
 
 async def test_the_form_that_a_model_can_do_is_remembered() -> None:
-    model = Planner(
-        plans=["Let me think.", "First I convert.", json.dumps({"steps": GOOD}), json.dumps({"steps": GOOD})]
-    )
+    model = planner("Let me think.", "First I convert.", json.dumps({"steps": GOOD}))
     plan = await decompose(REQUEST, model)
     assert len(plan.steps) == 2
     assert plan.usage.calls == 3
-    assert "JSON schema" in model.asked[2][-1].text
+    assert "JSON schema" in model.shown[2]["messages"][-1].text
     assert (await decompose(REQUEST, model)).usage.calls == 1
-    assert "JSON schema" in model.asked[3][-1].text
+    assert "JSON schema" in model.shown[3]["messages"][-1].text
 
 
 async def test_a_plan_that_was_cut_off_is_not_taken_for_a_whole_one() -> None:
     cut = json.dumps({"steps": GOOD})[:-30]
-    assert (await decompose(REQUEST, Planner(plans=[cut] * 3))).note.startswith("taken as a single step")
+    assert (await decompose(REQUEST, planner(*[cut] * 3))).note.startswith("taken as a single step")
 
 
 async def test_without_a_model_rules_make_the_plan() -> None:
@@ -137,13 +115,13 @@ async def test_rules_refuse_a_request_of_too_many_steps() -> None:
 @pytest.mark.parametrize("plans", [[GOOD, GOOD], [GOOD, "no", "no", "no"], ["no", GOOD, GOOD]])
 async def test_so_is_one_of_a_model_that_cannot_do_with_less(plans: list[Any]) -> None:
     with pytest.raises(PlanError, match=TOO_MANY):
-        await decompose(REQUEST, Planner(plans=plans, asked=[]), max_steps=1)
+        await decompose(REQUEST, planner(*plans), max_steps=1)
 
 
 @pytest.mark.parametrize("request_text", ["", "  \n "])
 async def test_an_empty_request_is_refused(request_text: str) -> None:
     with pytest.raises(PlanError, match="empty"):
-        await decompose(request_text, Planner(plans=[GOOD]))
+        await decompose(request_text, planner(GOOD))
 
 
 def test_ready_steps_come_in_the_order_of_the_plan() -> None:
@@ -165,7 +143,7 @@ async def test_a_step_that_nobody_asked_for_is_left_out(
     request_text: str, texts: list[str], left: int, out: str
 ) -> None:
     steps = [{"id": str(number), "text": text, "depends_on": []} for number, text in enumerate(texts, 1)]
-    plan = await decompose(request_text, Planner(plans=[steps]))
+    plan = await decompose(request_text, planner(steps))
     assert [step.text for step in plan.steps] == (texts[:2] if left == 2 else [request_text])
     assert plan.mode == ("once" if left == 2 else "none")
     assert f"({out!r}"[:-1] in plan.note
@@ -185,6 +163,6 @@ async def test_a_step_that_is_needed_or_says_a_part_of_the_request_stays(
     request_text: str, texts: list[str], waits: bool
 ) -> None:
     steps = [{"id": str(n), "text": t, "depends_on": ["1"] if n == 2 and waits else []} for n, t in enumerate(texts, 1)]
-    plan = await decompose(request_text, Planner(plans=[steps]))
+    plan = await decompose(request_text, planner(steps))
     assert [step.text for step in plan.steps] == texts
     assert plan.note == ""

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from callsheet.agents.servers.limits import Limits
-from callsheet.agents.servers.session_pool import Outcome, SessionPool
+from callsheet.agents.servers.session_pool import SessionPool
+from callsheet.agents.tools.tool_result import Outcome
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from servers import FIXTURES, HANG, alive, until
 

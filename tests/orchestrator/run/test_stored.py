@@ -105,7 +105,7 @@ def test_a_store_that_fails_is_no_reason_to_fail(
 
     with caplog.at_level(logging.WARNING):
         run(catalog, noting, scripted, say, Full(), ObservationLog(tmp_path / "observed.json"))
-    assert "not kept: the disk is full" in caplog.text
+    assert "not stored: the disk is full" in caplog.text
 
 
 def test_items_that_hold_no_count_are_passed_over(caplog: Any) -> None:
@@ -119,7 +119,7 @@ def test_items_that_hold_no_count_are_passed_over(caplog: Any) -> None:
     [
         (["--server", "http://127.0.0.1:9"], "the store of http://127.0.0.1:9 cannot be read"),
         (["--server", "http://[::1"], "cannot be read"),
-        (["--server", "http://127.0.0.1:9", "--no-observed"], "give one of them"),
+        (["--server", "http://127.0.0.1:9", "--no-observed"], "give only one of them"),
     ],
 )
 def test_infer_names_a_server_that_cannot_be_asked(
