@@ -23,7 +23,7 @@ from callsheet.graphs.trust.pins import digests
 if TYPE_CHECKING:
     from a2a.types import AgentCard, Message
 
-    from callsheet.agents.a2a.replies import Heard
+    from callsheet.agents.a2a.replies import Exchange
     from callsheet.agents.a2a.wire import Wire
     from callsheet.agents.tools.remote_app import Talk
 
@@ -97,16 +97,16 @@ class _Endpoint:
 
     async def send(self, talk: Talk) -> dict[str, Any]:
         async with self._wired() as wire:
-            heard = await _exchange(wire, _message(talk), _Teller(self.agent_id, wire))
+            exchange = await _exchange(wire, _message(talk), _Teller(self.agent_id, wire))
             hidden = wire.redaction.value
-        if heard.waits:
+        if exchange.waits:
             return {
-                "asked": [hidden(_question(self.agent_id, heard))],
-                "thread": {"context": heard.context, "task": heard.task},
+                "asked": [hidden(_question(self.agent_id, exchange))],
+                "thread": {"context": exchange.context, "task": exchange.task},
             }
-        text, data = _answer(heard)
-        if not heard.done:
-            told = f"it reports that the task is {heard.word}{text and f': {text}'}"
+        text, data = _answer(exchange)
+        if not exchange.done:
+            told = f"it reports that the task is {exchange.word}{text and f': {text}'}"
             raise Fault("tool", hidden(told), effect="reported")
         return {"answer": hidden([text, data])}
 
@@ -134,28 +134,28 @@ def _described(card: AgentCard) -> str:
     return f"{about} It has these skills. {skills}" if skills else about
 
 
-async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Heard:
+async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Exchange:
     """Sends a message and reads the reply to its end; if that is interrupted, the task is cancelled."""
-    from callsheet.agents.a2a.replies import Heard
+    from callsheet.agents.a2a.replies import Exchange
 
-    heard = Heard(most=wire.limits.message)
+    exchange = Exchange(most=wire.limits.message)
     try:
         async with aclosing(wire.send(message)) as pieces:
             async for piece in pieces:
-                tell(heard.take(piece), heard)
-                if heard.settled:
-                    return heard
-        if not heard.begun:
+                tell(exchange.take(piece), exchange)
+                if exchange.settled:
+                    return exchange
+        if not exchange.begun:
             raise Fault("protocol", "its answer has neither a message nor the state of a task")
-        await _wait(wire, heard, tell)
+        await _wait(wire, exchange, tell)
     except BaseException:
-        if heard.task and not heard.settled:
-            await wire.cancel(heard.task)
+        if exchange.task and not exchange.settled:
+            await wire.cancel(exchange.task)
         raise
-    return heard
+    return exchange
 
 
-async def _wait(wire: Wire, heard: Heard, tell: _Teller) -> None:
+async def _wait(wire: Wire, exchange: Exchange, tell: _Teller) -> None:
     """Polls a task that goes on after the reply.
 
     Raises:
@@ -164,12 +164,13 @@ async def _wait(wire: Wire, heard: Heard, tell: _Teller) -> None:
     looks = 0
     try:
         async with asyncio.timeout(wire.limits.call):
-            while not heard.settled:
+            while not exchange.settled:
                 await asyncio.sleep(_PAUSES[min(looks, len(_PAUSES) - 1)])
-                tell(heard.take(await wire.look(heard.task)), heard)
+                tell(exchange.take(await wire.look(exchange.task)), exchange)
                 looks += 1
     except TimeoutError:
-        late = f"its task is still {heard.word} after {wire.limits.call:g} s; whether the call took effect is unknown"
+        state = f"its task is still {exchange.word} after {wire.limits.call:g} s"
+        late = f"{state}; whether the call took effect is unknown"
         raise Fault("timeout", late) from None
 
 
@@ -183,10 +184,10 @@ class _Teller:
         self._about = {"event": "progress", "step_id": step_id, "agent": agent_id}
         self._hidden, self._write, self._last = wire.redaction.text, get_stream_writer(), ""
 
-    def __call__(self, text: str, heard: Heard) -> None:
-        if text or heard.word != self._last:
-            self._last = heard.word
-            self._write({**self._about, "state": heard.word, "text": shown(self._hidden(text))})
+    def __call__(self, text: str, exchange: Exchange) -> None:
+        if text or exchange.word != self._last:
+            self._last = exchange.word
+            self._write({**self._about, "state": exchange.word, "text": shown(self._hidden(text))})
 
 
 def _message(talk: Talk) -> Message:
@@ -203,22 +204,22 @@ def _message(talk: Talk) -> Message:
     )
 
 
-def _question(agent_id: str, heard: Heard) -> dict[str, Any]:
+def _question(agent_id: str, exchange: Exchange) -> dict[str, Any]:
     from callsheet.agents.a2a.replies import data_of, text_of
 
-    asked = [*(part for parts in heard.made.values() for part in parts), *heard.said]
+    asked = [*(part for parts in exchange.made.values() for part in parts), *exchange.said]
     text, data = text_of(asked), data_of(asked)
     question = shown(text or json.dumps(data, ensure_ascii=False))
     return {
-        "id": heard.task or "task",
-        "value": {"type": heard.word.replace("-", "_"), "agent": agent_id, "question": question, "data": data},
+        "id": exchange.task or "task",
+        "value": {"type": exchange.word.replace("-", "_"), "agent": agent_id, "question": question, "data": data},
     }
 
 
-def _answer(heard: Heard) -> tuple[str, Any]:
+def _answer(exchange: Exchange) -> tuple[str, Any]:
     from callsheet.agents.a2a.replies import data_of, text_of
 
-    parts = heard.parts
+    parts = exchange.parts
     found = data_of(parts)
     data = found[0] if len(found) == 1 else found or None
     text = text_of(parts)

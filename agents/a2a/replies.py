@@ -21,7 +21,7 @@ _OVER = (
 
 
 @dataclass(slots=True)
-class Heard:
+class Exchange:
     """State of an exchange.
 
     Attributes:

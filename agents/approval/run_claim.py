@@ -182,7 +182,7 @@ async def _check_free(saver: BaseCheckpointSaver[Any], place: _Place, last: Any,
         await asyncio.sleep(min(_PASSING_ON, max(0.0, left[-1]["at"] + _PASSING_ON - time.time())))
     newest = await saver.aget_tuple({"configurable": {"thread_id": place[0], "checkpoint_ns": ""}})
     if newest is not None and newest.checkpoint["id"] != place[1]:
-        raise ConcurrentRunError(f"another run has gone on with this thread meanwhile: {_SENT_NOTHING}")
+        raise ConcurrentRunError(f"another run has continued this thread meanwhile: {_SENT_NOTHING}")
     if alive:
         raise _taken_by(last)
 

@@ -34,7 +34,7 @@ from callsheet.agents.tools.registry import ToolRegistry
 
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]
-_CUT_OFF = "it was under way when the program was stopped, and whether it took effect is unknown"
+_CUT_OFF = "it was running when the program stopped; whether it took effect is unknown"
 # Seconds for which an approval is valid; a tool that interrupts by itself may wait for longer.
 _GOOD_FOR = 600.0
 

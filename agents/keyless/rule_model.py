@@ -21,8 +21,8 @@ from callsheet.agents.keyless.tool_choice import Candidate, candidates
 from callsheet.agents.work.brief import Brief
 
 _NO_BRIEF = (
-    "Keyless mode works by rules on a brief: it needs a HumanMessage with additional_kwargs['brief']. "
-    "Configure a model to talk freely."
+    "Without a model, rules need a HumanMessage with a brief in additional_kwargs['brief']. "
+    "Configure a model for free conversation."
 )
 
 
@@ -90,10 +90,10 @@ def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any
 def _outcome(chosen: Candidate, answers: Sequence[ToolMessage]) -> AIMessage:
     """The tool's answer; for several calls one line each, and a failure if one of them failed."""
     if failed := [answer for answer in answers if answer.status == "error"]:
-        return _failed(f"{chosen.offer.tool} failed: {_text(failed[0]) or 'it gave no reason'}")
+        return _failed(f"{chosen.offer.tool} failed: {_text(failed[0]) or 'no reason was given'}")
     texts = [_text(answer) for answer in answers]
     if len(texts) == 1:
-        return AIMessage(texts[0] or f"{chosen.offer.tool} was called and answered nothing.")
+        return AIMessage(texts[0] or f"{chosen.offer.tool} returned an empty answer.")
     return AIMessage("\n".join(f"{said}: {read(text).text}" for said, text in zip(chosen.texts, texts, strict=True)))
 
 

@@ -18,7 +18,7 @@ _APPROVAL = {"y": "yes", "n": "no", "e": "edit", "r": "respond", "q": "ask later
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", "q": "ask later"}
 
 
-def somebody_there() -> bool:
+def has_terminal() -> bool:
     """Whether there is a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
@@ -93,7 +93,7 @@ def _decision(asked: Mapping[str, Any]) -> Any:
         case "e":
             return _edit(asked)
         case "r":
-            said = _text("What the worker is told in the place of an answer")
+            said = _text("The answer for the worker")
             return {"type": "respond", "message": said} if said else _decision(asked)
     return None
 
@@ -102,7 +102,7 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
     _show(asked, "has called")
     match _choice(_OUTCOME):
         case "d":
-            return {"type": "done", "message": _text("What it answered, if you know (may stay empty)") or ""}
+            return {"type": "done", "message": _text("Its answer, if you know it (may stay empty)") or ""}
         case "n":
             return {"type": "not_done", "hash": asked["hash"]}
         case "g":

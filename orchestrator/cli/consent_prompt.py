@@ -10,7 +10,7 @@ from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
 from callsheet.graphs.trust.consent import Agreements, doing
-from callsheet.orchestrator.cli.approval_prompt import somebody_there
+from callsheet.orchestrator.cli.approval_prompt import has_terminal
 
 
 def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
@@ -21,7 +21,7 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
     Raises:
         TrustError: The person does not agree.
     """
-    if yes or yes_from_environment() or not somebody_there():
+    if yes or yes_from_environment() or not has_terminal():
         return
     agreements = Agreements()
     known = agreements.known()

@@ -61,7 +61,7 @@ class Settings(BaseModel):
     answer_model: str | None = _option(None, "answer")
     """Another model for the answer."""
     planning: Planning = _option("auto", "plan", "revise")
-    """How a request is planned: ``none`` (one worker does it), ``once``, ``adaptive`` (revised by what comes back), or
+    """How a request is planned: ``none`` (one worker does it), ``once``, ``adaptive`` (revised after results), or
     ``auto`` (``none`` for a request of one clause, otherwise ``adaptive``). Without a model: ``once``, by rules."""
     agents: int = _option(5, "step", ge=1, le=50)
     """Maximum agents per step."""
@@ -74,7 +74,7 @@ class Settings(BaseModel):
     lexical_weight: float | None = _option(None, "step", ge=0, le=2)
     """Weight of a perfect match of words beside meaning."""
     capability_weight: float | None = _option(None, "step", ge=0, le=2)
-    """What a sure match of capabilities adds to a score."""
+    """Score that a certain match of capabilities adds."""
     agent_weight: float | None = _option(None, "step", ge=0, le=10)
     """Weight of agents, for the ranking ``agent_as_a_graph``."""
     tool_weight: float | None = _option(None, "step", ge=0, le=10)
@@ -96,9 +96,9 @@ class Settings(BaseModel):
     conversation_tokens: int = _option(2_000, "plan", "answer", ge=0, le=200_000)
     """Maximum tokens of earlier turns of the conversation that planner and answer are shown."""
     token_budget: int | None = _option(None, "dispatch", "step", ge=1)
-    """Tokens after which no further step is begun and no worker goes on; no limit if empty."""
+    """Tokens after which no step starts and no worker continues; no limit if empty."""
     run_seconds: float | None = _option(None, "dispatch", gt=0)
-    """Seconds after which no further step is begun, waiting for a person included; no limit if empty."""
+    """Seconds after which no step starts, waiting for a person included; no limit if empty."""
     replans: int = _option(1, "dispatch", ge=0, le=5)
     """How often a failed step is given to other agents."""
     max_turns: int = _option(8, "step", ge=1, le=50)
@@ -106,9 +106,9 @@ class Settings(BaseModel):
     max_calls: int = _option(64, "step", ge=1, le=1_000)
     """Maximum tool calls of a worker for one step."""
     tool_requests: int = _option(2, "step", ge=0, le=10)
-    """How often a worker may ask for tools that it lacks."""
+    """How often a worker may ask for further tools."""
     step_seconds: float = _option(600, "step", gt=0, le=86_400)
-    """Timeout of a step in seconds; what it did until then stays done."""
+    """Timeout of a step in seconds; effects until then are not undone."""
     approval: Literal["always", "risky", "never"] = _option("risky", "step")
     """Which calls a person must approve: ``always`` all, ``risky`` those of tools that are not known to be harmless,
     ``never`` none."""

@@ -41,5 +41,5 @@ async def keep_observed(
     kept = store()
     try:
         await (count_observed(kept, seen) if kept is not None else asyncio.to_thread(log.add, seen))
-    except Exception as error:  # noqa: BLE001 a store raises errors of its own
+    except Exception as error:  # noqa: BLE001 a store may raise anything
         _LOG.warning("observed dependencies were not stored: %s", error)

@@ -49,19 +49,19 @@ def objection(step: str, request: str, tool: Collection[str], *, whole: bool = F
     masked = mask(request)
     polite = _POLITE.sub("please ", masked)
     if doubt := _UNSURE.search(_without_questions(polite)):
-        return f'"{doubt.group()}" makes it no plain order'
+        return f'"{doubt.group()}" means that it is not a plain order'
     verb = head_of(step, tool)
     if not alike(verb) & set(tool):
-        return f'"{verb or step}" does not order what this tool does'
+        return f'"{verb or step}" is not an order for this tool'
     for header in _HEADER.findall(masked):
         if header.split() and not _opens(header, _TASKS):
-            return f'"{header.strip()}:" is no order'
+            return f'"{header.strip()}:" is not an order'
     for clause in clauses(request):
         if not _opens(clause.masked, tool) and not is_question(clause.masked):
             return f'"{clause.text}" is neither an order nor a question'
         indirect = next((m for m in _INDIRECT.finditer(clause.masked) if _is_effect(m)), None)
         if indirect and not whole:
-            return f'"{indirect.group()}" is no order'
+            return f'"{indirect.group()}" is not an order'
     return "it is a question" if step.rstrip().endswith("?") and not _POLITE.search(masked) else ""
 
 

@@ -14,7 +14,7 @@ from callsheet.graphs.catalog.errors import UnknownNameError, near_names
 from callsheet.graphs.trust.changes import diff_of, told
 from callsheet.graphs.trust.pin_book import PinBook
 from callsheet.graphs.trust.pins import Change
-from callsheet.orchestrator.cli.approval_prompt import somebody_there
+from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import catalog_options, open_catalog
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _wanted(loaded: Loaded, ids: Sequence[str]) -> Iterator[Change]:
 def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
     if not quiet:
         _show(change)
-    if yes or quiet or not somebody_there():
+    if yes or quiet or not has_terminal():
         return yes
     return click.confirm("Accept it?", err=True)
 

@@ -55,7 +55,7 @@ def export(
         catalog = with_inferred(visible(loaded), rejected=loaded.rejected)
         document = written(form, catalog, taxonomy.capabilities if taxonomy else None, **options)
     if file is None:
-        text = shown(document, most=None) if sys.stdout.isatty() else document
+        text = shown(document, most=None) if _at_a_terminal() else document
         click.echo(text.encode("utf-8", "replace"), nl=False)
         return 0
     _save(file, document)
@@ -66,6 +66,10 @@ def export(
         agents, tools = counted(len(catalog.agents), "agent"), counted(len(catalog.tools), "tool")
         click.echo(f"{agents} and {tools} in {file}", err=True)
     return 0
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _check_form(name: str, options: Mapping[str, object], *, as_json: bool) -> None:

@@ -61,7 +61,7 @@ def infer(
     if no_observed and server:
         raise click.UsageError("--server adds observed calls, which --no-observed ignores: give only one of them")
     if file and not file.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {file.parent}: make it first", param_hint="--output")
+        raise click.BadParameter(f"there is no folder {file.parent}: create it first", param_hint="--output")
     check_model(model)
     before = read_dependencies(file) if file and file.exists() else DependencyFile()
     catalog = visible(open_catalog(catalogs, yes=yes))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, leave_inputs, somebody_there
+from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
 from callsheet.orchestrator.cli.requests.thread_run import Ran, run
 from callsheet.orchestrator.cli.shared_options import check_model, common, kept_options, open_catalog, open_retriever
 from callsheet.orchestrator.run.process.environment import Environment
@@ -154,10 +154,10 @@ def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | 
     while True:
         ran = once(given)
         answers = approve_all(ran.waiting) if approve == "never" else {}
-        if approve == "never" or show is None or not somebody_there():
+        if approve == "never" or show is None or not has_terminal():
             answers |= leave_inputs(ran.waiting)
         left = [found for found in ran.waiting if found.id not in answers]
-        asked = ask_person(left) if left and somebody_there() else {}
+        asked = ask_person(left) if left and has_terminal() else {}
         if not (answers := {**answers, **asked}):
             return ran
         given = Command(resume=answers)

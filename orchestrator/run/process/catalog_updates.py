@@ -50,7 +50,7 @@ class Following:
                     return
             try:
                 _LOG.info("the catalog has changed: %s", self._retriever.follow(loaded))
-            except Exception:  # noqa: BLE001 an embedder raises errors of its own; the state before stays in use
+            except Exception:  # noqa: BLE001 an embedder may raise anything; the old state stays in use
                 _LOG.exception("the index could not follow the catalog")
 
 

@@ -20,7 +20,7 @@ async def test_the_effect_happens_once_and_the_step_says_that_nobody_knows(
     result = await made.survives("crash", mode=mode, status="outcome_unknown")
     assert made.count("faulty", "EFFECT") == 1
     assert result["calls"][-1]["effect"] == "unknown"
-    assert "somebody has looked" in result["error"]
+    assert "a person has checked" in result["error"]
 
 
 async def test_a_person_is_asked_where_there_is_one(scenario: Any) -> None:

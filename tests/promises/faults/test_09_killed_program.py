@@ -77,7 +77,7 @@ async def test_a_program_killed_in_a_call_leaves_no_process_and_repeats_nothing(
     assert [state["results"][i]["status"] for i in "1234"] == ["done", "outcome_unknown", "done", "skipped"]
     assert {agent: made.count(agent) for agent in before} == before
     assert made.count("faulty", "EFFECT") == (mode == "effect_hang")
-    assert "under way when the program was stopped" in state["results"]["2"]["error"]
+    assert "running when the program stopped" in state["results"]["2"]["error"]
     assert until(lambda: not alive(tag)), alive(tag)
 
 

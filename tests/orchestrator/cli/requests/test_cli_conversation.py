@@ -74,7 +74,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             return line
 
         monkeypatch.setattr(click, "prompt", prompt)
-        monkeypatch.setattr(ask_command, "somebody_there", lambda: True)
+        monkeypatch.setattr(ask_command, "has_terminal", lambda: True)
 
     return typing
 

@@ -237,8 +237,8 @@ def test_kill_9_in_the_middle_of_a_step_and_go_on(post: Post) -> None:
     (post.folder / "hang").unlink()
     status, said, _ = post.ask("--resume", "--thread", "shop")
     assert (status, [step["status"] for step in said["steps"]]) == (1, ["done", "outcome_unknown"])
-    assert "under way when the program was stopped" in said["waiting"][0]["why"]
-    status, said, _ = post.talk("--resume", "--thread", "shop", says=[("ask later", "d"), ("What it answered", "")])
+    assert "running when the program stopped" in said["waiting"][0]["why"]
+    status, said, _ = post.talk("--resume", "--thread", "shop", says=[("ask later", "d"), ("Its answer", "")])
     assert (status, [step["status"] for step in said["steps"]]) == (0, ["done", "done"])
     assert post.effects == ["looked up ORD-551", "sent to ann@example.org"]
 

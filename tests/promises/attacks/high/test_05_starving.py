@@ -36,9 +36,9 @@ def flooding(mode: str) -> ServerConfig:
     ("mode", "kind", "says"),
     [
         ("braces", "protocol", "1,001 consecutive lines that are not the protocol, such as '{}'"),
-        ("blank", "protocol", "1,001 lines in a row"),
+        ("blank", "protocol", "1,001 consecutive lines"),
         ("log", "protocol", "INFO something happened"),
-        ("long", "protocol", "lines in a row"),
+        ("long", "protocol", "consecutive lines"),
         ("notes", "too_large", "more than 5,000 messages unasked"),
         ("answers", "too_large", "more than 5,000 messages unasked"),
         ("large", "too_large", "more than 10,000,000 bytes, most of them unasked"),
@@ -194,7 +194,7 @@ async def test_a_large_answer_is_looked_at_beside_the_loop(fleet: Fleet, monkeyp
 
 def test_a_listing_of_many_pages_is_no_longer_than_a_message_may_be(fleet: Fleet) -> None:
     pages = [[definition(f"work{page}", "x" * 2_000_000)] for page in range(3)]
-    for number, said in ((2, None), (3, "of several pages, has more than 5,000,000 bytes: raise its limit 'message'")):
+    for number, said in ((2, None), (3, "in several pages, has more than 5,000,000 bytes: raise its limit 'message'")):
         fleet.serve("notes", pages=pages[:number])
         problems = load(fleet.config, yes=True).problems
         assert any(said in str(problem) for problem in problems) if said else not problems
