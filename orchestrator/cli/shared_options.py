@@ -94,26 +94,24 @@ def catalog_options(command: Command) -> Command:
     return command
 
 
-def embeddings_option(command: Command) -> Command:
-    """``--embeddings``."""
-    return click.option(
+def index_options(command: Command) -> Command:
+    """``--index`` and ``--embeddings``."""
+    environment = Environment()
+    embeddings = click.option(
         "--embeddings",
-        default=Environment().embeddings,
+        default=environment.embeddings,
         metavar="NAME",
         show_default=True,
         help="minilm (embedded), or provider:model.",
-    )(command)
-
-
-def index_options(command: Command) -> Command:
-    """``--index`` and ``--embeddings``."""
-    return click.option(
+    )
+    place = click.option(
         "--index",
         "place",
-        default=Environment().index,
+        default=environment.index,
         metavar="PLACE",
         help="Folder of the index, or address of a Chroma server.  [default: the user's cache]",
-    )(embeddings_option(command))
+    )
+    return place(embeddings(command))
 
 
 def common(command: Command) -> Command:
