@@ -101,7 +101,7 @@ def load(
 def servers_in(source: str) -> Mapping[str, ServerConfig]:
     """The MCP servers and APIs that loading this source would reach; empty for other kinds of sources."""
     if server := _specification(source):
-        return {"": server}
+        return {source: server}
     return read_servers(document, source) if (document := _configuration(source)) else {}
 
 

@@ -67,11 +67,12 @@ def load_apis(
 
 
 def _part(name: str, server: ServerConfig, limits: Limits, *, pins: PinBook | None, agreed: bool, anew: bool) -> Part:
+    label = name or server.openapi
     try:
         copy = copied(server, limits, os.environ, anew=anew)
         found = api(server)
     except UnreachableError as error:
-        return Part(problems=(Problem(name or server.openapi, "start", str(error)),))
+        return Part(problems=(Problem(label, "start", str(error)),))
     name = name or id_of(found.title) or _NAMELESS
     if found.size > limits.tools:
         many = f"it has {found.size:,} operations, and no more than {limits.tools:,} are taken"
@@ -81,7 +82,7 @@ def _part(name: str, server: ServerConfig, limits: Limits, *, pins: PinBook | No
     told = [why, *found.problems] if why else [*found.problems]
     problems = [Problem(name, "malformed", message) for message in told]
     if copy.error:
-        problems.insert(0, Problem(name, "start", f"{copy.error}\nThe copy of {copy.when} is used"))
+        problems.insert(0, Problem(label, "start", f"{copy.error}\nThe copy of {copy.when} is used"))
     ids = [agent.id for agent in part.agents]
     return replace(
         part,

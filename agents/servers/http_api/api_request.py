@@ -49,7 +49,8 @@ def request_of(call: HttpCall, base: str, arguments: Mapping[str, Any]) -> ApiRe
         Fault: An argument would lead the request elsewhere, or cannot be written; nothing was sent.
     """
     rest = dict(arguments)
-    given = [(place, rest.pop(place.argument)) for place in call.places if rest.get(place.argument) is not None]
+    placed = [(place, rest.pop(place.argument, None)) for place in call.places]
+    given = [(place, value) for place, value in placed if value is not None]
     address, _, fixed = base.partition("?")
     path, query = call.path, [*filter(None, [fixed])]
     headers: dict[bytes, bytes] = {}

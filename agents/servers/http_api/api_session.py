@@ -17,6 +17,7 @@ from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.openapi.http_call import META, HttpCall
 from callsheet.graphs.catalog.formats.openapi.operation_tools import is_json
+from callsheet.graphs.catalog.formats.server_config import is_address
 
 if TYPE_CHECKING:
     import httpx2
@@ -69,6 +70,8 @@ class ApiSession(Session):
 
     async def _sent(self, client: httpx2.AsyncClient, request: ApiRequest) -> httpx2.Response:
         """The answer to a request; redirects are followed on the same host only."""
+        if not is_address(self._expanded.url or ""):
+            raise Fault("refused", "its 'url' is no address with http:// or https://: correct it", effect="none")
         home = origin(self._expanded.url or "")
         if origin(request.url) != home:
             raise Fault("refused", "the path of the operation leads to another host", effect="none")

@@ -13,7 +13,9 @@ from callsheet.graphs.text.regex import linear
 LARGEST = 64_000_000
 """Bytes of the largest specification that is read."""
 _MOST_NODES = 20_000_000
-_VERSIONED = linear(r"""(?m)(?:^|[{,\s])["']?(?:openapi|swagger)["']?\s*:\s*["']?\d""")
+_VERSIONED = linear(
+    r"""(?m)(?:^|[{,\s])["']?(?:openapi|swagger)["']?\s*:\s*["']?\d+\.\d+(?:\.\d+)?["']?\s*(?:[,}#]|$)"""
+)
 _YAML = (".yaml", ".yml")
 _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
     ("bool", r"true|false", "tf"),

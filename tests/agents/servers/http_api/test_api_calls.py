@@ -96,6 +96,31 @@ async def test_a_parameter_that_the_catalog_sets_is_no_argument(tmp_path: Path, 
     assert served.sent[0].target == "/x?api_key=a&q=c%26d%3De"
 
 
+async def test_what_is_null_has_no_place_and_is_no_field_of_the_body(tmp_path: Path, served: Shop) -> None:
+    content = {"application/json": {"schema": {"properties": {"a": {"type": "string"}}}}}
+    nullable = {"name": "q", "in": "query", "schema": {"type": "string", "nullable": True}}
+    loaded = load(entry(tmp_path, with_parameters(nullable, requestBody={"content": content}), served.url))
+    await called(loaded, "shop/x", q=None, a="b")
+    assert [(sent.target, sent.body) for sent in served.sent] == [("/x", b'{"a": "b"}')]
+
+
+async def test_an_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("SHOP_URL", "shop.example")
+    loaded = load(entry(tmp_path, shop_spec(), "${SHOP_URL}"), yes=True)
+    found = await called(loaded, "shop-orders/tellOrder", id="7")
+    assert (found.artifact["kind"], found.artifact["effect"]) == ("refused", "none")
+    assert "is no address with http:// or https://" in found.text
+
+
+async def test_a_tool_that_the_policy_does_not_grant_receives_nothing(tmp_path: Path, served: Shop) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps({"default": "allow", "deny": ["shop-orders/deleteOrder"]}))
+    loaded = load(entry(tmp_path, shop_spec(served.url)), policy=policy)
+    found = await called(loaded, "shop-orders/deleteOrder", id="7")
+    assert "the policy does not allow" in found.text
+    assert served.sent == []
+
+
 async def test_each_place_and_style(tmp_path: Path, served: Shop) -> None:
     texts: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
     spec = with_parameters(

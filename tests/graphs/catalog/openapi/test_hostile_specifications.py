@@ -84,6 +84,12 @@ def test_a_catalog_in_yaml_that_is_no_specification_says_so(tmp_path: Path) -> N
         load(file)
 
 
+def test_a_configuration_that_names_a_specification_is_none_itself(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"a": {"openapi": "3.0-shop.yaml"}, "b": {"openapi": "3shop.json"}}}))
+    assert not is_specification(file)
+
+
 def test_swagger_is_refused_as_a_catalog_too(tmp_path: Path) -> None:
     file = tmp_path / "spec.yaml"
     file.write_text("swagger: '2.0'\npaths: {}\n")
