@@ -172,7 +172,7 @@ def test_where_some_tools_ask_for_the_session_the_others_do_without() -> None:
 
 
 def test_what_a_tool_says_it_returns_is_no_path_unless_it_says_so() -> None:
-    others = [tool(f"excel/do_{word}", f"Does {word}.", **{word: ""}) for word in ("apples", "roses", "trees", "birds")]
+    others = [tool(f"excel/do_{word}", f"Does {word}.", word) for word in ("apples", "roses", "trees", "birds")]
     needs = tool("excel/find_cells", "Finds cells.", path="")
     for returned, found in (("its name and cells", False), ("the path of the cells", True)):
         says = tool("excel/create_chart", f"Creates a chart. Returns {returned}.", title="")
