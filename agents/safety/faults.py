@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
 # Messages of the client library in place of an answer that did not come or cannot be parsed.
 _NO_ANSWER = ("SSE stream",)
 _UNREADABLE = (
-    *("its answer is not", "Failed to parse", "Server returned an error response", "Unexpected content type"),
+    *("its answer is not", "Server returned an error response", "Unexpected content type", "Redirect to"),
     "server answered a request with 202",
 )
 _NOT_SENT = ("ConnectError", "ConnectTimeout")
@@ -76,7 +76,8 @@ class Faults:
         leaf = _leaf(error)
         if not isinstance(leaf, MCPError):
             return await self.broken(_named(leaf), doing)
-        said = leaf.message
+        unparsed = leaf.message.startswith("Failed to parse")  # what follows is of the library that parses
+        said = "its answer is not a JSON-RPC response" if unparsed else leaf.message
         if "exceeded the" in said and said.startswith(_NO_ANSWER):
             return Fault("too_large", f"{said}{_doubt(doing)}")
         if (self.child is not None and self.child.ended) or said == CLOSED or said.startswith(_NO_ANSWER):
@@ -107,7 +108,7 @@ def named_in(raw: ServerConfig, environ: Mapping[str, str]) -> list[tuple[str, s
 
 
 def _named(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:_LONGEST]
+    return f"{type(error).__name__}: {error}".rstrip(": ").split("\n")[0][:_LONGEST]
 
 
 def _leaf(error: BaseException) -> BaseException:

@@ -168,6 +168,11 @@ class Session:
         if not self._client.done():
             self._scope.cancel()
 
+    def _fail(self, fault: Fault) -> None:
+        if self._child is not None:
+            self._child.fault = self._child.fault or fault
+        self.end()
+
     def _over(self) -> None:
         self.retired = True
         self._stop.set()
@@ -206,6 +211,8 @@ class Session:
         try:
             with self._scope:
                 fault = await self._live() or fault
+            if self._child is not None and self._child.fault is not None:
+                fault = await self._faults.of(self._child.fault, START)
         except Exception as error:  # noqa: BLE001 (any error of a server or the client library becomes a Fault)
             self._faults.cause = error
             fault = await self._faults.of(error, START)
@@ -223,7 +230,7 @@ class Session:
         child_module, transport = await asyncio.to_thread(_client_library)
         self._child = self._faults.child = child = child_module.ChildProcess(self.limits, self._over)
         with anyio.move_on_after(self.limits.start) as scope:
-            async with transport.connected(self._expanded, child, self._changed) as client:
+            async with transport.connected(self._expanded, child, self._changed, self._fail) as client:
                 scope.deadline = math.inf
                 child.responsive = True
                 self._client.set_result(client)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import sys
 from collections import deque
@@ -13,17 +12,16 @@ from typing import Any, cast
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError
-from mcp_types import jsonrpc_message_adapter
 
 from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.transport.json_rpc import parsed
 from callsheet.agents.servers.transport.loop_share import Share
 from callsheet.agents.servers.transport.reaper import REAPER
 from callsheet.agents.servers.transport.reaper_process import end_family, end_groups, end_marked, grown
 from callsheet.agents.tools.tool_result import Fault
-from callsheet.graphs.text.sanitizing import clean, shown
+from callsheet.graphs.text.sanitizing import shown
 
-_TAIL_BYTES, _MOST_HELD, _LONGEST_ID = 8_192, 262_144, 256
+_TAIL_BYTES, _MOST_HELD = 8_192, 262_144
 _LARGE = 65_536  # bytes; longer lines are parsed in a thread
 _MOST_NOISE_LATER = 1_000
 _MOST_NOISE, _MOST_QUOTED, _LONGEST_QUOTE = 100, 3, 200
@@ -179,7 +177,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     def _read(self, line: bytes) -> Any | None:
         with self._share.used():
-            return _parsed(line)
+            return parsed(line.decode("utf-8", "replace"))
 
     def _ignored(self, line: bytes) -> None:
         """Counts a line that is not the protocol, and stores the first ones for the error message."""
@@ -267,33 +265,3 @@ class ChildProcess(asyncio.SubprocessProtocol):
         with anyio.move_on_after(seconds):
             while self._signal(0):  # noqa: ASYNC110 (nor for the end of a group)
                 await anyio.sleep(_POLL)
-
-
-def _parsed(line: bytes) -> Any | None:
-    """One line as a JSON-RPC message; None for anything else, such as a log line."""
-    text = line.decode("utf-8", "replace").strip()
-    if not text.startswith("{"):
-        return None
-    try:
-        message = jsonrpc_message_adapter.validate_json(text, by_name=False)
-    except ValueError:
-        return _rescued(text)
-    # A request with a long id would make us send the id back again and again.
-    return None if len(str(getattr(message, "id", ""))) > _LONGEST_ID else message
-
-
-def _rescued(text: str) -> Any | None:
-    """An invalid message repaired: without lone surrogates, or as an error response with its id."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    try:
-        return jsonrpc_message_adapter.validate_python(clean(value), by_name=False)
-    except ValueError:
-        if isinstance(value.get("id"), int | str) and "method" not in value:
-            data = {"code": -32603, "message": "its answer is not a JSON-RPC response"}
-            return JSONRPCError.model_validate(clean({"jsonrpc": "2.0", "id": value["id"], "error": data}))
-        return None

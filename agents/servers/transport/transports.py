@@ -13,18 +13,23 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 import anyio
-import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp import Client, MCPError
 from mcp.client.session import IncomingMessage
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.message import SessionMessage
-from mcp.types import Implementation, JSONRPCError, JSONRPCRequest, JSONRPCResponse, ToolListChangedNotification
+from mcp.types import (
+    Implementation,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    ToolListChangedNotification,
+)
 
-from callsheet.agents.servers.transport.bounded_body import BoundedBody
+from callsheet.agents.servers.transport.http_client import Wire
 from callsheet.agents.servers.transport.process_environment import environment_of, program_of
 from callsheet.agents.servers.transport.reaper import REAPER
 from callsheet.agents.servers.transport.reaper_process import MARK, end_marked
@@ -38,7 +43,7 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())
 RAW = "callsheet/raw"
 """Key of ``_meta`` for the server's raw answer to a tools request."""
 
-_MOST_UNANSWERED, _MOST_UNSOLICITED = 4, 5_000
+_MOST_UNANSWERED, _MOST_UNSOLICITED, _COURTESY = 4, 5_000, 0.5
 _MENDED: Mapping[str, dict[str, Any]] = {
     "tools/call": {"resultType": "complete", "content": []},
     "tools/list": {"resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "private"},
@@ -47,7 +52,7 @@ _MENDED: Mapping[str, dict[str, Any]] = {
 
 @asynccontextmanager
 async def connected(
-    server: ServerConfig, child: ChildProcess, changed: Callable[[], object] = lambda: None
+    server: ServerConfig, child: ChildProcess, changed: Callable[[], object], fail: Callable[[Fault], None]
 ) -> AsyncIterator[Client]:
     """A client that has initialised the server; leaving it ends the connection and its process.
 
@@ -55,6 +60,7 @@ async def connected(
         server: The server, variables expanded.
         child: The process of a stdio server; for other servers, only the limits and the recorded fault.
         changed: Called when the server announces changed tools.
+        fail: Ends the session with a fault that the client library does not report.
     """
 
     async def listen(message: IncomingMessage) -> None:
@@ -62,22 +68,22 @@ async def connected(
             changed()
 
     wire: AbstractAsyncContextManager[Any]
+    exchange, most = _Exchange(child), child.limits.message
+    http = partial(Wire, most, fail, lambda: exchange.answers, server.transport == "sse")
     match server.transport:
         case "stdio":
             wire = _process(server, child)
         case "sse":
-            wire = sse_client(
-                server.url or "", headers=dict(server.headers), httpx_client_factory=partial(_client, child)
-            )
+            wire = sse_client(server.url or "", headers=dict(server.headers), httpx_client_factory=http)
         case "http":
-            wire = _http(server, child)
+            wire = _http(server, http(headers=dict(server.headers)), most)
         case "a2a" | "openapi":
             what = "an A2A agent" if server.transport == "a2a" else "an API over HTTP"
             raise Fault("protocol", f"it is {what}, and has no MCP session", effect="none")
     info = Implementation(name="callsheet", version="0.1.0")
     mode = "legacy" if server.transport == "sse" else "auto"
     async with (
-        Client(_keeping_raw(wire, child), mode=mode, cache=None, client_info=info, message_handler=listen) as client,
+        Client(_keeping_raw(wire, exchange), mode=mode, cache=None, client_info=info, message_handler=listen) as client,
         anyio.create_task_group() as group,
     ):
         group.start_soon(_listen, client)
@@ -96,30 +102,12 @@ async def _listen(client: Client) -> None:
 
 
 @asynccontextmanager
-async def _http(server: ServerConfig, child: ChildProcess) -> AsyncIterator[Any]:
-    most = child.limits.message
+async def _http(server: ServerConfig, client: Wire, most: int) -> AsyncIterator[Any]:
     async with (
-        _client(child, headers=dict(server.headers)) as http,
-        streamable_http_client(server.url or "", http_client=http, max_sse_event_size=most) as streams,
+        client,
+        streamable_http_client(server.url or "", http_client=client, max_sse_event_size=most) as streams,
     ):
         yield streams
-
-
-def _client(
-    child: ChildProcess,
-    headers: dict[str, str] | None = None,
-    timeout: httpx2.Timeout | None = None,
-    auth: httpx2.Auth | None = None,
-) -> httpx2.AsyncClient:
-    """An HTTP client that reads at most one message's size of a response, and shares the loop's time."""
-
-    async def bounded(response: httpx2.Response) -> None:
-        response.stream = BoundedBody(response, child)
-
-    # A compressed body could grow without bound after it was counted.
-    client = create_mcp_http_client({**(headers or {}), "accept-encoding": "identity"}, timeout, auth)
-    client.event_hooks = {"response": [bounded]}
-    return client
 
 
 @asynccontextmanager
@@ -168,9 +156,8 @@ async def _write(outgoing: MemoryObjectReceiveStream[SessionMessage], child: Chi
 
 
 @asynccontextmanager
-async def _keeping_raw(wire: AbstractAsyncContextManager[Any], child: ChildProcess) -> AsyncIterator[Any]:
+async def _keeping_raw(wire: AbstractAsyncContextManager[Any], exchange: _Exchange) -> AsyncIterator[Any]:
     async with wire as (incoming, outgoing):
-        exchange = _Exchange(child)
         yield _Incoming(incoming, exchange), _Outgoing(outgoing, exchange)
 
 
@@ -179,10 +166,12 @@ class _Exchange:
 
     Attributes:
         methods: Id of our request -> its method, for requests whose answers are repaired.
+        answers: Number of answers so far.
     """
 
     def __init__(self, child: ChildProcess) -> None:
         self.methods: dict[str, str] = {}
+        self.answers = 0
         # Messages since the last answer to our requests, and bytes received until then.
         self._unsolicited, self._solicited, self._unanswered = 0, child.received, 0
         self._child, self._answered = child, asyncio.Event()
@@ -204,7 +193,7 @@ class _Exchange:
 
     def solicited(self) -> None:
         """Resets the counts after an answer to our request."""
-        self._unsolicited, self._solicited = 0, self._child.received
+        self._unsolicited, self._solicited, self.answers = 0, self._child.received, self.answers + 1
 
     def count(self) -> None:
         """Ends a session with too many unsolicited messages.
@@ -243,7 +232,10 @@ class _Outgoing(_Stream):
     async def send(self, item: SessionMessage, /) -> None:
         if isinstance(item.message, JSONRPCRequest) and item.message.method in _MENDED:
             self._exchange.methods[str(item.message.id)] = item.message.method
-        await self._inner.send(item)
+        called_off = isinstance(item.message, JSONRPCNotification) and item.message.method == "notifications/cancelled"
+        # Whoever has waited for too long is not kept by a server that does not take this either.
+        with anyio.move_on_after(_COURTESY if called_off else None):
+            await self._inner.send(item)
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
             self._exchange.answered()
 

@@ -51,11 +51,12 @@ class Stage:
 
     Args:
         folder: For pins and listings.
+        puppet: The server that is fuzzed.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, puppet: Puppet) -> None:
         self.results = folder / "results"
-        self.puppet, self.pool = Puppet(), SessionPool(limits=LIMITS, results=KeptResults(self.results))
+        self.puppet, self.pool = puppet, SessionPool(limits=LIMITS, results=KeptResults(self.results))
         self.registry = ToolRegistry.from_catalog(load(Catalog(agents=())), pool=self.pool)
         self.book, self._kept = PinBook(folder / "pins.json"), folder / "listings"
         self.listing: Listing | None = None
@@ -132,9 +133,12 @@ class Stage:
     async def _with_others(self, example: Coroutine[Any, Any, None]) -> None:
         async with asyncio.timeout(HANG):
             task = asyncio.create_task(example)
-            while not task.done():
-                self._beside += await self._calls(1)
-            await task
+            try:
+                while not task.done():
+                    self._beside += await self._calls(1)
+                await task
+            finally:
+                task.cancel()  # one that failed has no part in the next
 
     async def _calls(self, count: int) -> list[float]:
         def permit() -> str:
@@ -146,7 +150,7 @@ class Stage:
         spent = []
         for _ in range(count):
             began = time.perf_counter()
-            assert not (await self.pool.call("fuzz", "healthy", HEALTHY, "work", {}, permit=permit)).error
+            assert not (await self.pool.call("healthy", "healthy", HEALTHY, "work", {}, permit=permit)).error
             spent.append(time.perf_counter() - began)
         return spent
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import resource
+import signal
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from callsheet.graphs import Agreements
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.orchestrator.cli.main import main
 from callsheet.retrievers.documents import LOADERS, Block, DocumentError, documents_in
+from callsheet.retrievers.documents.reading import bounded_reader
 from callsheet.retrievers.documents.reading.bounded_reader import Reader
 from callsheet.retrievers.documents.reading.document_formats import html, without_scripts
 
@@ -105,6 +108,13 @@ def test_the_text_of_a_loader_of_ones_own_is_bounded_too(tmp_path: Path) -> None
         list(reader.blocks(endless, tmp_path / "a.x"))
 
 
+def test_the_text_of_a_format_that_unpacks_is_bounded_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.docx"
+    path.write_bytes(word(f"<w:p><w:r><w:t>{'x' * 1_000_000}</w:t></w:r></w:p>"))
+    with pytest.raises(DocumentError, match="out of proportion"):
+        read(path, text=100_000)
+
+
 def seconds_of(work: Callable[[str], Any], text: str) -> float:
     began = time.process_time()
     work(text)
@@ -125,13 +135,33 @@ def test_scripts_are_dropped_and_what_follows_is_kept(tmp_path: Path) -> None:
     assert [text.split() for text, _ in html(path, "utf-8")] == [["one", "two", "three"]]
 
 
+def computed() -> float:
+    """Seconds of processor time of the processes that have ended."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+@pytest.mark.timeout(60)
+def test_what_waits_without_computing_is_ended_too(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<p>The race begins at nine.</p>")
+    with Reader(seconds=0.2) as reader:
+        reader._started().send_signal(signal.SIGSTOP)
+        with pytest.raises(DocumentError, match="or more than this machine has"):
+            list(reader.blocks(LOADERS[".html"], tmp_path / "a.html"))
+
+
 @pytest.mark.parametrize("content", ["<a " * 150_000, "<b><i>" * 50_000], ids=["open", "nested"])
-def test_what_takes_too_long_costs_its_file_alone(tmp_path: Path, content: str) -> None:
+def test_what_takes_too_long_costs_its_file_alone(
+    tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_reader, "_WAIT", 20)  # the processor time alone ends it
     (tmp_path / "a.html").write_text(content)
     (tmp_path / "b.html").write_text("<p>The race begins at nine.</p>")
     with Reader(seconds=2, rate=0) as reader:
+        before = computed()
         with pytest.raises(DocumentError, match=r"of computing|cannot be read"):
             list(reader.blocks(LOADERS[".html"], tmp_path / "a.html"))
+        assert computed() - before < 6
         assert [block.text.strip() for block in reader.blocks(LOADERS[".html"], tmp_path / "b.html")] == [
             "The race begins at nine."
         ]
@@ -141,8 +171,8 @@ def test_what_takes_too_much_memory_costs_its_file_alone(tmp_path: Path) -> None
     (tmp_path / "a.docx").write_bytes(word("<w:p/>" * 1_500_000))
     (tmp_path / "b.html").write_text("<p>The race begins at nine.</p>")
     assert (tmp_path / "a.docx").stat().st_size < 100_000
-    with Reader(memory=250_000_000) as reader:
-        with pytest.raises(DocumentError, match=r"bytes of memory|cannot be read|of computing"):
+    with Reader(memory=250_000_000, seconds=30) as reader:
+        with pytest.raises(DocumentError, match=r"bytes of memory|cannot be read"):
             list(reader.blocks(LOADERS[".docx"], tmp_path / "a.docx"))
         assert list(reader.blocks(LOADERS[".html"], tmp_path / "b.html"))
 
