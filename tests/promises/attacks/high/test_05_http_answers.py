@@ -93,7 +93,7 @@ async def test_a_stream_that_is_none_and_a_message_that_is_refused_end_the_call_
 ) -> None:
     web = HttpPuppet("sse")
     web.replies[method] = made
-    limits = PATIENT.changed({"call": 1}) if kind == "timeout" else PATIENT
+    limits = PATIENT.own({"call": 1}) if kind == "timeout" else PATIENT
     given = await outcome(web, limits)
     assert given.kind == kind
     assert says in given.error
@@ -106,7 +106,7 @@ async def test_a_stream_that_ends_again_and_again_is_asked_for_twice_a_second(me
     ended = lambda _: Reply(STREAM + b"retry: 0\nid: 1\ndata:\n\n", "close")  # noqa: E731
     web.replies = {"GET": ended, method: ended, "initialize": session(b"a")}
     began = time.monotonic()
-    given = await outcome(web, PATIENT.changed({"call": 2}))
+    given = await outcome(web, PATIENT.own({"call": 2}))
     assert given.kind == ("timeout" if method == "tools/call" else "")
     assert web.requests.count(b"GET") <= 2 + 2 * (time.monotonic() - began)
 
@@ -131,6 +131,6 @@ async def test_a_call_is_not_sent_again_and_again_where_it_is_redirected() -> No
 async def test_a_listing_that_is_not_answered_takes_no_longer_than_it_may() -> None:
     web = HttpPuppet("http")
     web.replies["notifications/initialized"] = lambda _: Reply(b"", "hold")
-    given = await outcome(web, PATIENT.changed({"list": 1}))
+    given = await outcome(web, PATIENT.own({"list": 1}))
     assert given.kind == "timeout"
     assert given.seconds < 4
