@@ -64,7 +64,7 @@ class SelectSettings:
     tool_dependency: float = 0.8
     parameter_dependency: float = 0.95
     listing: float = 0.97
-    proposed: float = 0.75
+    proposed: float = 0.5
     capability_weight: float = 0.0
     capability_sure: float = 0.9
     cut: float = 0.0

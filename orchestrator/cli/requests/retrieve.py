@@ -25,7 +25,7 @@ from callsheet.orchestrator.cli.shared_options import common, open_catalog, open
 )
 @click.option(
     "--proposed",
-    default=0.75,
+    default=0.5,
     show_default=True,
     type=click.FloatRange(0, 1),
     help="Weight of inferred dependencies that nobody has reviewed; 0 ignores them.",
