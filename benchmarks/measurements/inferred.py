@@ -10,12 +10,12 @@ from benchmarks.measurements.run import evaluate
 from benchmarks.methods.ours import ours_at
 from benchmarks.methods.search import World
 from benchmarks.report.statistics import Bootstrap, Interval
-from benchmarks.sets.cases import Benchmark
-from callsheet.graphs import Catalog, Dependency, Tool
+from benchmarks.sets.cases import Benchmark, with_dependencies
+from callsheet.graphs import Catalog, Tool
 from callsheet.graphs.dependencies import DependencyFile, Proposal, Rule, Selector, attach
 from callsheet.retrievers.inference import infer_dependencies
 
-SETS = ("toollinkos-shuffled", "toolsandbox")
+SETS = ("toollinkos-shuffled", "toolsandbox", "restbench")
 RANKED = SETS[0]
 EDGE_COLUMNS = ("edges of", "written", "proposed", "precision", "recall", "F1", "F1 with kind", "F1 with direct or not")
 RANK_COLUMNS = ("dependencies", "mAP@10", "R@10")
@@ -87,7 +87,7 @@ def measure_ranks(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, obj
 
 def bare(catalog: Catalog, keep: Callable[[Tool], bool] = lambda tool: False) -> Catalog:
     """The same catalog without dependencies, but for those of tools that are kept."""
-    return _with(catalog, lambda tool: tool.depends_on if keep(tool) else ())
+    return with_dependencies(catalog, lambda tool: tool.depends_on if keep(tool) else ())
 
 
 def written_in(catalog: Catalog) -> dict[Pair, str]:
@@ -183,14 +183,6 @@ def _rank_row(bench: Benchmark, world: World, graph: Graph) -> list[str]:
     found = evaluate([rank(case.query) for case in cases], cases, "tool", (10,))
     bootstrap = Bootstrap([case.group for case in cases])
     return [graph.name, *(_shown(bootstrap.mean(found[metric])) for metric in ("map@10", "recall@10"))]
-
-
-def _with(catalog: Catalog, edges: Callable[[Tool], Sequence[Dependency]]) -> Catalog:
-    def turned(tool: Tool) -> Tool:
-        return tool.model_copy(update={"depends_on": tuple(edges(tool))})
-
-    agents = (agent.model_copy(update={"tools": tuple(map(turned, agent.tools))}) for agent in catalog.agents)
-    return Catalog(agents=tuple(agents))
 
 
 def _shown(value: Interval) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from callsheet.graphs import Catalog, CatalogError
+from callsheet.graphs import Catalog, CatalogError, Dependency, Tool
 
 Gold = Sequence[Collection[str]]
 Level = Literal["agent", "tool"]
@@ -82,3 +82,13 @@ class Benchmark:
 def wanted(alternatives: Iterable[Iterable[str]]) -> tuple[frozenset[str], ...]:
     """Sets of alternatives, each once, in order."""
     return tuple(dict.fromkeys(map(frozenset, alternatives)))
+
+
+def with_dependencies(catalog: Catalog, edges: Callable[[Tool], Sequence[Dependency]]) -> Catalog:
+    """The same catalog with other dependencies of each tool."""
+
+    def turned(tool: Tool) -> Tool:
+        return tool.model_copy(update={"depends_on": tuple(edges(tool))})
+
+    agents = (agent.model_copy(update={"tools": tuple(map(turned, agent.tools))}) for agent in catalog.agents)
+    return Catalog(agents=tuple(agents))

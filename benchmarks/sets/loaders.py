@@ -8,9 +8,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.sets.cases import Benchmark, Case, wanted
+from benchmarks.sets.cases import Benchmark, Case, wanted, with_dependencies
 from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, Tool, load
 
 SHUFFLE_SEED = 0
@@ -111,14 +112,7 @@ def shuffled(catalog: Catalog, seed: int) -> Catalog:
     """The same catalog with each tool's dependencies in another order."""
     chance = random.Random(seed)
 
-    def turned(tool: Tool) -> Tool:
-        return tool.model_copy(update={"depends_on": tuple(chance.sample(tool.depends_on, len(tool.depends_on)))})
-
-    return Catalog(
-        agents=tuple(
-            agent.model_copy(update={"tools": tuple(turned(tool) for tool in agent.tools)}) for agent in catalog.agents
-        )
-    )
+    return with_dependencies(catalog, lambda tool: chance.sample(tool.depends_on, len(tool.depends_on)))
 
 
 def toolsandbox(folder: Path) -> list[Benchmark]:
@@ -184,6 +178,37 @@ def metatool(folder: Path) -> list[Benchmark]:
     return [_labelled(folder, "metatool", "MetaTool", agents=False)]
 
 
+def restbench(folder: Path) -> list[Benchmark]:
+    """Questions over the operations of TMDB; questions with the same chain of operations are one group.
+
+    Source: the TMDB half of RestBench, github.com/Yifan-Song793/RestGPT (MIT): the specification as published, the
+    chain of each question, and the edges that the chains show.
+    """
+    specification = folder / "tmdb_oas.json"
+    operations = {
+        f"{method.upper()} {path}": operation["operationId"]
+        for path, item in _read(specification)["paths"].items()
+        for method, operation in item.items()
+        if isinstance(operation, Mapping) and "operationId" in operation
+    }
+    with TemporaryDirectory() as kept:
+        agents = load(specification, pins=Path(kept) / "pins.json").catalog.agents
+    ids = {tool.name: tool.id for agent in agents for tool in agent.tools}
+    needs: dict[str, list[Dependency]] = {}
+    for edge in _read(folder / "tmdb_edges.json"):
+        source, target = (ids[operations[edge[end]]] for end in ("source", "target"))
+        needs.setdefault(source, []).append(Dependency(tool=target, kind=DependencyKind.PARAMETER_INDIRECTLY))
+    catalog = with_dependencies(Catalog(agents=agents), lambda tool: needs.get(tool.id, ()))
+    lines = map(json.loads, (folder / "tmdb.jsonl").read_text(encoding="utf-8").splitlines())
+    cases = tuple(
+        Case(str(number), line["query"], "+".join(line["chain"]), tools=wanted([ids[operations[one]]] for one in chain))
+        for number, line in enumerate(lines, 1)
+        for chain in [list(dict.fromkeys(line["chain"]))]
+    )
+    about = f"RestBench, TMDB: {len(ids)} operations of one API"
+    return [Benchmark("restbench", about, catalog, cases, ("tool",), (_TOOL_KS,), dependencies=True)]
+
+
 def _labelled(folder: Path, name: str, title: str, *, agents: bool) -> Benchmark:
     """A folder with ``catalog/`` and ``queries.jsonl``; queries that want the same tools are one group."""
     catalog = load(folder / "catalog").catalog
@@ -213,6 +238,7 @@ LOADERS: Mapping[str, tuple[Callable[[Path], list[Benchmark]], str]] = {
     "livemcpbench": (livemcpbench, "github.com/icip-cas/LiveMCPBench (and aligned.json, its steps aligned to tools)"),
     "toollinkos": (toollinkos, "github.com/EliasLumer/Graph-RAG-Tool-Fusion-ToolLinkOS"),
     "toolsandbox": (toolsandbox, "github.com/apple/ToolSandbox, its tools, edges and scenarios as toolsandbox.json"),
+    "restbench": (restbench, "github.com/Yifan-Song793/RestGPT, its TMDB half with the edges of its chains"),
     "sealtools": (sealtools, "github.com/fairyshine/Seal-Tools, as catalog/ and queries.jsonl"),
     "metatool": (metatool, "github.com/HowieHwong/MetaTool, as catalog/ and queries.jsonl"),
 }

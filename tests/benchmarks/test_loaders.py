@@ -13,6 +13,7 @@ from benchmarks.sets.loaders import (
     livemcpbench,
     load_benchmarks,
     metatool,
+    restbench,
     sealtools,
     shuffled,
     toollinkos,
@@ -114,6 +115,24 @@ def test_toollinkos_comes_in_published_and_in_shuffled_order(linked: Path) -> No
 def test_shuffling_is_the_same_for_the_same_seed(linked: Path) -> None:
     catalog = toollinkos(linked)[0].catalog
     assert shuffled(catalog, 1) == shuffled(catalog, 1)
+
+
+def test_restbench_has_the_operations_with_their_edges_and_a_chain_a_question(tmp_path: Path) -> None:
+    one = {"name": "movie_id", "in": "path", "required": True, "schema": {"type": "integer"}}
+    paths = {
+        "/search/movie": {"get": {"operationId": "GET_search-movie", "responses": {}}},
+        "/movie/{movie_id}": {"parameters": [one], "get": {"operationId": "GET_movie-movie_id", "responses": {}}},
+    }
+    write(tmp_path / "tmdb_oas.json", {"openapi": "3.0.0", "info": {"title": "API", "version": "3"}, "paths": paths})
+    names = ["GET /search/movie", "GET /movie/{movie_id}"]
+    write(tmp_path / "tmdb_edges.json", [{"source": names[1], "target": names[0], "count": 1}])
+    line = {"query": "Who made it?", "chain": [*names, names[0]]}
+    (tmp_path / "tmdb.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    (bench,) = restbench(tmp_path)
+    edges = {tool.id: [edge.tool for edge in tool.depends_on] for tool in bench.catalog.tools.values()}
+    assert edges == {"api/GET_search-movie": [], "api/GET_movie-movie_id": ["api/GET_search-movie"]}
+    (case,) = bench.queries
+    assert case.tools == wanted([["api/GET_search-movie"], ["api/GET_movie-movie_id"]])
 
 
 def test_toolsandbox_groups_wordings_of_one_scenario(tmp_path: Path) -> None:
