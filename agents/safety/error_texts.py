@@ -14,7 +14,8 @@ from callsheet.graphs.text.sanitizing import clean, split_name
 _COMMUNITY = "langchain_community.tools."
 _EXCEPTION = r"[A-Z]\w*(?:Error|Exception)"
 _ERROR = re.compile(
-    rf"(?:Error|ERROR)(?: (?:\w+ing|in|on|at|from|during|while) [^\n:]{{0,80}})?: *\S"
+    rf"(?:[❌⚠⛔🚫]\ufe0f? *)?(?:\*\*|__)?(?:Error|ERROR)(?: (?:\w+ing|in|on|at|from|during|while) [^\n:]{{0,80}})?"
+    rf"(?:: *(?:\*\*|__)?|(?:\*\*|__):) *\S"
     rf"|(?:[a-z_]\w*\.)*{_EXCEPTION}(?:: |\(['\"])|Traceback \(most recent call last\):"
 )
 _REPR = re.compile(rf"{_EXCEPTION}\(.*\)", re.DOTALL)
@@ -23,6 +24,7 @@ _READERS = re.compile(
     r"(?:^|[\W_])(?:cat|chunks?|comments?|contents?|diff|documents?|download|fetch|grep|head|history|issues?|logs?|mails?"
     r"|messages?|notes?|pages?|print|query|read|search|show|tail|text|transcript|view)(?:$|[\W_])"
 )
+_RESULT = frozenset(("content", "isError", "structuredContent", "_meta"))
 _BESIDE = frozenset(("code", "detail", "details", "hint", "message", "ok", "status", "success", "traceback", "type"))
 
 
@@ -31,11 +33,14 @@ def is_error(name: str, text: str, structured: Any | None = None) -> bool:
 
     An object does if it has a non-empty ``error`` and no field that would be a result, or if it also says that it was
     not successful. A text does by its beginning, or as such an object; except for tools that return the text of
-    something, according to their names: a log, a file or a message may begin with any word.
+    something, according to their names: a log, a file or a message may begin with any word. Some servers put a whole
+    MCP result into their text or object; then that result counts.
     """
     reads = _READERS.search(split_name(name)) is not None
     told = structured if structured is not None or reads else _object(text)
     if isinstance(told, Mapping):
+        if (inner := _inner_text(told)) is not None:
+            return told.get("isError") is True or (not reads and _ERROR.match(inner) is not None)
         if set(told) != {"result"}:
             return _is_error_object(told)
         if isinstance(told["result"], Mapping):
@@ -67,6 +72,15 @@ def _object(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _inner_text(told: Mapping[str, Any]) -> str | None:
+    """The first text of an MCP result that is the content of another one; None for any other object."""
+    match told:
+        case {"content": [{"type": "text", "text": str() as text}, *_]} if set(told) <= _RESULT:
+            return text
+        case _:
+            return None
 
 
 def _is_error_object(told: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,12 @@ def text(value: str) -> dict[str, Any]:
         ("add_slide", text('{"error": "No presentation is currently loaded", "code": 3}')),
         ("add_slide", structured({"result": {"success": False, "error": "No presentation", "slide": 1}})),
         ("read_file", structured({"error": {"code": 3}})),
+        ("load_variable", text("**Error:** Variable 'x' not found")),
+        ("divide", text("**Error**: by zero")),
+        ("divide", text("❌ Error: by zero")),
+        ("load_variable", text(json.dumps(text("**Error:** Variable 'x' not found")))),
+        ("load_variable", structured(text("Error: Variable 'x' not found"))),
+        ("read_file", structured({**text("no such file"), "isError": True})),
     ],
 )
 def test_a_failure_inside_of_a_success_is_one(name: str, result: dict[str, Any]) -> None:
@@ -154,6 +161,9 @@ def test_a_failure_inside_of_a_success_is_one(name: str, result: dict[str, Any])
         ("add_slide", structured({"error": None, "slide": 1})),
         ("add_slide", text('{"error": "", "message": "done"}')),
         ("last_error", structured({"errors": []})),
+        ("explain", text("**Errors** are common")),
+        ("read_file", text(json.dumps(text("**Error:** as it stands in the file")))),
+        ("mean", structured(text("**Result:** 5"))),
     ],
 )
 def test_a_text_or_an_object_that_only_looks_like_one_is_none(name: str, result: dict[str, Any]) -> None:
