@@ -36,7 +36,9 @@ def export(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Export the catalog to another format, with the inferred dependencies.
+    """Export the catalog to another format.
+
+    Inferred dependencies are part of it, with their provenance.
 
     turtle, jsonld, ntriples and json can be loaded again as a catalog. cypher is a script for Neo4j and similar
     databases; cypher-schema makes the tables that Ladybug needs first.
