@@ -89,7 +89,7 @@ def _parsed(arguments: Sequence[str] | None) -> Options:
 
 
 def _against_baselines(benches: Sequence[Benchmark], options: Options, say: Say) -> None:
-    for bench, world in _worlds(benches, options):
+    for bench, world in _worlds([bench for bench in benches if bench.levels], options):
         say(bench.name)
         levels = {level: summary(bench, level, dict(outcomes(bench, level, world))) for level in bench.levels}
         _keep(bench.name, {"about": bench.about, "levels": levels}, options)

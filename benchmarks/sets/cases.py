@@ -45,7 +45,7 @@ class Benchmark:
         about: One line: what is asked, of whose data.
         catalog: What is searched.
         queries: All of them; a level uses those with something wanted at it.
-        levels: What is measured: agents, tools or both.
+        levels: What retrieval is measured for: agents, tools, both, or nothing.
         cutoffs: Level -> the K of Recall@K and its like.
         dependencies: Whether the catalog declares them, so that the methods that follow them have a part.
     """
