@@ -15,7 +15,7 @@ _COMMUNITY = "langchain_community.tools."
 _EXCEPTION = r"[A-Z]\w*(?:Error|Exception)"
 _ERROR = re.compile(
     rf"(?:[❌⚠⛔🚫]\ufe0f? *)?(?:\*\*|__)?(?:Error|ERROR)(?: (?:\w+ing|in|on|at|from|during|while) [^\n:]{{0,80}})?"
-    rf"(?:: *(?:\*\*|__)?|(?:\*\*|__):) *\S"
+    rf"(?::(?: *(?:\*\*|__))?|(?:\*\*|__):) *\S"
     rf"|(?:[a-z_]\w*\.)*{_EXCEPTION}(?:: |\(['\"])|Traceback \(most recent call last\):"
 )
 _REPR = re.compile(rf"{_EXCEPTION}\(.*\)", re.DOTALL)
