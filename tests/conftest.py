@@ -55,9 +55,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def passes() -> Iterator[None]:
-    """The same texts go through the embedded model once."""
-    with remembered():
+def passes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The same texts go through the embedded model once, whichever process of this run meets them first."""
+    base = tmp_path_factory.getbasetemp()
+    with remembered((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "passes"):
         yield
 
 

@@ -1,10 +1,13 @@
-"""The embedded model in tests: what it says of a batch is computed once in a process, and by one thread."""
+"""The embedded model in tests: what it says of a batch is computed once in a run, and by one thread."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,10 +29,15 @@ class _OneThread(onnxruntime.SessionOptions):  # type: ignore[misc]
 
 
 @contextmanager
-def remembered() -> Iterator[None]:
-    """While the same batch, and the same parts of the same query, go through the model only once."""
+def remembered(folder: Path) -> Iterator[None]:
+    """While the same batch, and the same parts of the same query, go through the model only once.
+
+    Args:
+        folder: Where the processes of one run share what they computed.
+    """
+    folder.mkdir(exist_ok=True)
     options, onnxruntime.SessionOptions = onnxruntime.SessionOptions, _OneThread
-    MiniLM._run, MiniLM._encoded_spans = _once(REAL[0]), _once(REAL[1])  # type: ignore[method-assign]
+    MiniLM._run, MiniLM._encoded_spans = _once(REAL[0], folder), _once(REAL[1], folder)  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -38,13 +46,21 @@ def remembered() -> Iterator[None]:
         minilm._shared_session.cache_clear()
 
 
-def _once(real: Callable[..., np.ndarray]) -> Any:
-    known: dict[tuple[Any, bytes], np.ndarray] = {}
+def _once(real: Callable[..., np.ndarray], folder: Path) -> Any:
+    known: dict[str, np.ndarray] = {}
 
     def once(self: MiniLM, *given: Any) -> np.ndarray:
-        key = self._weights, hashlib.sha256(repr(given).encode()).digest()
+        key = hashlib.sha256(repr((real.__name__, self._weights, given)).encode()).hexdigest()
         if key not in known:
-            known[key] = real(self, *given)
+            file = folder / f"{key}.npy"
+            known[key] = np.load(file) if file.exists() else _kept(real(self, *given), file)
         return known[key].copy()
 
     return once
+
+
+def _kept(values: np.ndarray, file: Path) -> np.ndarray:
+    new = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.npy")
+    np.save(new, values)
+    new.replace(file)
+    return values
