@@ -41,11 +41,11 @@ def infer_dependencies(
     ends = Ends.of(tools)
     hints = [*hints_by_rules(ends), *matches(ends, least=least)]
     best = _best(hint for hint in hints if hint.confidence >= least)
-    proposals = [_proposal(hint, tools, first=first) for hint, first in _with_first(best)]
     held = [(tool.id, edge) for tool in tools for edge in tool.depends_on if edge.holds]
     known = {(tool, edge.tool) for tool, edge in held}
     filled = {(tool, edge.parameter) for tool, edge in held if edge.parameter}
-    proposals = [edge for edge in proposals if (edge.source, edge.parameter) not in filled]
+    inferred = (_proposal(hint, tools, first=first) for hint, first in _with_first(best))
+    proposals = [edge for edge in inferred if (edge.source, edge.parameter) not in filled]
     edges = combine(proposals, observed_proposals(seen or {}, catalog))
     return without_cycles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
 

@@ -16,7 +16,7 @@ from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.explorer import api
 from callsheet.orchestrator.server.explorer.site import Knowledge
-from explored import explorer, served
+from explored import contacts, explorer, served
 
 Asked = Callable[..., Any]
 
@@ -63,15 +63,11 @@ def beside(node: Any, side: str) -> list[tuple[str, str, str]]:
 
 
 def test_an_inferred_dependency_is_counted_apart_and_shown_with_its_evidence(asked: Asked) -> None:
-    schema = {"type": "object", "properties": {"contact_id": {"type": "string"}}}
-    find = Tool(agent="crm", name="find_contacts", description="Finds contacts.", output_schema=schema)
-    needs = {**schema, "required": ["contact_id"]}
-    delete = Tool(agent="crm", name="delete_contact", description="Deletes a contact.", input_schema=needs)
-    client = explorer(Catalog(agents=(Agent(id="crm", tools=(find, delete)),)))
+    client = explorer(contacts())
     assert [asked(client, "overview")[name] for name in ("dependencies", "inferred")] == [0, 1]
     (agent,) = asked(client, "search", q="delete_contact")["agents"]
     assert [tool["inferred"] for tool in agent["tools"]] == ["", "its result holds contact_id, which fits contact_id"]
-    ((_, _, words),) = beside(asked(client, "node", id=delete.id), "after")
+    ((_, _, words),) = beside(asked(client, "node", id="crm/delete_contact"), "after")
     assert words.startswith("needs it for a parameter: contact_id; proposed, 99% sure; its result holds contact_id")
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from callsheet.graphs import Agent, Catalog, Policy, Tool
+from callsheet.graphs import Catalog, Policy
 from chromium import Browser
-from explored import Authenticated, explorer
+from explored import Authenticated, contacts, explorer
 from explored_page import REPORT, heading
 from kept_runs import ASKING, ENDED, REVISED, Kept
 
@@ -18,11 +18,7 @@ FOCUS = "document.activeElement"
 
 
 def test_an_inferred_dependency_says_so(show: Show) -> None:
-    schema = {"type": "object", "properties": {"contact_id": {"type": "string"}}}
-    find = Tool(agent="crm", name="find_contacts", description="Finds contacts.", output_schema=schema)
-    needs = {**schema, "required": ["contact_id"]}
-    delete = Tool(agent="crm", name="delete_contact", description="Deletes a contact.", input_schema=needs)
-    page = show(explorer(Catalog(agents=(Agent(id="crm", tools=(find, delete)),))), "#/search?q=delete_contact")
+    page = show(explorer(contacts()), "#/search?q=delete_contact")
     heading(page, "crm/delete_contact")
     why = page.run("[...document.querySelectorAll('.agents .tools .why')].map((e) => e.textContent)")
     assert why[1] == "Used by crm/delete_contact; inferred: its result holds contact_id, which fits contact_id"

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from callsheet.agents import ToolRegistry
-from callsheet.graphs import Catalog, Loaded, Policy
+from callsheet.graphs import Agent, Catalog, Loaded, Policy, Tool
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.explorer.reports import Report
@@ -41,6 +41,15 @@ class FixedEmbeddings(Embeddings):
 @cache
 def _vector(word: str) -> NDArray[np.float64]:
     return np.random.default_rng(int.from_bytes(sha256(word.encode()).digest()[:4])).normal(size=_SIZE)
+
+
+def contacts() -> Catalog:
+    """Two tools without a declared dependency: one finds the id that the other needs."""
+    schema = {"type": "object", "properties": {"contact_id": {"type": "string"}}}
+    find = Tool(agent="crm", name="find_contacts", description="Finds contacts.", output_schema=schema)
+    needs = {**schema, "required": ["contact_id"]}
+    delete = Tool(agent="crm", name="delete_contact", description="Deletes a contact.", input_schema=needs)
+    return Catalog(agents=(Agent(id="crm", tools=(find, delete)),))
 
 
 def served(source: Catalog | Loaded, policy: Policy | None = None) -> Served:
