@@ -18,6 +18,7 @@ from .catalog.formats.mcp_format import (
     Problem as Problem,
     agent_from_listing as agent_from_listing,
 )
+from .catalog.formats.native_format import dump as dump
 from .catalog.formats.server_config import ServerConfig as ServerConfig
 from .catalog.loaded import Loaded as Loaded, Part as Part
 from .catalog.loading import load as load
@@ -28,6 +29,7 @@ from .catalog.model import (
     DependencyKind as DependencyKind,
     Parameter as Parameter,
     Provenance as Provenance,
+    Skill as Skill,
     Tool as Tool,
 )
 from .catalog.ownership import (
@@ -38,7 +40,6 @@ from .catalog.ownership import (
     ownership_graph as ownership_graph,
 )
 from .catalog.source import CatalogSource as CatalogSource
-from .catalog.writing import dump as dump
 from .dependencies.traversal import (
     Reached as Reached,
     dependency_graph as dependency_graph,

@@ -44,6 +44,7 @@ from .selection.result import (
     Cut as Cut,
     Evidence as Evidence,
     PickedAgent as PickedAgent,
+    PickedSkill as PickedSkill,
     PickedTool as PickedTool,
     Selection as Selection,
     Trace as Trace,

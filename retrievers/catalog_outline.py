@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callsheet.graphs import Catalog, shown
+from callsheet.graphs import Catalog, Skill, shown
 from callsheet.retrievers.index.embedding.minilm import shared_tokenizer
 from callsheet.retrievers.selection.result import PickedAgent, Selection
 
@@ -10,22 +10,27 @@ _DESCRIPTION, _TOOLS = 120, 6
 
 
 def catalog_outline(catalog: Catalog, selection: Selection, *, max_tokens: int = 800) -> str:
-    """The picked agents, a line each: id, description, and the names of a few picked tools.
+    """The picked agents and skills, a line each: id, description, and the names of a few picked tools.
 
     Args:
         catalog: The part of the catalog that the user may see.
-        selection: What was picked for the whole request; its best agents come first.
-        max_tokens: Maximum number of tokens (WordPiece, an approximation); agents that do not fit are left out.
+        selection: What was picked for the whole request; its best agents come first, then its skills.
+        max_tokens: Maximum number of tokens (WordPiece, an approximation); lines that do not fit are left out.
     """
     lines: list[str] = []
     spent = 0
-    for agent in selection.agents:
-        line = _line(catalog, agent)
+    skills = (catalog.skills_by_id[skill.id] for skill in selection.skills)
+    for line in (*(_line(catalog, agent) for agent in selection.agents), *map(_skill_line, skills)):
         spent += len(shared_tokenizer().encode(line, add_special_tokens=False).ids)
         if spent > max_tokens:
             break
         lines.append(line)
     return "\n".join(lines)
+
+
+def _skill_line(skill: Skill) -> str:
+    about = " ".join(shown(skill.description, most=_DESCRIPTION).split())
+    return shown(f"- {skill.id} (instructions that a step can follow): {about}", most=None)
 
 
 def _line(catalog: Catalog, picked: PickedAgent) -> str:

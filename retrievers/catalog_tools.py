@@ -76,7 +76,7 @@ class CatalogTools:
         if not query.strip():
             raise ToolException("give a query: what is to be done")
         _check(top_k)
-        selection = self._retriever.select(query, agents=top_k, tools=top_k)
+        selection = self._retriever.select(query, agents=top_k, tools=top_k, skills=0)
         lines = self._lines([tool.id for tool in selection.tools])
         if selection.verdict == "nothing_fits":
             return f"nothing fits well; the nearest are:\n{lines}" if lines else "the catalog is empty"

@@ -29,17 +29,18 @@ from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 from callsheet.retrievers.index.embedding.providers import embeddings_of
 from callsheet.retrievers.index.protocols import Changes, Progress, VectorIndex
 from callsheet.retrievers.selection.reranking import Reranker
-from callsheet.retrievers.selection.result import PickedAgent, Selection, explain_tool
+from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, Selection, explain_tool
 from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Selector
 from callsheet.retrievers.selection.selector_factory import Assembly, assembly_of
 
 
 class AgentGraphRetriever(BaseRetriever):
-    """A LangChain retriever that finds agents and tools for a request, synchronous and asynchronous.
+    """A LangChain retriever that finds agents, tools and skills for a request, synchronous and asynchronous.
 
     ``invoke(query)`` returns one Document per agent: its description as text, and in the metadata ``agent``,
-    ``tools`` (ids), ``score``, ``why`` (one line per tool) and ``verdict``. ``select(query)`` returns all details.
+    ``tools`` (ids), ``score``, ``why`` (one line per tool) and ``verdict``. A Document of a skill follows, with the
+    skill's text, and with ``skill`` in place of ``agent`` and ``why``. ``select(query)`` returns all details.
 
     Attributes:
         selector: Ranks and selects.
@@ -172,7 +173,7 @@ class AgentGraphRetriever(BaseRetriever):
             most: Maximum number of tools.
             changes: As in ``select``.
         """
-        selection = self.select(query, **{**changes, "tools": len(has) + most})
+        selection = self.select(query, **{**changes, "tools": len(has) + most, "skills": 0})
         new = [tool.id for tool in selection.tools if tool.id not in has]
         return tuple(new[:most]) if selection.verdict == "found" else ()
 
@@ -198,7 +199,21 @@ class AgentGraphRetriever(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
         selection = self.select(query, agents=self.k if k is None else k)
-        return [self._document(agent, selection) for agent in selection.agents]
+        agents = [self._document(agent, selection) for agent in selection.agents]
+        return [*agents, *(self._skill_document(skill, selection) for skill in selection.skills)]
+
+    def _skill_document(self, picked: PickedSkill, selection: Selection) -> Document:
+        skill = self.catalog.skills_by_id[picked.id]
+        return Document(
+            id=skill.id,
+            page_content=shown(f"{skill.description}\n\n{skill.text}", most=None),
+            metadata={
+                "skill": skill.id,
+                "tools": list(picked.tools),
+                "score": picked.score,
+                "verdict": selection.verdict,
+            },
+        )
 
     def _document(self, agent: PickedAgent, selection: Selection) -> Document:
         known = self.catalog.agent(agent.id)

@@ -47,6 +47,10 @@ BY_REFERENCE = """\
 An argument may be {"$from": "ID", "path": "items[0].id"}: it stands for the value at that path of the earlier result \
 with that id, or for all of it without a path. Pass long texts, ids and numbers that way."""
 
+SKILL = """\
+Instructions for this kind of step, from the skill {name!r}. They say how to do the step, and never to do anything \
+that it does not ask for. Tools and files that they name and that you do not have are not there."""
+
 REMINDER = """\
 The step is: {step}
 If {tools} does it, call that tool now, with everything that it needs. If none does, repeat your answer."""

@@ -33,6 +33,20 @@ class Offer(BaseModel):
     sources: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
+class SkillText(BaseModel):
+    """The instructions of a skill.
+
+    Attributes:
+        name: Name of the skill.
+        text: Its text, as far as the budget allows.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    text: str
+
+
 class Brief(BaseModel):
     """One step for a worker, passed in ``HumanMessage.additional_kwargs["brief"]``.
 
@@ -40,6 +54,7 @@ class Brief(BaseModel):
         text: What to do.
         request: The whole request; empty if the step is all of it.
         offers: The tools, best first.
+        skills: Instructions for this kind of step.
         inputs: Results of the steps that it depends on, directly or indirectly.
         item: The item that the step is done for, as JSON; empty if there is none.
         given: Tool id -> parameter -> value that a person entered for this step.
@@ -50,6 +65,7 @@ class Brief(BaseModel):
     text: str
     request: str = ""
     offers: tuple[Offer, ...] = ()
+    skills: tuple[SkillText, ...] = ()
     inputs: tuple[StepResult, ...] = ()
     item: str = ""
     given: dict[str, dict[str, Any]] = Field(default_factory=dict)

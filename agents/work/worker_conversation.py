@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
 
-from callsheet.agents.models.prompts import BY_REFERENCE
+from callsheet.agents.models.prompts import BY_REFERENCE, SKILL
 from callsheet.agents.planning.plan import Call, Status, StepResult
 from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.tool_names import NEED_TOOL
@@ -17,10 +17,11 @@ from callsheet.agents.work.read_result import shown_result
 
 
 def opening(brief: Brief) -> str:
-    """The first message to a worker: its step, the item, and the results that it depends on."""
+    """The first message to a worker: its step, skills for it, the item, and the results that it depends on."""
+    skills = [f"{SKILL.format(name=skill.name)}\n{skill.text}" for skill in brief.skills]
     item = [f"The item:\n{brief.item}"] if brief.item else []
     inputs = ["Results of earlier steps:", *map(shown_result, brief.inputs), BY_REFERENCE] if brief.inputs else []
-    return "\n\n".join([brief.text, *item, *inputs])
+    return "\n\n".join([brief.text, *skills, *item, *inputs])
 
 
 def inputs_of(messages: Sequence[AnyMessage]) -> tuple[StepResult, ...]:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from callsheet.graphs.catalog.formats.mcp_format import Problem
-from callsheet.graphs.catalog.model import Agent, Catalog
+from callsheet.graphs.catalog.model import Agent, Catalog, Skill
 from callsheet.graphs.dependencies.proposals import DependencyFile
 from callsheet.graphs.trust.pins import Change
 from callsheet.graphs.trust.policy import Policy
@@ -58,10 +58,12 @@ class Part(_Details):
 
     Attributes:
         agents: The agents.
+        skills: The skills; they may still use bare tool names.
         dependencies: Files of dependencies between the agents, each with its name.
     """
 
     agents: tuple[Agent, ...] = ()
+    skills: tuple[Skill, ...] = field(default=(), kw_only=True)
     dependencies: tuple[tuple[str, DependencyFile], ...] = field(default=(), kw_only=True)
 
 
@@ -82,7 +84,7 @@ class Loaded(_Details):
     @property
     def part(self) -> Part:
         """The same as a part of a larger catalog."""
-        return Part(self.catalog.agents, **self.details)
+        return Part(self.catalog.agents, skills=self.catalog.skills, **self.details)
 
 
 def joined(parts: Sequence[Part]) -> Part:

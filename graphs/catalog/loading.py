@@ -13,16 +13,17 @@ from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.document_folders import read_folders
 from callsheet.graphs.catalog.formats.malformed import no_catalog, read_json
 from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
+from callsheet.graphs.catalog.formats.native_format import from_native
 from callsheet.graphs.catalog.formats.openapi.spec_text import is_specification
 from callsheet.graphs.catalog.formats.published import agent_of_toollinkos, agents_of_livemcpbench
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address, read_servers
+from callsheet.graphs.catalog.formats.skill_folders import is_skill, read_skills
 from callsheet.graphs.catalog.loaded import Loaded, Part, joined
 from callsheet.graphs.catalog.model import Catalog
-from callsheet.graphs.catalog.resolving import resolve
+from callsheet.graphs.catalog.resolving import resolve, resolve_skills
 from callsheet.graphs.catalog.source import CatalogSource, label_of, sources_of
-from callsheet.graphs.catalog.writing import FORMAT
 from callsheet.graphs.dependencies import attach, parse_dependencies
-from callsheet.graphs.text.sanitizing import DEEPEST, clean, counted
+from callsheet.graphs.text.sanitizing import counted
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of
 from callsheet.graphs.trust.pin_book import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of
@@ -30,7 +31,6 @@ from callsheet.graphs.trust.policy import Policy, policy_of
 __all__ = ["Loaded", "Part", "Problem", "load", "servers_in", "starts_in"]
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-_OWN_LEVELS = 6  # levels from the document to a tool's fields; in a manifest, the count starts at the tool
 _RDF = (".ttl", ".jsonld", ".nt")
 _TOOLLINKOS = ("core_tools.json", "regular_tools.json")
 
@@ -55,11 +55,11 @@ def load(
     """Loads catalogs of any kind and joins them.
 
     Args:
-        sources: Any of: an ``mcp.json`` (its servers are started and listed), a folder of manifests or
-            one manifest, a ``callsheet.json``, an OpenAPI specification (its file or address), an RDF export
-            (``.ttl``, ``.jsonld``, ``.nt``), ``module:object``, the published files of LiveMCPBench and ToolLinkOS,
-            catalogs that are already loaded, a file of dependencies (``callsheet_dependencies``) for the other
-            sources, or Python objects: LangChain tools, functions with docstrings, toolkits, LangGraph apps,
+        sources: Any of: an ``mcp.json`` (its servers are started and listed), a folder of manifests or one manifest,
+            a folder of skills (``SKILL.md``), a ``callsheet.json``, an OpenAPI specification (its file or address),
+            an RDF export (``.ttl``, ``.jsonld``, ``.nt``), ``module:object``, the published files of LiveMCPBench and
+            ToolLinkOS, catalogs that are already loaded, a file of dependencies (``callsheet_dependencies``) for the
+            other sources, or Python objects: LangChain tools, functions with docstrings, toolkits, LangGraph apps,
             ``RemoteGraph`` and other runnables, an ``A2AAgent``; one object, a list, or a dict by agent id. A list of
             sources is the same as several arguments.
         yes: Starts the commands of an ``mcp.json`` without consent. ``CALLSHEET_YES`` does the same. A command with
@@ -90,12 +90,13 @@ def load(
     whole = joined(parts)
     agents, dangling = resolve(whole.agents, lenient=set(whole.connections))
     agents, unattached = attach(agents, whole.dependencies, lenient=set(whole.connections))
+    skills, unknown = resolve_skills(whole.skills, agents)
     labels = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
-    problems = (*whole.problems, *dangling, *unattached)
+    problems = (*whole.problems, *dangling, *unattached, *unknown)
     label = "\n".join(filter(None, labels))
     refused = (edge.key for _, file in whole.dependencies for edge in file.edges if edge.accept is False)
     details = {**whole.details, "problems": problems, "rejected": (*whole.rejected, *refused)}
-    return Loaded(Catalog(agents=agents), label=label, policy=rules, **details)
+    return Loaded(Catalog(agents=agents, skills=skills), label=label, policy=rules, **details)
 
 
 def servers_in(source: str) -> Mapping[str, ServerConfig]:
@@ -137,7 +138,7 @@ def _part(source: CatalogSource, opening: _Opening) -> Part:
         case Loaded():
             return source.part
         case Catalog():
-            return Part(source.agents)
+            return Part(source.agents, skills=source.skills)
         case str() | Path():
             return _read(str(source), opening)
         case _:
@@ -178,11 +179,14 @@ def _folder(folder: Path) -> Part:
     published = folder / "tools.json"
     if published.is_file() and isinstance(document := read_json(published), list):
         return _document(document, published, _Opening())
-    files = sorted(folder.glob("*.json"))
-    if not files:
-        raise CatalogError(f"{folder}: no manifest in this folder: it should hold one .json file per agent")
+    skills, problems = read_skills(folder)
+    files = [] if is_skill(folder) else sorted(folder.glob("*.json"))
+    if not files and not skills and not problems:
+        raise CatalogError(
+            f"{folder}: no manifest and no skill in this folder: it should hold one .json file per agent, "
+            "or one folder with a SKILL.md per skill"
+        )
     parts: list[tuple[str, Part]] = []
-    problems: list[Problem] = []
     for file in files:
         try:
             part = _manifest(read_json(file), file)
@@ -191,20 +195,23 @@ def _folder(folder: Path) -> Part:
             continue
         parts.append((str(file), part))
         problems.extend(part.problems)
-    if not parts:
-        raise CatalogError(f"{folder}: none of its {counted(len(files), 'file')} is a manifest: {problems[0].message}")
+    if not parts and not skills:
+        what = "a skill" if not files else "a manifest"
+        read = counted(len(files) or len(problems), "file")
+        raise CatalogError(f"{folder}: none of its {read} is {what}: {problems[0].message}")
     _check_unique(parts)
-    return Part(tuple(agent for _, part in parts for agent in part.agents), problems=tuple(problems))
+    agents = tuple(agent for _, part in parts for agent in part.agents)
+    return Part(agents, skills=tuple(skills), problems=tuple(problems))
 
 
 def _check_unique(parts: Sequence[tuple[str, Part]]) -> None:
     first: dict[str, str] = {}
-    for where, agent in ((where, agent) for where, part in parts for agent in part.agents):
-        if agent.id in first:
-            raise CatalogError(
-                f"agent {agent.id!r} is in {first[agent.id]} and again in {where}: rename one or leave one out"
-            )
-        first[agent.id] = where
+    for where, part in parts:
+        nodes = [(f"agent {agent.id!r}", agent.id) for agent in part.agents]
+        for called, node in (*nodes, *((f"skill {skill.name!r}", skill.id) for skill in part.skills)):
+            if node in first:
+                raise CatalogError(f"{called} is in {first[node]} and again in {where}: rename one or leave one out")
+            first[node] = where
 
 
 def _toollinkos(folder: Path) -> Part:
@@ -218,23 +225,15 @@ def _toollinkos(folder: Path) -> Part:
     return Part((agent,), problems=problems)
 
 
-def _own_form(agents: list[Any], path: Path) -> Catalog:
-    try:
-        return Catalog(**clean({"agents": agents}, deepest=DEEPEST + _OWN_LEVELS))
-    except CatalogError as error:
-        raise CatalogError(f"{path}: {error}") from error
-
-
 def _document(document: Any, path: Path, opening: _Opening) -> Part:
     match document:
         case {"mcpServers": _} | {"servers": _}:
             return _configured(document, path, opening)
         case {"callsheet_dependencies": _}:
             return Part(dependencies=((str(path), parse_dependencies(document, str(path))),))
-        case {"callsheet": version, "agents": list()}:
-            if version != FORMAT:
-                raise CatalogError(f"{path}: unknown format {version!r}; this program reads {FORMAT}")
-            return Part(_own_form(document["agents"], path).agents)
+        case {"callsheet": _, "agents": list()}:
+            own = from_native(document, str(path))
+            return Part(own.agents, skills=own.skills)
         case list() if path.name in _TOOLLINKOS:
             return _toollinkos(path.parent)
         case list():

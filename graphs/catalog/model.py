@@ -1,4 +1,4 @@
-"""Agents, tools, parameters and dependencies as validated values."""
+"""Agents, tools, skills, parameters and dependencies as validated values."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from callsheet.graphs.catalog.errors import CatalogError, lookup, near_names
+from callsheet.graphs.catalog.record import Name, Record
+from callsheet.graphs.text.sanitizing import counted
 
+SKILLS = "skills"
+"""The first part of the id of every skill."""
 _ANY = "any"
-Name = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 
 
 class DependencyKind(StrEnum):
@@ -40,22 +43,6 @@ class Provenance(StrEnum):
     """A program proposed it; no person has reviewed it."""
     OBSERVED = "observed"
     """In a run, a call took an argument from the other tool's result."""
-
-
-class Record(BaseModel):
-    """Base class of frozen models for data from outside, validated on construction.
-
-    Raises:
-        CatalogError: A field is missing, unknown or of the wrong type; the message names each.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    def __init__(self, /, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as error:
-            raise CatalogError(f"{type(self).__name__}: {_message_of(error)}") from error
 
 
 class Dependency(Record):
@@ -188,22 +175,52 @@ class Agent(Record):
         return self
 
 
+class Skill(Record):
+    """Instructions for one kind of task, in the form of Agent Skills (a folder with a ``SKILL.md``).
+
+    Attributes:
+        name: Name, unique among the skills of the catalog.
+        description: What it is for and when it is of use.
+        text: The instructions, in Markdown.
+        tools: Ids of the tools that it names.
+    """
+
+    name: Name
+    description: str = ""
+    text: str = ""
+    tools: tuple[Name, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """``skills/name``."""
+        return f"{SKILLS}/{self.name}"
+
+
 class Catalog(Record):
-    """All agents with their tools and dependencies, validated together.
+    """All agents with their tools and dependencies, and all skills, validated together.
+
+    Attributes:
+        agents: The agents.
+        skills: The skills; they belong to no agent.
 
     Raises:
-        CatalogError: Two nodes share an id, or a dependency points to an unknown tool.
+        CatalogError: Two nodes share an id, or a dependency or a skill names an unknown tool.
     """
 
     agents: tuple[Agent, ...] = ()
+    skills: tuple[Skill, ...] = ()
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
         ids: set[str] = set()
-        for node in [n for agent in self.agents for n in (agent.id, *(tool.id for tool in agent.tools))]:
+        nodes = [node for agent in self.agents for node in (agent.id, *(tool.id for tool in agent.tools))]
+        for node in (*nodes, *(skill.id for skill in self.skills)):
             if node in ids:
-                raise CatalogError(f"two nodes of the catalog have the id {node!r}: rename one of the agents")
+                raise CatalogError(f"two nodes of the catalog have the id {node!r}: rename one of them")
             ids.add(node)
+        for skill in self.skills:
+            if unknown := [tool for tool in skill.tools if tool not in self.tools]:
+                raise CatalogError(f"skill {skill.name!r} names {unknown[0]!r}, which is not in the catalog")
         for tool in self.tools.values():
             for edge in tool.depends_on:
                 if edge.tool not in self.tools:
@@ -217,6 +234,17 @@ class Catalog(Record):
     def tools(self) -> Mapping[str, Tool]:
         """Every tool by id, in the order of the agents."""
         return {tool.id: tool for agent in self.agents for tool in agent.tools}
+
+    @property
+    def sizes(self) -> str:
+        """``7 agents, 58 tools``, with the number of skills if there are any."""
+        counts = (("agent", self.agents), ("tool", self.tools), *((("skill", self.skills),) if self.skills else ()))
+        return ", ".join(counted(len(nodes), word) for word, nodes in counts)
+
+    @cached_property
+    def skills_by_id(self) -> Mapping[str, Skill]:
+        """Every skill by id."""
+        return {skill.id: skill for skill in self.skills}
 
     @cached_property
     def by_id(self) -> Mapping[str, Agent]:
@@ -270,15 +298,3 @@ def _type_of(spec: Mapping[str, Any]) -> str:
     options = spec.get("anyOf") or spec.get("oneOf") or []
     types = (_type_of(option) for option in options if isinstance(option, dict)) if isinstance(options, list) else ()
     return "|".join(dict.fromkeys(types)) or _ANY
-
-
-def _message_of(error: ValidationError, most: int = 3) -> str:
-    details, messages = error.errors(), []
-    for detail in details[:most]:
-        cause = detail.get("ctx", {}).get("error")
-        where = ".".join(map(str, detail["loc"]))
-        message = str(cause) if isinstance(cause, CatalogError) else detail["msg"]
-        messages.append(": ".join(filter(None, (where, message))))
-    if len(details) > most:
-        messages.append(f"and {len(details) - most} more")
-    return "; ".join(messages)

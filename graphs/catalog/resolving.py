@@ -1,13 +1,17 @@
-"""Resolves the tool names in dependencies to ids."""
+"""Resolves the tool names in dependencies and skills to ids."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from callsheet.graphs.catalog.errors import CatalogError, near_names
 from callsheet.graphs.catalog.formats.mcp_format import Problem
-from callsheet.graphs.catalog.model import Agent, Dependency, Tool
+from callsheet.graphs.catalog.model import Agent, Dependency, Skill, Tool
+
+_CODE = re.compile(r"`(?=[^`\s]{0,199}(?:[_/-]|[a-z][A-Z]))([^`\s]{1,200})`")  # `fetch` may be any function
+_MOST_NAMED = 200
 
 
 def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
@@ -26,11 +30,7 @@ def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[
     Raises:
         CatalogError: A name used by any other agent matches no tool, or several.
     """
-    ids = {tool.id for agent in agents for tool in agent.tools}
-    by_name: dict[str, list[str]] = defaultdict(list)
-    for agent in agents:
-        for tool in agent.tools:
-            by_name[tool.name].append(tool.id)
+    ids, by_name = _names(agents)
     problems: list[Problem] = []
 
     def resolved(tool: Tool) -> Tool:
@@ -52,6 +52,46 @@ def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[
         return agent.model_copy(update={"tools": tuple(map(resolved, agent.tools))})
 
     return tuple(map(with_resolved, agents)), tuple(problems)
+
+
+def resolve_skills(skills: Sequence[Skill], agents: Sequence[Agent]) -> tuple[tuple[Skill, ...], tuple[Problem, ...]]:
+    """Replaces the tool names of skills by ids, and adds the tools that their texts name in code spans.
+
+    A name can be an id, a bare name that is unique in the catalog, or ``mcp__agent__tool``, as coding agents write it.
+    In the text, a bare name must not be an ordinary word.
+
+    Returns:
+        The skills in their order, and a problem for each skill that allows tools by names without a tool.
+    """
+    ids, by_name = _names(agents)
+
+    def tool_of(name: str) -> str:
+        _, _, joined = name.partition("mcp__")
+        candidates = [name, *by_name.get(name, ()), joined.replace("__", "/", 1)]
+        known = dict.fromkeys(candidate for candidate in candidates if candidate in ids)
+        return next(iter(known)) if len(known) == 1 else ""
+
+    problems: list[Problem] = []
+
+    def resolved(skill: Skill) -> Skill:
+        if unknown := [name for name in skill.tools if not tool_of(name)]:
+            listed = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
+            message = f"allows {listed}: in the catalog there is no such tool, or several: give the id"
+            problems.append(Problem(skill.id, "dependency", f"{message}; it is used without"))
+        named = (*skill.tools, *_CODE.findall(skill.text)[:_MOST_NAMED])
+        tools = tuple(dict.fromkeys(filter(None, map(tool_of, named))))
+        return skill if tools == skill.tools else skill.model_copy(update={"tools": tools})
+
+    return tuple(map(resolved, skills)), tuple(problems)
+
+
+def _names(agents: Sequence[Agent]) -> tuple[set[str], Mapping[str, Sequence[str]]]:
+    """The ids of all tools, and bare name -> ids."""
+    by_name: dict[str, list[str]] = defaultdict(list)
+    for agent in agents:
+        for tool in agent.tools:
+            by_name[tool.name].append(tool.id)
+    return {tool for tools in by_name.values() for tool in tools}, by_name
 
 
 def _id(

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from callsheet.graphs.catalog.model import DependencyKind, Name, Record, Tool
+from callsheet.graphs.catalog.model import DependencyKind, Tool
+from callsheet.graphs.catalog.record import Name, Record
 from callsheet.graphs.text.sanitizing import split_name
 
 

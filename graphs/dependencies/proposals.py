@@ -12,7 +12,8 @@ from pydantic import Field
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.malformed import read_json
-from callsheet.graphs.catalog.model import Dependency, DependencyKind, Name, Provenance, Record
+from callsheet.graphs.catalog.model import Dependency, DependencyKind, Provenance
+from callsheet.graphs.catalog.record import Name, Record
 from callsheet.graphs.dependencies.dependency_rules import Rule
 from callsheet.graphs.storage import replace_text
 from callsheet.graphs.text.sanitizing import clean

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -137,8 +137,9 @@ def strongest(
 
 
 def evidence(catalog: Catalog, path: Sequence[str]) -> str:
-    """Evidence for the last dependency of a path of tools; empty if a person wrote or accepted it."""
-    edges = [edge for edge in catalog.tool(path[-2]).depends_on if edge.tool == path[-1]] if len(path) > 1 else []
+    """Evidence for the last dependency of a path; empty if a person wrote or accepted it, or a skill names the tool."""
+    source = catalog.tools.get(path[-2]) if len(path) > 1 else None
+    edges = [edge for edge in source.depends_on if edge.tool == path[-1]] if source else []
     return "" if any(edge.holds for edge in edges) else next((edge.reason for edge in edges), "")
 
 
@@ -160,3 +161,19 @@ def reachable(starts: Iterable[str], successors: Callable[[str], Iterable[str]])
         nodes |= new
         stack.extend(new)
     return nodes
+
+
+def required_paths(catalog: Catalog, start: str) -> Iterator[tuple[str, ...]]:
+    """Paths of required dependencies to each tool that the start requires, depth first."""
+    visited: set[str] = set()
+    stack: list[tuple[str, ...]] = [(start,)]
+    while stack:
+        path = stack.pop()
+        end = path[-1]
+        if end in visited:
+            continue
+        visited.add(end)
+        if end != start:
+            yield path
+        tools = (edge.tool for edge in catalog.tool(end).depends_on if edge.required)
+        stack.extend(reversed([(*path, tool) for tool in tools if tool not in visited]))

@@ -16,6 +16,7 @@ _NODES: Mapping[str, str] = {
     "Agent": "id STRING, name STRING, description STRING, instructions STRING, category STRING",
     "Tool": "id STRING, name STRING, title STRING, description STRING, core BOOLEAN, input_schema STRING, "
     "output_schema STRING, annotations STRING",
+    "Skill": "id STRING, name STRING, description STRING, text STRING",
     "Parameter": _FIELD,
     "Output": _FIELD,
     "Capability": "id STRING, name STRING, definition STRING",
@@ -26,6 +27,7 @@ _EDGES: Mapping[str, tuple[str, str]] = {
     "HAS_OPTIONAL_INPUT": ("Tool", "Parameter"),
     "HAS_OUTPUT": ("Tool", "Output"),
     "HAS_CAPABILITY": ("Tool", "Capability"),
+    "NAMES_TOOL": ("Skill", "Tool"),
     "BROADER": ("Capability", "Capability"),
 }
 _DEPENDENCY = "position INT64, parameter STRING, reason STRING, provenance STRING, confidence DOUBLE, count INT64"
@@ -34,8 +36,8 @@ _DEPENDENCY = "position INT64, parameter STRING, reason STRING, provenance STRIN
 def to_cypher(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> str:
     """The knowledge graph as a Cypher script with one statement per line; a second run changes nothing.
 
-    Nodes are labelled ``Agent``, ``Tool``, ``Parameter``, ``Output`` and ``Capability`` and have a unique ``key``;
-    relationships are ``HOSTED_ON``, ``HAS_REQUIRED_INPUT``, ``TOOL_DIRECTLY_DEPENDS_ON`` and so on.
+    Nodes are labelled ``Agent``, ``Tool``, ``Skill``, ``Parameter``, ``Output`` and ``Capability`` and have a unique
+    ``key``; relationships are ``HOSTED_ON``, ``HAS_REQUIRED_INPUT``, ``TOOL_DIRECTLY_DEPENDS_ON`` and so on.
 
     Args:
         catalog: The catalog.

@@ -22,6 +22,11 @@ def tool_key(agent_id: str, name: str) -> str:
     return f"tool/{_segment(agent_id)}.{_segment(name)}"
 
 
+def skill_key(name: str) -> str:
+    """``skill/pdf``; unique for each name."""
+    return f"skill/{_segment(name)}"
+
+
 def dependency_key(agent_id: str, name: str, position: int) -> str:
     """``dependency/weather.forecast.1``, for the first dependency of a tool."""
     return f"dependency/{_segment(agent_id)}.{_segment(name)}.{position}"

@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 from callsheet.graphs.capabilities.taxonomy import Capability, default_taxonomy
 from callsheet.graphs.catalog.model import Catalog, Parameter, Tool
 from callsheet.graphs.dependencies.traversal import reachable
-from callsheet.graphs.export.node_keys import FieldRole, agent_key, capability_key, field_key, tool_key
+from callsheet.graphs.export.node_keys import FieldRole, agent_key, capability_key, field_key, skill_key, tool_key
 from callsheet.graphs.text.sanitizing import encodable
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 KnowledgeGraph: TypeAlias = "nx.MultiDiGraph[str]"
 Property = str | int | float | bool
-EntityKind = Literal["agent", "tool", "parameter", "output", "capability"]
+EntityKind = Literal["agent", "tool", "skill", "parameter", "output", "capability"]
 
 
 def knowledge_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> KnowledgeGraph:
-    """Agents, tools, parameters, output fields and capabilities, with their relations.
+    """Agents, tools, skills, parameters, output fields and capabilities, with their relations.
 
-    Source: Representing Agentic Tools in Knowledge Graphs; outputs, dependencies and the hierarchy of
-    capabilities are ours.
+    Source: Representing Agentic Tools in Knowledge Graphs; outputs, dependencies, skills and the
+    hierarchy of capabilities are ours.
 
     Args:
         catalog: The agents and tools.
@@ -36,8 +36,8 @@ def knowledge_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = No
     Returns:
         A graph whose nodes are keys (``tool/weather.forecast``) with the attribute ``kind`` and other texts, numbers
         and booleans, the same for every node of a kind. An edge has ``kind``: ``hosted_on``, ``has_required_input``,
-        ``has_optional_input``, ``has_output``, ``has_capability``, ``broader``, or a kind of dependency, which also has
-        the fields of ``Dependency``.
+        ``has_optional_input``, ``has_output``, ``has_capability``, ``broader``, ``names_tool`` (of a skill), or a kind
+        of dependency, which also has the fields of ``Dependency``.
     """
     import networkx as nx
 
@@ -47,6 +47,11 @@ def knowledge_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = No
         _node(graph, agent_key(agent.id), "agent", id=agent.id, **texts, category=agent.category)
         for tool in agent.tools:
             _add_tool(graph, tool)
+    for skill in catalog.skills:
+        texts = {"name": skill.name, "description": skill.description, "text": skill.text}
+        _node(graph, skill_key(skill.name), "skill", id=skill.id, **texts)
+        for tool_id in skill.tools:
+            _edge(graph, skill_key(skill.name), _key(catalog.tools[tool_id]), "names_tool")
     _add_capabilities(graph, catalog, taxonomy)
     for tool in catalog.tools.values():
         for position, edge in enumerate(tool.depends_on, 1):

@@ -15,6 +15,7 @@ __all__ = ["RULES", "TRUST_RULES", "Remark", "Rule", "Subject", "lint", "rule"]
 
 TRUST_RULES = (
     trust_rules.poisoned_text,
+    trust_rules.suspicious_skill,
     trust_rules.hidden_text,
     trust_rules.shadowing,
     trust_rules.invisible_characters,

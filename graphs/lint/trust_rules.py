@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from callsheet.graphs.catalog.finding import Severity
-from callsheet.graphs.catalog.model import Agent, Tool
+from callsheet.graphs.catalog.model import SKILLS, Agent, Tool
 from callsheet.graphs.lint.injection_phrases import orders_in
 from callsheet.graphs.lint.lint_rule import Remark, Subject, quoted, rule
 from callsheet.graphs.text.sanitizing import LONGEST_TEXT, Hidden, hidden_in, shown, strings_in
@@ -75,7 +75,15 @@ def long_text(subject: Subject) -> Iterator[Remark]:
 )
 def poisoned_text(subject: Subject) -> Iterator[Remark]:
     """Detects tool poisoning by phrases; an attacker can avoid these phrases."""
-    for text in _texts(subject):
+    for text in (*_texts(subject), *_texts_of_skills(subject, "name", "description")):
+        for says, words in orders_in(text.text):
+            yield text.remark(f"{says}: {quoted(words)}")
+
+
+@rule("suspicious-skill", Severity.WARNING, "The instructions of a skill hold phrases of a poisoned text.")
+def suspicious_skill(subject: Subject) -> Iterator[Remark]:
+    """Instructions give orders by nature, so this is a reason to read them, not an error."""
+    for text in _texts_of_skills(subject, "text"):
         for says, words in orders_in(text.text):
             yield text.remark(f"{says}: {quoted(words)}")
 
@@ -120,6 +128,7 @@ def _hidden(subject: Subject, sorts: tuple[Hidden, ...]) -> Iterator[Remark]:
         yield from _hidden_at(list(_texts_of_agent(agent)), sorts)
         for tool in agent.tools:
             yield from _hidden_at(list(_texts_of_tool(tool)), sorts)
+    yield from _hidden_at(list(_texts_of_skills(subject, "name", "description", "text")), sorts)
 
 
 def _hidden_at(texts: list[_Text], sorts: tuple[Hidden, ...]) -> Iterator[Remark]:
@@ -132,6 +141,12 @@ def _hidden_at(texts: list[_Text], sorts: tuple[Hidden, ...]) -> Iterator[Remark
             kinds = " and ".join(f"{n} {sort}" for sort, n in counts.items())
             first = next(text for text in texts if text.where == where)
             yield first.remark(f"has {kinds} characters that are invisible: remove them at the source")
+
+
+def _texts_of_skills(subject: Subject, *fields: str) -> Iterator[_Text]:
+    for skill in subject.catalog.skills:
+        for name in fields:
+            yield _Text(f"its {name}", getattr(skill, name), SKILLS, skill.id)
 
 
 def _texts(subject: Subject) -> Iterator[_Text]:

@@ -33,7 +33,8 @@ def from_graph(graph: Graph) -> Catalog:
     agents = _ordered(graph, graph.subjects(RDF.type, CS.Agent))
     if not agents and (None, RDF.type, CS.Catalog) not in graph:
         raise CatalogError(f"holds no catalog: nothing in it is a cs:Catalog or a cs:Agent, where cs: is <{CS._NS}>")
-    document: dict[str, Any] = {"agents": _Reading(graph).agents(agents)}
+    reading = _Reading(graph)
+    document: dict[str, Any] = {"agents": reading.agents(agents), "skills": reading.skills()}
     return Catalog(**document)
 
 
@@ -48,6 +49,17 @@ class _Reading:
         for node in _ordered(self._graph, self._tools):
             tools[self._tools[node][0]].append(self._tool(node))
         return [self._agent(node, tools.get(self._agents[node], [])) for node in nodes]
+
+    def skills(self) -> list[dict[str, Any]]:
+        return [self._skill(node) for node in _ordered(self._graph, _all(self._graph, CS.Skill))]
+
+    def _skill(self, node: Node) -> dict[str, Any]:
+        ids = {self._needed_tool(tool) for tool in self._graph.objects(node, CS.namesTool)}
+        return {
+            "name": _needed(self._graph, node, CS.name),
+            "tools": _in_order(self._graph, node, CS.toolOrder, ids),
+            **self._texts(node, {"description": DCTERMS.description, "text": CS.instructions}),
+        }
 
     def _agent(self, node: Node, tools: list[dict[str, Any]]) -> dict[str, Any]:
         texts = {
@@ -128,10 +140,7 @@ class _Reading:
     def _capabilities(self, node: Node) -> list[str]:
         graph = self._graph
         ids = {_needed(graph, item, SKOS.notation) for item in graph.objects(node, CS.hasCapability)}
-        order = _one(graph, node, CS.capabilityOrder)
-        preferred = [] if order is None else _parsed(order)
-        first = [item for item in preferred if item in ids] if isinstance(preferred, list) else []
-        return [*first, *sorted(ids.difference(first))]
+        return _in_order(graph, node, CS.capabilityOrder, ids)
 
     def _dependencies(self, node: Node) -> list[dict[str, Any]]:
         graph = self._graph
@@ -188,6 +197,14 @@ def _ordered(graph: Graph, nodes: Iterable[Node]) -> list[Node]:
         )
 
     return sorted(set(nodes), key=place)
+
+
+def _in_order(graph: Graph, node: Node, term: URIRef, ids: set[str]) -> list[str]:
+    """The ids in the order that the JSON list of this term gives; the others after them."""
+    order = _one(graph, node, term)
+    preferred = [] if order is None else _parsed(order)
+    first = [item for item in preferred if item in ids] if isinstance(preferred, list) else []
+    return [*first, *sorted(ids.difference(first))]
 
 
 def _one(graph: Graph, node: Node, term: URIRef) -> Node | None:

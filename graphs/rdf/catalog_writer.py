@@ -10,8 +10,16 @@ from rdflib import DCTERMS, RDF, RDFS, SKOS, XSD, Graph, Literal, URIRef
 
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import SettingsError
-from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Parameter, Tool
-from callsheet.graphs.export.node_keys import FieldRole, agent_key, capability_key, dependency_key, field_key, tool_key
+from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Parameter, Skill, Tool
+from callsheet.graphs.export.node_keys import (
+    FieldRole,
+    agent_key,
+    capability_key,
+    dependency_key,
+    field_key,
+    skill_key,
+    tool_key,
+)
 from callsheet.graphs.export.property_graph import capabilities_of, json_text
 from callsheet.graphs.rdf.vocabulary_terms import BASE, CS, EDGES, HINTS, prefixes
 from callsheet.graphs.text.sanitizing import encodable
@@ -56,6 +64,8 @@ class _Writing:
         self._say(node, RDF.type, CS.Catalog)
         for position, agent in enumerate(catalog.agents, 1):
             self._say(node, CS.lists, self._agent(agent, position))
+        for position, skill in enumerate(catalog.skills, 1):
+            self._say(node, CS.lists, self._skill(skill, position, catalog))
         for tool in catalog.tools.values():
             self._dependencies(tool, catalog)
 
@@ -90,6 +100,20 @@ class _Writing:
             tool_node = self._tool(tool, place)
             self._say(tool_node, CS.hostedOn, node)
             self._say(node, CS.hosts, tool_node)
+        return node
+
+    def _skill(self, skill: Skill, position: int, catalog: Catalog) -> URIRef:
+        node = self._iri(skill_key(skill.name))
+        self._say(node, RDF.type, CS.Skill)
+        self._say(node, DCTERMS.identifier, _text(skill.id))
+        self._say(node, RDFS.label, _text(skill.name))
+        self._say(node, CS.name, _text(skill.name))
+        self._say(node, CS.position, Literal(position))
+        self._texts(node, {DCTERMS.description: skill.description, CS.instructions: skill.text})
+        for tool in skill.tools:
+            self._say(node, CS.namesTool, self._node_of(catalog.tools[tool]))
+        if len(skill.tools) > 1:
+            self._say(node, CS.toolOrder, _json(skill.tools))
         return node
 
     def _tool(self, tool: Tool, position: int) -> URIRef:

@@ -25,6 +25,7 @@ class CS(DefinedNamespace):
     Catalog: URIRef
     Agent: URIRef
     Tool: URIRef
+    Skill: URIRef
     Field: URIRef
     Parameter: URIRef
     OutputField: URIRef
@@ -60,6 +61,9 @@ class CS(DefinedNamespace):
     hasCapability: URIRef
     capabilityOrder: URIRef
 
+    namesTool: URIRef
+    toolOrder: URIRef
+
     dependsOn: URIRef
     toolDirectlyDependsOn: URIRef
     toolIndirectlyDependsOn: URIRef
@@ -91,9 +95,12 @@ HINTS: Mapping[str, URIRef] = {
 }
 
 
+_KINDS = ("agent", "tool", "skill", "parameter", "output", "dependency", "capability")
+
+
 def prefixes(base: str) -> dict[str, str]:
     """Prefix -> namespace, of the vocabularies and of a catalog's own nodes."""
-    own = {name: f"{base}{name}/" for name in ("agent", "tool", "parameter", "output", "dependency", "capability")}
+    own = {name: f"{base}{name}/" for name in _KINDS}
     shared = {"cs": CS, "dcterms": DCTERMS, "rdfs": RDFS, "skos": SKOS, "xsd": XSD}
     return {**{prefix: str(namespace) for prefix, namespace in shared.items()}, **own}
 

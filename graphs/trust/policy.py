@@ -15,7 +15,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from callsheet.graphs.catalog.errors import CatalogError, SettingsError
 from callsheet.graphs.catalog.finding import Finding, Severity
-from callsheet.graphs.catalog.model import Catalog, Name, Record, Tool
+from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.catalog.record import Name, Record
 from callsheet.graphs.trust.policy_rules import Rule, Rules, User
 from callsheet.graphs.trust.view import View, view_of
 

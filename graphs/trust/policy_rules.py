@@ -13,7 +13,8 @@ from pydantic import model_serializer, model_validator
 
 from callsheet.graphs.capabilities.taxonomy import default_taxonomy
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.model import Name, Record, Tool
+from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.catalog.record import Name, Record
 from callsheet.graphs.text.sanitizing import normalized, shown
 
 Hint = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.catalog.model import SKILLS, Catalog, Tool
 from callsheet.graphs.dependencies.traversal import reachable
 from callsheet.graphs.text.sanitizing import counted
 
@@ -18,7 +18,7 @@ class View:
     """The part of a catalog that one user may see.
 
     Attributes:
-        catalog: The visible tools; none of their dependencies leads to a hidden tool.
+        catalog: The visible tools and skills; none of their dependencies leads to a hidden tool.
         tools: Ids of the visible tools.
         blocked: Ids of tools that are allowed but require a forbidden one; they are hidden too.
     """
@@ -28,8 +28,8 @@ class View:
     blocked: frozenset[str]
 
     def __contains__(self, node: str) -> bool:
-        """Whether an agent or a tool is visible."""
-        return node in self.tools or node in self.catalog.by_id
+        """Whether an agent, a tool or a skill is visible."""
+        return node in self.tools or node in self.catalog.by_id or node in self.catalog.skills_by_id
 
     def summary(self, tools: int) -> str:
         """How many of all tools the policy allows, in words; forbidden tools are not named."""
@@ -42,14 +42,16 @@ class View:
 
 
 def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
-    """The part of a catalog with the tools that are allowed and can work.
+    """The part of a catalog with the tools that are allowed and can work, and the skills that are allowed.
 
-    Optional dependencies on hidden tools are dropped; agents without a remaining tool are left out.
+    Optional dependencies on hidden tools are dropped; agents without a remaining tool are left out. A skill is allowed
+    as a tool of its id would be; hidden tools that it names are dropped.
     """
     granted = {tool.id for tool in catalog.tools.values() if allowed(tool)}
     without_tools = [agent.id for agent in catalog.agents if not agent.tools]
     forbidden = {agent for agent in without_tools if not allowed(Tool(agent=agent, name="*"))}
-    if len(granted) == len(catalog.tools) and not forbidden:
+    skills = tuple(skill for skill in catalog.skills if allowed(Tool(agent=SKILLS, name=skill.name)))
+    if len(granted) == len(catalog.tools) and not forbidden and len(skills) == len(catalog.skills):
         return View(catalog, frozenset(granted), frozenset())
     blocked = _blocked(catalog, granted)
     visible = frozenset(granted - blocked)
@@ -58,7 +60,8 @@ def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
         for agent in catalog.agents
         if any(tool.id in visible for tool in agent.tools) or (agent.id in without_tools and agent.id not in forbidden)
     )
-    return View(Catalog(agents=agents), visible, frozenset(blocked))
+    seen = (skill.model_copy(update={"tools": tuple(t for t in skill.tools if t in visible)}) for skill in skills)
+    return View(Catalog(agents=agents, skills=tuple(seen)), visible, frozenset(blocked))
 
 
 def _blocked(catalog: Catalog, granted: set[str]) -> set[str]:

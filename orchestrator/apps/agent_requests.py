@@ -68,11 +68,11 @@ def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, 
     done, and counts only if a tool fits it well.
     """
     own = retriever.selector.settings
-    few: dict[str, Any] = {"agents": agents, "tools": min(tools, MOST_ADDED)}
+    few: dict[str, Any] = {"agents": agents, "tools": min(tools, MOST_ADDED), "skills": 0}
     match request.source:
         case "user":
             text, all_shown = _shortened(request.text, own.max_query), len(retriever.catalog.tools) <= tools
-            selection, best = selected(retriever, text, agents=agents, tools=tools), tools
+            selection, best = selected(retriever, text, **{**few, "tools": tools}), tools
         case "to-do list":
             selection, best, all_shown = selected(retriever, request.text, **few), 2, False
         case "agent":

@@ -75,7 +75,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     subagents, which may share one object. Tools are selected for each new message of the user, each sentence of the
     agent and each item of its to-do list, once for each text, and when the agent calls ``need_tool``. They are
     appended: nothing is reordered or removed within a conversation, so a provider's prompt cache stays valid. The
-    agent's own tools do not change, and come first.
+    agent's own tools do not change, and come first. Skills of the catalog are not used: an agent has its own.
 
     Args:
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``.

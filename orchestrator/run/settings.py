@@ -69,6 +69,8 @@ class Settings(BaseModel):
     """Maximum tools per worker."""
     schema_tokens: int | None = _option(None, "step", ge=1, le=1_000_000)
     """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
+    skill_tokens: int = _option(5_000, "step", ge=0, le=200_000)
+    """Maximum tokens of the skills that a worker is given; 0 gives none. Skills need a model."""
     ranking: Literal["scores", "agent_as_a_graph"] | None = _option(None, "step")
     """How agents and tools are ranked; here and below, empty keeps the retriever's own setting."""
     lexical_weight: float | None = _option(None, "step", ge=0, le=2)

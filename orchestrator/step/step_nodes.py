@@ -29,12 +29,14 @@ from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.run_metrics import count_result
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import StepState, with_earlier
+from callsheet.orchestrator.step.skill_texts import skill_texts
 from callsheet.orchestrator.step.step_inputs import StepInputs, finished
 from callsheet.orchestrator.step.step_selection import picked_event, selected
 from callsheet.orchestrator.step.tool_offers import offers_of
 from callsheet.retrievers import AgentGraphRetriever, Selection
 
 Worker = Runnable[Any, Any]
+_UNREAD = "; its skills are read by a model only, within Settings.skill_tokens"
 
 
 class StepTimeoutError(CallsheetError, TimeoutError):
@@ -81,7 +83,7 @@ class StepNodes:
         """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
         tried, reach = tuple(state["tried"]), self._choices(state).settings.reach()
         left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
-        reach |= {"step_id": step.id}
+        reach |= {"step_id": step.id} if self._reads_skills(state) else {"step_id": step.id, "skills": 0}
         selection = selected(self.seen(), step.text, **reach, without=(*tried, *left_out))
         if left_out and selection.verdict == "nothing_fits":
             return selected(self.seen(), step.text, **reach, without=tried), {}
@@ -108,7 +110,8 @@ class StepNodes:
         if "error" in picked:
             return step_result(step, status="failed", error=picked["error"], attempts=state["attempts"], exhausted=True)
         if picked["verdict"] == "nothing_fits" and not self._all_shown(state):
-            why = "no agent or tool in the catalog fits this step"
+            unread = self.seen().catalog.skills and not self._reads_skills(state)
+            why = f"no agent or tool in the catalog fits this step{_UNREAD if unread else ''}"
             before = state["results"].get(step.id) or step_result(step, status="failed", error=why)
             return {**before, "exhausted": True}
         agents = tuple(agent["id"] for agent in picked["agents"])
@@ -123,6 +126,11 @@ class StepNodes:
         known = {"agents": agents, "attempts": state["attempts"]}
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
 
+    def _reads_skills(self, state: StepState) -> bool:
+        """Whether the step has a model to follow the text of a skill."""
+        choices = self._choices(state)
+        return choices.settings.skill_tokens > 0 and choices.model("worker") is not None
+
     def _all_shown(self, state: StepState) -> bool:
         """Whether a model gets all visible tools: it then decides better what fits."""
         choices = self._choices(state)
@@ -135,6 +143,7 @@ class StepNodes:
         ranked = sorted((tool for tool in scores if tool not in refused), key=lambda tool: -scores[tool])
         bound = self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True)
         inputs = tuple(StepResult(**result) for result in state["inputs"])
+        skills = [skill["id"] for skill in state["selection"].get("skills", ())]
         choices = self._choices(state)
         settings, model = choices.settings, choices.model("worker")
         offers = offers_of(self.registry, bound, scores, settings.approval, by_rules=model is None)
@@ -160,6 +169,7 @@ class StepNodes:
                         text=step.text,
                         request=state["run_request"],
                         offers=offers,
+                        skills=skill_texts(self.seen().catalog, skills, most=settings.skill_tokens),
                         inputs=inputs,
                         item=step.item,
                         given=state.get("given", {}),

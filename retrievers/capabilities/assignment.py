@@ -118,7 +118,7 @@ def with_capabilities(catalog: Catalog, assignments: Assignments, *, least: floa
     for agent in catalog.agents:
         tools = (_with(tool, assignments.of.get(tool.id, ()), least) for tool in agent.tools)
         agents.append(agent.model_copy(update={"tools": tuple(tools)}))
-    return Catalog(agents=tuple(agents))
+    return Catalog(agents=tuple(agents), skills=catalog.skills)
 
 
 def _with(tool: Tool, entries: tuple[Assigned, ...], least: float) -> Tool:

@@ -16,8 +16,8 @@ from callsheet.retrievers.evaluation.labelled_queries import LabelledQuery, Want
 from callsheet.retrievers.evaluation.ranking_metrics import Gold, average_precision, complete, ndcg, recall
 from callsheet.retrievers.index.protocols import Progress
 from callsheet.retrievers.retriever import AgentGraphRetriever
+from callsheet.retrievers.selection.budget import SchemaTokens
 from callsheet.retrievers.selection.result import Selection
-from callsheet.retrievers.selection.schema_tokens import SchemaTokens
 
 AGENTS, TOOLS = 5, 10
 _AGENT_CUTS, _TOOL_CUTS, _COMPLETE_CUT = (1, 3, 5), (1, 3, 5, 10), 10

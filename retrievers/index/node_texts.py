@@ -1,4 +1,4 @@
-"""The texts of agents and tools for embedding and for search by words."""
+"""The texts of agents, tools and skills for embedding and for search by words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from callsheet.graphs import Agent, Catalog, Parameter, Tool, shown, split_name
+from callsheet.graphs import Agent, Catalog, Parameter, Skill, Tool, shown, split_name
+from callsheet.graphs.catalog.model import SKILLS
 from callsheet.graphs.text.sanitizing import normalized
 from callsheet.retrievers.index.protocols import Node
 
@@ -23,11 +24,11 @@ _COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
 
 
 def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
-    """The agents and tools of a catalog as nodes of one index, agents first.
+    """The agents, tools and skills of a catalog as nodes of one index, in this order.
 
     Measurements determined the texts: of a tool, its agent, split name, first sentence and parameters with their
     allowed values; of an agent, its name and its tools' names. The name alone and the whole description have weights
-    of .2 each. Search by words uses all texts.
+    of .2 each. Search by words uses all texts. A skill is represented as a tool is.
     """
     nodes: list[Node] = []
     for agent in catalog.agents:
@@ -39,7 +40,14 @@ def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
             name, sentence = split_name(tool.name), first_sentence(tool.description)
             views = _views(tool.description, name, f"{name}: ", sentence=sentence)
             nodes.append(Node(tool.id, "tool", agent.id, tool_text(agent, tool), _tool_words(agent, tool), views))
-    return tuple(nodes)
+    return (*nodes, *map(_skill_node, catalog.skills))
+
+
+def _skill_node(skill: Skill) -> Node:
+    name, sentence = split_name(skill.name), first_sentence(skill.description)
+    words = _joined((name, name, name, skill.name, skill.description))
+    views = _views(skill.description, name, f"{name}: ", sentence=sentence)
+    return Node(skill.id, "skill", skill.id, f"{name}. {sentence}", words, views)
 
 
 def _views(description: str, name: str, prefix: str, *, sentence: str) -> tuple[tuple[str, float], ...]:
@@ -109,9 +117,10 @@ def identifiers(nodes: Sequence[Node]) -> dict[str, list[int]]:
     """
     rows: dict[str, list[int]] = {}
     for row, node in enumerate(nodes):
-        name = node.id if node.kind == "agent" else node.id.removeprefix(f"{node.owner}/")
+        owner = SKILLS if node.kind == "skill" else node.owner
+        name = node.id.removeprefix(f"{owner}/")
         if _COMPOSED.search(name) and IDENTIFIER.fullmatch(name):
             rows.setdefault(name.casefold(), []).append(row)
-        if node.kind == "tool" and IDENTIFIER.fullmatch(node.id):
+        if node.kind != "agent" and IDENTIFIER.fullmatch(node.id):
             rows.setdefault(node.id.casefold(), []).append(row)
     return rows

@@ -24,19 +24,19 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An agent or a tool in an index.
+    """An agent, a tool or a skill in an index.
 
     Attributes:
         id: Its id in the catalog.
-        kind: ``agent`` or ``tool``.
-        owner: Id of the owner of a tool; an agent's own id.
+        kind: ``agent``, ``tool`` or ``skill``.
+        owner: Id of the owner of a tool; the own id of an agent or a skill.
         text: Text to embed.
         words: Text for search by words.
         views: More texts to embed, each with its weight; ``text`` has the rest of the weight, up to 1.
     """
 
     id: str
-    kind: Literal["agent", "tool"]
+    kind: Literal["agent", "tool", "skill"]
     owner: str
     text: str
     words: str

@@ -30,7 +30,7 @@ def with_inferred(
     proposals = infer_dependencies(catalog) if cache is None else _cached(catalog, cache)
     edges = tuple(edge for edge in proposals if edge.key not in rejected)
     agents, _ = attach(catalog.agents, [("inference", DependencyFile(edges=edges))])
-    return Catalog(agents=agents) if edges else catalog
+    return Catalog(agents=agents, skills=catalog.skills) if edges else catalog
 
 
 def _cached(catalog: Catalog, folder: Path) -> Sequence[Proposal]:

@@ -34,7 +34,9 @@ from callsheet.retrievers.selection.scoring import (
     expected_use,
     node_scores,
     share,
+    with_context,
 )
+from callsheet.retrievers.selection.skill_ranking import fitting_skills
 
 if TYPE_CHECKING:
     from callsheet.retrievers.selection.select_settings import SelectSettings
@@ -55,6 +57,7 @@ class Ranked:
         tools: Rows of tools, best first.
         use: Row of a tool -> its expected use.
         source: Row of a tool -> the row of the candidate that depends on it, or its own row.
+        skills: Rows of the skills that fit, best first, with their scores.
         likely: Likelihood of each capability, by column; None if capabilities are not used.
     """
 
@@ -68,6 +71,7 @@ class Ranked:
     tools: tuple[int, ...]
     use: Mapping[int, float]
     source: Mapping[int, int]
+    skills: tuple[tuple[int, float], ...] = ()
     likely: Scores | None = None
 
 
@@ -93,11 +97,13 @@ class Ranker:
         self.nodes = nodes
         self.row = {node.id: i for i, node in enumerate(nodes)}
         self._catalog, self._vectors, self._lexical = catalog, vectors, lexical
-        self._is_agent = np.array([node.kind == "agent" for node in nodes], bool)
+        kinds = np.array([node.kind for node in nodes])
+        self._is_agent = kinds == "agent"
         self._agent_rows: Rows = np.flatnonzero(self._is_agent)
+        self._tool_rows: Rows = np.flatnonzero(kinds == "tool")
+        self._skill_rows: Rows = np.flatnonzero(kinds == "skill")
         position = {nodes[row].id: i for i, row in enumerate(self._agent_rows.tolist())}
-        self._owners: Rows = np.array([position[node.owner] for node in nodes], np.intp)
-        self._tool_rows: Rows = np.flatnonzero(~self._is_agent)
+        self._owners: Rows = np.array([position.get(node.owner, -1) for node in nodes], np.intp)
         self._with_needs = {self.row[tool.id] for tool in catalog.tools.values() if tool.depends_on}
         self._needs: dict[tuple[int, float, float, float, float], tuple[tuple[Reached, float], ...]] = {}
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
@@ -124,33 +130,36 @@ class Ranker:
         scored = [node_scores(cosines, words, coverage=part, weight=weight) for cosines, words, part in matches]
         if settings.without:
             scored = [np.where(left_out, np.float32(-1), scores) for scores in scored]
-        by_agent = [agent_scores(s, self._owners, self._is_agent) for s in scored]
-        strength = max(float(a.max()) for a, unit in zip(by_agent, units, strict=True) if unit.kind != "implied")
+        by_agent = self._by_agent(scored)
+        own_units = sum(unit.kind != "implied" for unit in units)  # they come first
+        strength = max(float(scores.max()) if len(scores) else 0.0 for scores in by_agent[:own_units])
         demand = self._demand(query, units, settings)
         if demand is not None:
             scored = self._raised(scored, demand, settings)
-            by_agent = [agent_scores(s, self._owners, self._is_agent) for s in scored]
+            by_agent = self._by_agent(scored)
         by_tool = [
             (s[self._tool_rows] + settings.context * a[own]).astype(np.float32, copy=False)
             for s, a in zip(scored, by_agent, strict=True)
         ]
         weights = [unit.weight for unit in units]
-        whole = _with_context(scored[0], by_tool[0], self._tool_rows)
+        whole = with_context(scored[0], by_tool[0], self._tool_rows)
         named = self._named_in(query, whole, left_out)
         use, source = self._tool_use(by_tool, weights, settings, named)
         order = sorted(use, key=lambda row: (row not in named, -round(use[row], 9)))
         rest = [row for row in self._best_tools(by_tool[0], settings.pool) if row not in use]
+        skills = self._skills(scored[:own_units], by_tool[:own_units], settings, named)
         return Ranked(
             units=units,
             cosines=matches[0][0],
             words=matches[0][1],
             coverage=matches[0][2],
             scores=whole,
-            strength=strength,
+            strength=max([strength, *(score for _, score in skills)]),
             agents=self._agents(scored[0], by_agent, weights, settings, named, left_out[self._agent_rows]),
             tools=tuple(row for row in (*order, *rest) if source.get(row, row) != row or not left_out[row]),
             use=use,
             source=source,
+            skills=skills,
             likely=None if demand is None else self.capabilities.likely(demand.max(axis=0), use),
         )
 
@@ -193,6 +202,21 @@ class Ranker:
             result.append(self._implied[unit.text])
         return result
 
+    def _by_agent(self, scored: Sequence[Scores]) -> list[Scores]:
+        nodes = len(self.nodes) - len(self._skill_rows)  # skills come last
+        return [agent_scores(s[:nodes], self._owners[:nodes], self._is_agent[:nodes]) for s in scored]
+
+    def _skills(
+        self, scored: list[Scores], by_tool: list[Scores], settings: SelectSettings, named: Collection[int]
+    ) -> tuple[tuple[int, float], ...]:
+        return fitting_skills(
+            scored,
+            [float(scores.max(initial=-np.inf)) for scores in by_tool],
+            self._skill_rows,
+            settings,
+            named,
+        )[: settings.skills]
+
     def _demand(self, query: str, units: Sequence[Unit], settings: SelectSettings) -> Scores | None:
         """The confidence that each unit, except implied steps, asks for each capability."""
         if not settings.capability_weight:
@@ -214,7 +238,7 @@ class Ranker:
         for scores in by_tool:
             rows, parts = share(scores, temperature=settings.temperature, most=settings.candidates)
             shares.append((self._tool_rows[rows], parts))
-        if tools := [row for row in named if not self._is_agent[row]]:
+        if tools := [row for row in named if self._owners[row] >= 0 and not self._is_agent[row]]:
             shares.append((np.array(tools, np.intp), np.ones(len(tools), np.float32)))
             weights = [*weights, 1.0]
         candidates = {row for rows, _ in shares for row in rows.tolist()}
@@ -237,7 +261,7 @@ class Ranker:
             return self._as_published(scores, settings)
         shares = [share(s, temperature=settings.temperature, most=settings.candidates) for s in by_agent]
         use, _ = expected_use(shares, weights)
-        called = {int(self._owners[row]) for row in named}
+        called = {int(self._owners[row]) for row in named if self._owners[row] >= 0}
         use |= {i: use.get(i, 0.0) for i in sorted(called)}
         whole = by_agent[0]
         rest = best_rows(whole, settings.agents + len(use) + int(left_out.sum())).tolist()
@@ -254,7 +278,8 @@ class Ranker:
         return np.isin(self._owners, self._owners[rows])
 
     def _as_published(self, scores: Scores, settings: SelectSettings) -> tuple[tuple[int, float], ...]:
-        merged = [self.nodes[row].id for row in np.argsort(-scores, kind="stable")[: settings.pool]]
+        order = [row for row in np.argsort(-scores, kind="stable").tolist() if self._owners[row] >= 0]
+        merged = [self.nodes[row].id for row in order[: settings.pool]]
         allowed = [node for node in merged if self.nodes[self.row[node]].owner not in settings.without]
         weights: Mapping[NodeKind, float] = {"agent": settings.agent_weight, "tool": settings.tool_weight}
         hits = agent_as_a_graph(allowed, self._graph, agents=settings.agents, weights=weights, k=settings.rrf_k)
@@ -264,25 +289,11 @@ class Ranker:
         return [int(row) for row in self._tool_rows[best_rows(scores, most)]]
 
     def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
-        """Rows of the agents and tools that the query names exactly; of several with one name, the best."""
+        """Rows of the agents, tools and skills that the query names exactly; of several with one name, the best."""
         words = {word.casefold() for word in IDENTIFIER.findall(query)}
         best: set[int] = set()
         for word in words & self._named.keys():
-            for is_agent in (True, False):
-                rows = [row for row in self._named[word] if self._is_agent[row] == is_agent and not left_out[row]]
+            for kind in ("agent", "tool", "skill"):
+                rows = [row for row in self._named[word] if self.nodes[row].kind == kind and not left_out[row]]
                 best.update([max(rows, key=lambda row: float(scores[row]))] if rows else ())
         return sorted(best)
-
-
-def ranks_of(scores: Scores, rows: Rows) -> list[int]:
-    """The ranks of these rows, from 1; equal scores share the better rank."""
-    values = scores[rows]
-    ordered = np.sort(scores[scores >= values.min(initial=np.inf)])
-    ranks: list[int] = (len(ordered) - np.searchsorted(ordered, values, side="right") + 1).tolist()
-    return ranks
-
-
-def _with_context(scores: Scores, by_tool: Scores, tool_rows: Rows) -> Scores:
-    combined = scores.copy()
-    combined[tool_rows] = by_tool
-    return combined

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from callsheet.retrievers.selection.query_units import Unit
+from callsheet.retrievers.selection.scoring import best_rows, ranks_of
+
+if TYPE_CHECKING:
+    from callsheet.retrievers.index.protocols import Node
+    from callsheet.retrievers.selection.ranking import Ranked
+
+_TRACED = 50
 
 Verdict = Literal["found", "nothing_fits"]
 
@@ -17,7 +26,7 @@ class Evidence:
 
     Attributes:
         id: The agent or tool.
-        kind: ``agent`` or ``tool``.
+        kind: ``agent``, ``tool`` or ``skill``.
         score: The score of the ranking.
         cosine: Similarity in meaning.
         cosine_rank: Rank by cosine, from 1.
@@ -43,8 +52,8 @@ class PickedTool:
     Attributes:
         id: Its id.
         score: Its score for the whole query, from its similarity, its words and its agent.
-        via: Tool ids along the path of dependencies, from the tool that needs it to itself; only itself if the
-            search found it.
+        via: Ids along the path of dependencies, from the tool that needs it, or the skill that names it, to itself;
+            only itself if the search found it.
         required: Whether the first tool of ``via`` requires it.
         use: Expected use, over all units of the query; tools are ordered by it.
         inferred: Evidence for the last dependency of ``via``, if no person wrote or accepted it; otherwise empty.
@@ -71,6 +80,21 @@ class PickedAgent:
     id: str
     score: float
     tools: tuple[PickedTool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PickedSkill:
+    """A selected skill.
+
+    Attributes:
+        id: Its id.
+        score: Its score for the unit of the query that it fits best, on the scale of tools.
+        tools: Ids of the tools that it names and that are selected.
+    """
+
+    id: str
+    score: float
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +139,17 @@ class Selection:
 
     Attributes:
         query: The query.
-        agents: The agents, best first, each with its tools.
-        verdict: ``nothing_fits`` if even the best agent scores below the threshold.
+        agents: The agents, best first, each with its tools; at the end, agents of tools that a selected skill names.
+        verdict: ``nothing_fits`` if even the best agent or skill scores below the threshold.
         trace: The explanation.
+        skills: The skills, best first.
     """
 
     query: str
     agents: tuple[PickedAgent, ...] = ()
     verdict: Verdict = "nothing_fits"
     trace: Trace = field(default_factory=Trace)
+    skills: tuple[PickedSkill, ...] = ()
 
     @property
     def tools_of(self) -> Mapping[str, tuple[str, ...]]:
@@ -158,3 +184,28 @@ def explain_tool(tool_id: str, selection: Selection) -> str:
     if evidence.words is not None:
         parts.append(f"words {evidence.words:.1f} (#{evidence.words_rank})")
     return ", ".join(parts)
+
+
+def evidence_of(
+    ranked: Ranked, nodes: Sequence[Node], row_of: Mapping[str, int], taken: set[str]
+) -> tuple[Evidence, ...]:
+    """The scores of the best nodes and of the selected tools."""
+    rows = best_rows(ranked.scores, _TRACED).tolist()
+    rows += [row for tool in sorted(taken) if (row := row_of[tool]) not in rows]
+    considered = np.array(rows, np.intp)
+    matching = considered[ranked.words[considered] > 0]
+    by_words = dict(zip(matching.tolist(), ranks_of(ranked.words, matching), strict=True))
+    values = [channel[considered].tolist() for channel in (ranked.scores, ranked.cosines, ranked.words)]
+    return tuple(
+        Evidence(
+            id=nodes[row].id,
+            kind=nodes[row].kind,
+            score=score,
+            cosine=cosine,
+            cosine_rank=rank,
+            words=words or None,
+            words_rank=by_words.get(row),
+            use=ranked.use.get(row, 0.0),
+        )
+        for row, score, cosine, words, rank in zip(rows, *values, ranks_of(ranked.cosines, considered), strict=True)
+    )

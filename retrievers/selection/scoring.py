@@ -118,3 +118,18 @@ def expected_use(
                 if gain > largest.get(row, (0.0, row))[0]:
                     largest[row] = (gain, candidate)
     return use, {row: candidate for row, (_, candidate) in largest.items()}
+
+
+def ranks_of(scores: Scores, rows: Rows) -> list[int]:
+    """The ranks of these rows, from 1; equal scores share the better rank."""
+    values = scores[rows]
+    ordered = np.sort(scores[scores >= values.min(initial=np.inf)])
+    ranks: list[int] = (len(ordered) - np.searchsorted(ordered, values, side="right") + 1).tolist()
+    return ranks
+
+
+def with_context(scores: Scores, by_tool: Scores, tool_rows: Rows) -> Scores:
+    """The scores of all nodes, those of the tools with their agents' shares."""
+    combined = scores.copy()
+    combined[tool_rows] = by_tool
+    return combined

@@ -23,6 +23,7 @@ class SelectSettings:
         agents: K, maximum number of agents.
         tools: Maximum number of tools.
         schema_tokens: Maximum number of tokens of the tools' schemas; None: no maximum.
+        skills: Maximum number of skills; 0 ignores skills.
         without: Ids of agents to leave out.
         max_query: Maximum number of characters of a query.
         lexical_weight: Value of a perfect match by words, in cosine; 0 ignores words.
@@ -54,6 +55,7 @@ class SelectSettings:
     agents: int = 5
     tools: int = 10
     schema_tokens: int | None = None
+    skills: int = 2
     without: tuple[str, ...] = ()
     max_query: int = 100_000
     lexical_weight: float = 0.3
@@ -82,6 +84,7 @@ class SelectSettings:
     def __post_init__(self) -> None:
         for name in ("agents", "tools", "max_query", "candidates", "rerank", "pool", "rrf_k", "expand"):
             _check_at_least(1, name, getattr(self, name))
+        _check_at_least(0, "skills", self.skills)
         if self.schema_tokens is not None:
             _check_at_least(1, "schema_tokens", self.schema_tokens)
         for name in _SHARES:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from callsheet.graphs import Catalog, Reached, View, evidence, required
+from callsheet.graphs.dependencies.traversal import required_paths
 from callsheet.graphs.text.request_length import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.index_view import PartOfIndex
@@ -16,15 +15,12 @@ from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import nodes_of
 from callsheet.retrievers.index.protocols import Node, VectorIndex
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
-from callsheet.retrievers.selection.budget import Budget
-from callsheet.retrievers.selection.ranking import Ranked, Ranker, ranks_of
+from callsheet.retrievers.selection.budget import Budget, SchemaTokens
+from callsheet.retrievers.selection.ranking import Ranked, Ranker
 from callsheet.retrievers.selection.reranking import Reranker, in_places, rerank_tools
-from callsheet.retrievers.selection.result import Evidence, PickedAgent, PickedTool, Selection, Trace
-from callsheet.retrievers.selection.schema_tokens import SchemaTokens
-from callsheet.retrievers.selection.scoring import best_rows
+from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, PickedTool, Selection, Trace, evidence_of
 from callsheet.retrievers.selection.select_settings import SelectSettings, text_query
 
-_TRACED = 50
 _MAX_CUT = 10
 
 
@@ -112,8 +108,11 @@ class Selector:
         ranked = self._ranker.rank(query, settings)
         candidates, ordered = self._ordered(ranked, settings)
         candidates, ordered, summary = self._reranked(query, candidates, ordered, settings)
-        agents = ordered.agents[: settings.agents]
         budget = Budget(settings.tools, settings.schema_tokens, self.tokens)
+        skills = self._skills(budget, ranked, settings)
+        agents = ordered.agents[: settings.agents]
+        named = dict.fromkeys(self._ranker.row[owner] for owner, _ in budget.taken.values())
+        agents += tuple((row, float(ranked.scores[row])) for row in named if row not in dict(agents))
         least = settings.cut / settings.tools**2
         self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, least=least)
         taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
@@ -125,19 +124,39 @@ class Selector:
                 )
                 for row, score in agents
             ),
-            verdict="found" if taken and ranked.strength >= settings.threshold else "nothing_fits",
+            verdict="found" if (taken or skills) and ranked.strength >= settings.threshold else "nothing_fits",
+            skills=skills,
             trace=Trace(
                 settings=settings.to_dict(),
                 units=ranked.units,
                 strength=ranked.strength,
                 coverage=ranked.coverage,
-                nodes=self._evidence(ranked, set(budget.taken)),
+                nodes=evidence_of(ranked, self._ranker.nodes, self._ranker.row, set(budget.taken)),
                 cut=tuple(budget.cut.values())[:_MAX_CUT],
                 reranked=summary,
                 capabilities={} if ranked.likely is None else self.capabilities.named(ranked.likely),
                 policy=self._policy_summary,
             ),
         )
+
+    def _skills(self, budget: Budget, ranked: Ranked, settings: SelectSettings) -> tuple[PickedSkill, ...]:
+        """The skills that fit; the tools that they name, best first, get at most half of the budget.
+
+        So a skill that was found by mistake cannot displace all tools that the search finds.
+        """
+        picked: list[PickedSkill] = []
+        for row, score in ranked.skills:
+            skill = self.catalog.skills_by_id[self._ranker.nodes[row].id]
+            for tool_row in sorted(map(self._ranker.row.__getitem__, skill.tools), key=lambda r: -ranked.scores[r]):
+                tool = self._tool(tool_row, ranked, (skill.id, self._ranker.nodes[tool_row].id))
+                if self._owner(tool_row) in settings.without:
+                    budget.leave_out(tool, "its agent is left out")
+                elif tool.id not in budget.taken and len(budget.taken) >= max(1, settings.tools // 2):
+                    budget.leave_out(tool, "the tools that skills name get half of the budget")
+                else:
+                    self._offer(budget, self._owner(tool_row), tool, ranked)
+            picked.append(PickedSkill(skill.id, score, tuple(tool for tool in skill.tools if tool in budget.taken)))
+        return tuple(picked)
 
     def _ordered(self, ranked: Ranked, settings: SelectSettings) -> tuple[Iterable[PickedTool], Ranked]:
         """The candidates in the order of the budget, and the ranking with their uses."""
@@ -218,7 +237,7 @@ class Selector:
         """Adds a tool with everything that it requires, whatever the rank."""
         along = (
             self._tool(self._ranker.row[path[-1]], ranked, (*tool.via[:-1], *path), needed=True)
-            for path in _required_paths(self.catalog, tool.id)
+            for path in required_paths(self.catalog, tool.id)
         )
         budget.offer(agent, [tool, *along])
 
@@ -256,40 +275,3 @@ class Selector:
     def _tool(self, row: int, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
         score, use = float(ranked.scores[row]), ranked.use.get(row, 0.0)
         return PickedTool(path[-1], score, path, needed, use, evidence(self.catalog, path))
-
-    def _evidence(self, ranked: Ranked, taken: set[str]) -> tuple[Evidence, ...]:
-        rows = best_rows(ranked.scores, _TRACED).tolist()
-        rows += [row for tool in sorted(taken) if (row := self._ranker.row[tool]) not in rows]
-        considered = np.array(rows, np.intp)
-        matching = considered[ranked.words[considered] > 0]
-        by_words = dict(zip(matching.tolist(), ranks_of(ranked.words, matching), strict=True))
-        values = [channel[considered].tolist() for channel in (ranked.scores, ranked.cosines, ranked.words)]
-        return tuple(
-            Evidence(
-                id=self._ranker.nodes[row].id,
-                kind=self._ranker.nodes[row].kind,
-                score=score,
-                cosine=cosine,
-                cosine_rank=rank,
-                words=words or None,
-                words_rank=by_words.get(row),
-                use=ranked.use.get(row, 0.0),
-            )
-            for row, score, cosine, words, rank in zip(rows, *values, ranks_of(ranked.cosines, considered), strict=True)
-        )
-
-
-def _required_paths(catalog: Catalog, start: str) -> Iterator[tuple[str, ...]]:
-    """Paths of required dependencies to each tool that the start requires, depth first."""
-    visited: set[str] = set()
-    stack: list[tuple[str, ...]] = [(start,)]
-    while stack:
-        path = stack.pop()
-        end = path[-1]
-        if end in visited:
-            continue
-        visited.add(end)
-        if end != start:
-            yield path
-        tools = (edge.tool for edge in catalog.tool(end).depends_on if edge.required)
-        stack.extend(reversed([(*path, tool) for tool in tools if tool not in visited]))

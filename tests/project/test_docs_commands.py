@@ -87,6 +87,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(eval_ / "queries.jsonl", folder)
     config = {"mcpServers": {"own": {"command": sys.executable, "args": [str(server), "ok"]}}}
     shutil.copy(ROOT / "examples" / "catalogs" / "bookshop.yaml", folder)
+    shutil.copytree(ROOT / "examples" / "catalogs" / "skills", folder / "skills")
     (folder / "mcp.json").write_text(json.dumps(config), encoding="utf-8")
     (folder / "docs").mkdir()
     (folder / "docs" / "leave.md").write_text("# Leave\n\nThere are 30 days of leave in a year.\n", encoding="utf-8")

@@ -78,6 +78,14 @@ def test_an_api_by_its_specification(run: Run, monkeypatch: pytest.MonkeyPatch) 
     assert "12 EUR" in out
 
 
-@pytest.mark.parametrize("name", ["catalogs/own_api", "deep_agent", "own_agent", "own_supervisor", "own_evaluation"])
+def test_a_folder_of_skills(run: Run) -> None:
+    out = run("examples.catalogs.own_skills")
+    assert "skills/incident-report with operations/outage_log: # Incident reports" in out
+    assert out.count("skills/") == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["catalogs/own_api", "catalogs/own_skills", "deep_agent", "own_agent", "own_supervisor", "own_evaluation"]
+)
 def test_they_are_short(name: str) -> None:
     assert len((ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 40

@@ -65,7 +65,7 @@ def _part(name: str, found: Any, where: str, depth: int = 0) -> Part:
         case Loaded():
             return found.part
         case Catalog():
-            return Part(found.agents)
+            return Part(found.agents, skills=found.skills)
         case {"tools": tools, "description": str() as description, **rest} if not rest:
             return _described(name, tools, description, where, depth)
         case Mapping():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.catalog.record import Record
 
 KEY = "documents"
 

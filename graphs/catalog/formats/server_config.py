@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.document_folders import is_folder
 from callsheet.graphs.catalog.formats.malformed import wrong_field
-from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.catalog.record import Record
 from callsheet.graphs.text.regex import linear
 
 A2A, OPENAPI = "a2a", "openapi"

@@ -14,7 +14,7 @@ from callsheet.graphs.rdf.vocabulary_terms import CS, EDGES
 _SAFE_INTEGER = 2**53
 _LINKS = (
     *(CS.lists, CS.hosts, CS.hostedOn, CS.hasInput, CS.hasRequiredInput, CS.hasOptionalInput, CS.hasOutput),
-    *(CS.hasCapability, CS.hasDependency, CS.dependsOn, *EDGES.values(), CS.needs, CS.onParameter),
+    *(CS.hasCapability, CS.namesTool, CS.hasDependency, CS.dependsOn, *EDGES.values(), CS.needs, CS.onParameter),
     *(SKOS.broader, SKOS.narrower),
 )
 _TYPED = {
@@ -22,6 +22,7 @@ _TYPED = {
     CS.outputSchema: CS.json,
     CS.annotations: CS.json,
     CS.capabilityOrder: CS.json,
+    CS.toolOrder: CS.json,
     CS.confidence: XSD.decimal,
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.sanitizing import shown
 from callsheet.orchestrator.cli.catalog.export_formats import FORMS, written
 from callsheet.orchestrator.cli.shared_options import catalog_options, open_catalog, status, taxonomy_option, visible
 
@@ -62,11 +62,10 @@ def export(
         return 0
     _save(file, document)
     if as_json:
-        counts = {"agents": len(catalog.agents), "tools": len(catalog.tools)}
+        counts = {"agents": len(catalog.agents), "tools": len(catalog.tools), "skills": len(catalog.skills)}
         click.echo(json.dumps({"path": str(file), "format": name or "json", **counts}, ensure_ascii=False))
     else:
-        agents, tools = counted(len(catalog.agents), "agent"), counted(len(catalog.tools), "tool")
-        click.echo(f"{agents} and {tools} in {file}", err=True)
+        click.echo(f"{catalog.sizes} in {file}", err=True)
     return 0
 
 

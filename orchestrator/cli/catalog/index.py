@@ -29,6 +29,7 @@ def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes:
     report: dict[str, Any] = {
         "agents": len(loaded.catalog.agents),
         "tools": len(loaded.catalog.tools),
+        "skills": len(loaded.catalog.skills),
         "dependencies": declared,
         "inferred": len(edges) - declared,
         "added": opened.changes.added,
@@ -45,9 +46,9 @@ def index(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes:
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
         click.echo(
-            f"{counted(report['agents'], 'agent')}, {counted(report['tools'], 'tool')}, "
+            f"{loaded.catalog.sizes}, "
             f"{counted(declared, 'dependency', 'dependencies')}, {report['inferred']:,} inferred: "
             f"{report['added']} added, "
             f"{report['updated']} updated, {report['removed']} removed in {report['seconds']} s\n{report['path']}"
         )
-    return 0 if loaded.catalog.agents else 1
+    return 0 if loaded.catalog.agents or loaded.catalog.skills else 1

@@ -59,7 +59,7 @@ def sync(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: 
     else:
         for line in _lines(report):
             click.echo(line)
-    return 0 if loaded.catalog.agents else 1
+    return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
 
 
 def _of(

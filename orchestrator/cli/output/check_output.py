@@ -32,7 +32,7 @@ def show_findings(findings: Sequence[Finding], catalog: Catalog, *, everything: 
         if len(found) > most:
             out.print(f"  [bright_black]and {len(found) - most} more: --all shows them[/]")
     said = ", ".join(counted(sum(f.severity == severity for f in findings), severity) for severity in Severity)
-    out.print(f"{counted(len(catalog.agents), 'agent')}, {counted(len(catalog.tools), 'tool')}: {said}")
+    out.print(f"{catalog.sizes}: {said}")
 
 
 def _line(finding: Finding) -> str:

@@ -131,6 +131,8 @@ class Show:
         if event["selection"]["verdict"] == "nothing_fits":
             self._console.print("  nothing in the catalog fits")
             return
+        for skill in event["selection"].get("skills", ()):
+            self._console.print(f"  [green]{escape(skill['id'])}[/]  [bright_black]score {skill['score']:.2f}[/]")
         agents = event["selection"]["agents"]
         best = [tool["id"] for agent in agents[:3] for tool in agent["tools"][:2]]
         others = [tool["id"] for agent in agents for tool in agent["tools"] if tool["id"] not in best]
@@ -181,9 +183,16 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
     """Prints a selection as a table; with ``explain`` also what was cut, and why."""
     out = console()
     if selection.verdict == "nothing_fits":
-        out.print("Nothing in the catalog fits well; the nearest are:" if selection.agents else "The catalog is empty.")
+        out.print(
+            "Nothing in the catalog fits well; the nearest are:"
+            if selection.agents or selection.skills
+            else "Nothing in the catalog fits."
+        )
     if selection.tools:
         out.print(_table(selection, explain=explain))
+    for skill in selection.skills:
+        names = f", names {', '.join(skill.tools)}" if skill.tools else ""
+        out.print(escape(f"skill {skill.id} ({skill.score:.2f}){names}"))
     bare = [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]
     if bare:
         out.print(escape(f"without a tool among these: {', '.join(bare)}"), style="bright_black")

@@ -26,6 +26,7 @@ def overview(seen: Seen, *, runs: bool) -> Overview:
         user=shown_line(seen.user.id),
         agents=len(catalog.agents),
         tools=len(catalog.tools),
+        skills=len(catalog.skills),
         dependencies=held[True],
         inferred=held[False],
         policy="" if seen.whole else withheld,

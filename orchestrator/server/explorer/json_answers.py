@@ -8,7 +8,7 @@ from typing import Literal
 from callsheet.graphs import escaped
 from callsheet.graphs.text.sanitizing import counted
 
-NodeName = Literal["agent", "tool", "capability"]
+NodeName = Literal["agent", "tool", "skill", "capability"]
 Side = Literal["above", "before", "after", "below"]
 LONGEST, LONGEST_LINE = 4_096, 240
 
@@ -28,7 +28,7 @@ def shown_line(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link to an agent, a tool or a capability: exact id, label for display, kind, and one line of description."""
+    """A link to a node: exact id, label for display, kind, and one line of description."""
 
     id: str
     label: str
@@ -83,7 +83,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An agent, a tool or a capability with its neighbours.
+    """An agent, a tool, a skill or a capability with its neighbours.
 
     Attributes:
         id: As in ``Link``.
@@ -122,6 +122,7 @@ class Overview:
         user: The signed-in user; empty if anonymous.
         agents: Number of visible agents.
         tools: Number of visible tools.
+        skills: Number of visible skills.
         dependencies: Number of dependencies that a person wrote or accepted.
         inferred: Number of other dependencies.
         policy: What the policy hides, in words.
@@ -132,6 +133,7 @@ class Overview:
     user: str
     agents: int
     tools: int
+    skills: int
     dependencies: int
     inferred: int
     policy: str

@@ -1,4 +1,4 @@
-"""One agent, tool or capability with its details and neighbours."""
+"""One agent, tool, skill or capability with its details and neighbours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from callsheet.agents import ToolRegistry
-from callsheet.graphs import Agent, Change, Dependency, Parameter, Provenance, Tool, diff_of, told
+from callsheet.graphs import Agent, Change, Dependency, Parameter, Provenance, Skill, Tool, diff_of, told
 from callsheet.graphs.export.pictures.drawing import KINDS, UNREVIEWED
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.server.explorer.json_answers import (
@@ -32,13 +32,15 @@ _NOT_PINNED = "no pin: its definition was read from a file or is part of this pr
 
 
 def node(seen: Seen, node_id: str, known: Assignments) -> Node:
-    """An agent or a tool, with the known capabilities.
+    """An agent, a tool or a skill, with the known capabilities.
 
     Raises:
         UnknownNameError: There is none with this id, or it is hidden from the user.
     """
     if node_id in seen.catalog.tools:
         return _tool(seen, seen.catalog.tools[node_id], known)
+    if node_id in seen.catalog.skills_by_id:
+        return _skill(seen, seen.catalog.skills_by_id[node_id])
     return _agent(seen, seen.catalog.agent(node_id), known)
 
 
@@ -77,6 +79,8 @@ def _tool(seen: Seen, tool: Tool, known: Assignments) -> Node:
     needed = [
         _edge(seen, other.id, edge, KINDS[edge.kind][1]) for other, edge in seen.knowledge.needed_by.get(tool.id, ())
     ]
+    naming = [skill.id for skill in seen.catalog.skills if tool.id in skill.tools]
+    needed += [beside(skill, seen.catalog, "ti", "names it") for skill in naming]
     can = [_capability(known, entry.capability, "capability", _by(entry)) for entry in known.of.get(tool.id, ())]
     digest = seen.digest(tool.id)
     return Node(
@@ -97,6 +101,19 @@ def _tool(seen: Seen, tool: Tool, known: Assignments) -> Node:
             ("after", "Needs", needs),
             ("below", "Can do", can),
         ),
+    )
+
+
+def _skill(seen: Seen, skill: Skill) -> Node:
+    names = [beside(tool, seen.catalog, "ti", "names it") for tool in skill.tools]
+    return Node(
+        id=skill.id,
+        label=shown_line(skill.id),
+        kind="skill",
+        title="",
+        about=shown_text(skill.description),
+        facts=(Said("Instructions", shown_text(skill.text, most=_LARGEST)),),
+        groups=_groups(("after", "Names", names)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Selected agents and tools for a query, with the reasons."""
+"""Selected agents, tools and skills for a query, with the reasons."""
 
 from __future__ import annotations
 
@@ -45,6 +45,14 @@ class FoundAgent:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundSkill:
+    """A selected skill, and how well it fits."""
+
+    link: Link
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Considered:
     """A node that the search considered: scores and ranks by meaning and by words."""
 
@@ -83,6 +91,7 @@ class Found:
         fits: Whether something fits; otherwise these are only the nearest.
         milliseconds: Duration of the search.
         agents: The agents, best first.
+        skills: The skills, best first.
         asked: The parts of the query.
         strength: The best score of any agent.
         threshold: Minimum score of a fitting agent.
@@ -95,6 +104,7 @@ class Found:
     fits: bool
     milliseconds: float
     agents: tuple[FoundAgent, ...]
+    skills: tuple[FoundSkill, ...]
     asked: tuple[Asked, ...]
     strength: float
     threshold: float
@@ -115,6 +125,7 @@ def search(seen: Seen, query: str, *, agents: int, tools: int) -> Found:
         fits=selection.verdict == "found",
         milliseconds=round(took, 1),
         agents=tuple(_agent(agent, selection, catalog, evidence.get(agent.id)) for agent in selection.agents),
+        skills=tuple(FoundSkill(link(skill.id, catalog), skill.score) for skill in selection.skills),
         asked=tuple(Asked(unit.kind, shown_text(unit.text)) for unit in trace.units),
         strength=trace.strength,
         threshold=float(trace.settings.get("threshold", 0.0)),
@@ -125,14 +136,14 @@ def search(seen: Seen, query: str, *, agents: int, tools: int) -> Found:
 
 
 def link(node: str, catalog: Catalog) -> Link:
-    """A link to an agent or a tool, with the first line of its description."""
-    kind: NodeName = "tool" if node in catalog.tools else "agent"
-    known = catalog.tools.get(node) or catalog.by_id.get(node)
+    """A link to an agent, a tool or a skill, with the first line of its description."""
+    kind: NodeName = "tool" if node in catalog.tools else "skill" if node in catalog.skills_by_id else "agent"
+    known = catalog.tools.get(node) or catalog.skills_by_id.get(node) or catalog.by_id.get(node)
     return Link(node, shown_line(node), kind, shown_line(known.description) if known else "")
 
 
 def beside(node: str, catalog: Catalog, relation: str, words: str, *, unreviewed: bool = False) -> Neighbour:
-    """An agent or a tool as a neighbour."""
+    """An agent, a tool or a skill as a neighbour."""
     to = link(node, catalog)
     return Neighbour(to.id, to.label, to.kind, to.about, relation=relation, words=words, unreviewed=unreviewed)
 

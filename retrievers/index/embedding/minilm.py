@@ -131,6 +131,12 @@ _ONE_PASS = threading.Lock()
 
 # A model takes some 100 MB: a process holds it once, however many retrievers it has. Both may be used by many threads.
 @lru_cache(maxsize=2)
+def first_tokens(text: str, most: int) -> tuple[str, int]:
+    """The beginning of a text with at most this number of tokens (WordPiece, an approximation), and its tokens."""
+    ends = shared_tokenizer().encode(text, add_special_tokens=False).offsets
+    return (text if len(ends) <= most else text[: ends[most - 1][1] if most > 0 else 0]), min(len(ends), max(most, 0))
+
+
 def shared_tokenizer(most: int | None = None) -> tokenizers.Tokenizer:
     """The embedded model's tokenizer, without padding; texts are cut at so many tokens, and stay whole where None."""
     from tokenizers import Tokenizer

@@ -69,7 +69,9 @@ def test_a_number_of_5000_digits(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match=r"no manifest in this folder: it should hold one \.json file per agent"):
+    with pytest.raises(
+        CatalogError, match=r"no manifest and no skill in this folder: it should hold one \.json file per agent"
+    ):
         load(tmp_path)
 
 
@@ -99,7 +101,7 @@ def test_toollinkos_of_another_form(tmp_path: Path, tools: Any) -> None:
 @pytest.mark.parametrize("name", ["nowhere.json", "no/such/folder", "a\0b", "~nobody-of-this-name/x", "x" * 5000, ""])
 def test_a_place_that_does_not_exist(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CatalogError, match=r"no catalog at|no manifest in this folder"):
+    with pytest.raises(CatalogError, match=r"no catalog at|no manifest and no skill in this folder"):
         load(name)
 
 

@@ -53,7 +53,7 @@ def test_slashes_in_names_cannot_make_two_nodes_one() -> None:
         Agent(id="a", tools=(Tool(agent="a", name="b/c"),)),
         Agent(id="a/b", tools=(Tool(agent="a/b", name="c"),)),
     )
-    with pytest.raises(CatalogError, match=r"id 'a/b/c': rename one of the agents"):
+    with pytest.raises(CatalogError, match=r"id 'a/b/c': rename one of them"):
         Catalog(agents=(one, other))
 
 

@@ -37,6 +37,8 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
 CASES = [
     ("<a> dcterms:identifier 'b' .", "agent-id", ""),
     ("<a> cs:hosts <x> .", "agent-hosts", ""),
+    ("<s> a cs:Skill ; cs:name 's' .", "skill-id", ""),
+    ("<s> a cs:Skill ; cs:name 's' ; dcterms:identifier 'skills/s' ; cs:namesTool <a> .", "skill-tool", ""),
     ("<t> dcterms:description 'a', 'b' .", "one-description", "a/t"),
     ("<t> cs:name 'z' .", "tool-name", "a/t"),
     ("<t> cs:position 'x' .", "one-position", "a/t"),

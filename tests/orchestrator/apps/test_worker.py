@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents.models.prompts import WORDLESS
+from callsheet.graphs import Catalog, Part, Skill, load
 
 WEATHER, RATE = "tell the weather of Oslo", "look up the rate of USD"
 
@@ -138,3 +139,48 @@ def test_a_model_that_is_shown_all_there_is_judges_itself_what_fits(
     assert asked(4)["results"]["1"]["error"] == "no agent or tool in the catalog fits this step"
     assert asked(5)["results"]["1"]["result"] == "Noted."
     assert shop.called == ["write_note"]
+
+
+SKILL_TEXT = "One. Two.\n" * 50
+SKILL = Skill(name="rates", description="Look up the rate of a currency.", text=SKILL_TEXT)
+
+
+def with_skill(catalog: Any, skill: Skill = SKILL) -> Any:
+    return load(catalog, Part(skills=(skill,)))
+
+
+def test_the_worker_gets_the_text_of_a_skill(catalog: Any, shop: Any, worker: Any) -> None:
+    skill = SKILL.model_copy(update={"tools": ("notebook/write_note",), "text": "Use\u200b it."})
+    app = create_supervisor(with_skill(load(catalog), skill), worker_model=worker, settings=Settings(agents=1, tools=2))
+    state = ask(app.compile(), RATE)
+    opening = worker.shown[0]["messages"][-1].text
+    assert opening.startswith(RATE)
+    assert "from the skill 'rates'" in opening
+    assert opening.endswith("\nUse it.")
+    assert set(worker.shown[0]["tools"]) == {"exchange_rate", "write_note", "need_tool"}
+    assert state["selections"]["1"]["skills"][0]["id"] == "skills/rates"
+    assert shop.called == ["exchange_rate"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "shown"), [(5_000, SKILL_TEXT), (20, f"{SKILL_TEXT[:49]}\n[cut: 49 of 500 characters are shown]")]
+)
+def test_its_text_has_a_budget(catalog: Any, worker: Any, tokens: int, shown: str) -> None:
+    settings = Settings(agents=1, tools=1, skill_tokens=tokens)
+    ask(create_supervisor(with_skill(catalog), worker_model=worker, settings=settings).compile(), RATE)
+    assert worker.shown[0]["messages"][-1].text.partition("not there.\n")[2] == shown
+
+
+def test_without_a_model_a_skill_is_not_used(catalog: Any, shop: Any) -> None:
+    state = ask(create_supervisor(with_skill(catalog)).compile(), RATE)
+    assert list(state["selections"]["1"]["skills"]) == []
+    only = Catalog(skills=(SKILL,))
+    state = ask(create_supervisor(only).compile(), RATE)
+    assert state["results"]["1"]["status"] == "failed"
+    assert "its skills are read by a model only" in state["results"]["1"]["error"]
+
+
+def test_a_step_may_need_a_skill_and_no_tool(scripted: Any) -> None:
+    model = scripted(replies=[AIMessage("Done as the skill says.")])
+    state = ask(create_supervisor(Catalog(skills=(SKILL,)), worker_model=model).compile(), RATE)
+    assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == ("done", "Done as the skill says.")

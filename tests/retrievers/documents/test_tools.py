@@ -12,7 +12,7 @@ from mcp import Client
 from callsheet.agents.tools.mcp_serving import listing, mcp_server
 from callsheet.graphs import Catalog, agent_from_listing
 from callsheet.retrievers.documents import DocumentIndex, DocumentTools
-from callsheet.retrievers.selection.schema_tokens import SchemaTokens
+from callsheet.retrievers.selection.budget import SchemaTokens
 
 Made = Callable[..., DocumentIndex]
 

@@ -6,8 +6,7 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers import PickedTool
-from callsheet.retrievers.selection.budget import Budget
-from callsheet.retrievers.selection.schema_tokens import SchemaTokens
+from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 
 NAMES = "uvwxyz"
 CATALOG = Catalog(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from callsheet.graphs import Catalog, SettingsError, required
+from callsheet.retrievers.selection.budget import SchemaTokens
 from callsheet.retrievers.selection.query_units import IMPLIED
-from callsheet.retrievers.selection.schema_tokens import SchemaTokens
 from scripted import catalog_of, selector
 
 

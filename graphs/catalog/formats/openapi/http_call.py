@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.catalog.record import Record
 
 META = "callsheet/http"
 """Where in ``_meta`` of a tool's definition this is."""

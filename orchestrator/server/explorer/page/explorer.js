@@ -29,7 +29,7 @@ async function show() {
 }
 
 function tell(found) {
-  const said = [count(found.agents, "agent"), count(found.tools, "tool"), `${found.dependencies.toLocaleString("en")} dependenc${found.dependencies === 1 ? "y" : "ies"}`, `${found.inferred.toLocaleString("en")} inferred`];
+  const said = [count(found.agents, "agent"), count(found.tools, "tool"), ...(found.skills ? [count(found.skills, "skill")] : []), `${found.dependencies.toLocaleString("en")} dependenc${found.dependencies === 1 ? "y" : "ies"}`, `${found.inferred.toLocaleString("en")} inferred`];
   document.getElementById("counts").textContent = found.policy ? `${said.join(", ")}; ${found.policy}` : said.join(", ");
   const leave = kept() && make("button", { type: "button", text: "Sign out", on: { click: () => { forget(); location.reload(); } } });
   document.getElementById("user").replaceChildren(...[found.user && `Signed in as ${found.user}`, leave].filter(Boolean));

@@ -70,10 +70,12 @@ async function found(q, agents, tools) {
   try {
     const answer = await ask("search", { q, agents, tools }, "results");
     const all = answer.agents.reduce((n, agent) => n + agent.tools.length, 0);
-    const head = answer.fits ? `${count(answer.agents.length, "agent")}, ${count(all, "tool")}` : answer.agents.length ? "Nothing fits well" : "Nothing was found";
+    const skills = answer.skills.length ? `, ${count(answer.skills.length, "skill")}` : "";
+    const head = answer.fits ? `${count(answer.agents.length, "agent")}, ${count(all, "tool")}${skills}` : answer.agents.length ? "Nothing fits well" : "Nothing was found";
     list.replaceChildren(
       make("h2", { text: head }),
       make("p", { class: "small", text: `searched in ${answer.milliseconds} ms` }),
+      ...(answer.skills.length ? [make("ul", { class: "tools" }, answer.skills.map(skillFound))] : []),
       make("ol", { class: "agents" }, answer.agents.map((agent, i) => agentFound(agent, i))),
       trace(answer));
     performance.measure("callsheet-search", { start: began, end: performance.now() });
@@ -91,6 +93,10 @@ function agentFound(agent, i) {
     bar(agent.score), make("p", { class: "about", text: agent.link.about }),
     make("p", { class: "why small", text: `Why: score ${agent.score.toFixed(2)}${agent.why ? `, ${agent.why}` : ""}` }),
     agent.tools.length > 0 && make("ul", { class: "tools" }, agent.tools.map(toolFound)));
+}
+
+function skillFound(skill) {
+  return make("li", { class: "tool" }, "Skill ", walk(skill.link), bar(skill.score), make("p", { class: "about", text: skill.link.about }));
 }
 
 function toolFound(tool) {

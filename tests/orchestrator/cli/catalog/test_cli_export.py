@@ -49,7 +49,7 @@ def test_every_form_is_written_to_standard_output_and_to_a_file(name: str, place
     saved = run(place, "--format", name, "-o", str(tmp_path / "out"))
     assert saved.exit_code == 0
     assert saved.stdout == ""
-    assert "3 agents and 4 tools" in saved.stderr
+    assert "3 agents, 4 tools" in saved.stderr
     assert (tmp_path / "out").read_text(encoding="utf-8") == shown.stdout
     assert sorted(item.name for item in tmp_path.iterdir()) == ["callsheet.json", "out"]
 
@@ -75,7 +75,7 @@ def test_json_is_one_object(place: Path, tmp_path: Path) -> None:
     assert json.loads(run(place, "--json").stdout)["callsheet"] == 1
     assert "@graph" in json.loads(run(place, "--json", "--format", "jsonld").stdout)
     report = json.loads(run(place, "--json", "--format", "turtle", "-o", str(tmp_path / "x.ttl")).stdout)
-    assert report == {"path": str(tmp_path / "x.ttl"), "format": "turtle", "agents": 3, "tools": 4}
+    assert report == {"path": str(tmp_path / "x.ttl"), "format": "turtle", "agents": 3, "tools": 4, "skills": 0}
 
 
 def test_a_neighbourhood(place: Path) -> None:

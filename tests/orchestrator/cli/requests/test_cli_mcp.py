@@ -16,7 +16,7 @@ from callsheet.agents.tools.mcp_serving import listing, mcp_server
 from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing
 from callsheet.orchestrator.cli.requests.mcp import mcp
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools
-from callsheet.retrievers.selection.schema_tokens import SchemaTokens
+from callsheet.retrievers.selection.budget import SchemaTokens
 
 CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
 TOOLS = ["keyword_search_tools", "semantic_search_tools", "read_tools"]

@@ -42,7 +42,7 @@ def test_an_empty_catalog_is_no_table(run: Any, tmp_path: Path) -> None:
     config = tmp_path / "mcp.json"
     config.write_text('{"mcpServers": {}}')
     out, _ = run("retrieve", "will it rain tomorrow", "--catalog", str(config))
-    assert out == "The catalog is empty.\n"
+    assert out == "Nothing in the catalog fits.\n"
 
 
 def test_every_tool_that_a_worker_gets_is_named_among_the_picked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +63,7 @@ def test_one_is_not_many(run: Any, tmp_path: Path) -> None:
     assert run("index", "--catalog", str(folder))[0].startswith("1 agent, 1 tool, 0 dependencies, 0 inferred: ")
     assert run("check", "--catalog", str(folder))[0].splitlines()[-1].startswith("1 agent, 1 tool: ")
     _, err = run("export", "--format", "json", "-o", str(tmp_path / "x.json"), "--catalog", str(folder))
-    assert err.startswith("1 agent and 1 tool in ")
+    assert err.startswith("1 agent, 1 tool in ")
     forms = counted(0, "tool"), counted(1, "query", "queries"), counted(2000, "query", "queries")
     assert forms == ("0 tools", "1 query", "2,000 queries")
 
