@@ -19,6 +19,8 @@ import click
 import pytest
 from langgraph_cli.cli import cli as langgraph
 
+from callsheet.graphs import load
+from callsheet.graphs.rdf import to_rdf
 from callsheet.orchestrator.cli.main import callsheet, main
 
 ROOT = Path(__file__).parents[2]
@@ -94,6 +96,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "policy.json").write_text('{"default": "allow"}', encoding="utf-8")
     (folder / "report.json").write_text("{}", encoding="utf-8")
     (folder / "dependencies.json").write_text('{"callsheet_dependencies": 1, "edges": []}', encoding="utf-8")
+    (folder / "catalog.ttl").write_text(to_rdf(load(folder / "manifests").catalog), encoding="utf-8")
     return folder
 
 
