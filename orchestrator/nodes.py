@@ -52,7 +52,7 @@ class Nodes:
         retriever: Selects agents and tools.
         registry: Makes selected tools callable.
         choices: Settings, models and prompts.
-        observed: Counts which tools take arguments from which; None counts nothing.
+        observed: Counts which tools take arguments from which, and how calls end; None counts nothing.
     """
 
     retriever: AgentGraphRetriever
@@ -165,7 +165,8 @@ class Nodes:
         plan, results, choices = plan_of(state), results_of(state), self._choices(state)
         ordered = [results[step.id] for step in plan.steps]
         said = "\n".join(message.text for message in state["messages"])
-        await keep_observed(self.observed, plan, results, said)
+        if self.observed is not None and choices.settings.learn:
+            await keep_observed(self.observed, plan, results, said, self.registry.catalog)
         try:
             model, note = choices.model("answer"), ""
             alone = plan.mode == "none" and ordered[0].status == "done" and _speaks_for_itself(choices)

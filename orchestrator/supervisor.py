@@ -65,7 +65,7 @@ def create_supervisor(
         prompts: System prompts that replace the defaults.
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
-        observed: Counts which tools take arguments from which, for ``callsheet infer``.
+        observed: Counts which tools take arguments from which, and how calls end; None counts nothing.
 
     Returns:
         An uncompiled ``StateGraph``; call ``compile(checkpointer=...)``. It takes ``messages`` and returns

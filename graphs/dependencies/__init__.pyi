@@ -8,6 +8,12 @@ from .observation import (
     observed as observed,
     observed_proposals as observed_proposals,
 )
+from .outcomes import (
+    OutcomeLog as OutcomeLog,
+    Outcomes as Outcomes,
+    following as following,
+    outcomes_of as outcomes_of,
+)
 from .proposals import (
     DependencyFile as DependencyFile,
     Proposal as Proposal,

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ Seen = tuple[str, str, str]
 """Source, target, and the parameter of the source whose value came from a result of the target."""
 FORMAT = 1
 _SHORTEST, _LONGEST = 3, 500
+_MOST = 20_000
 _KEY = "callsheet_observed"
 
 
@@ -115,7 +117,7 @@ class ObservationLog:
         return _counts(document, self.path)
 
     def add(self, seen: Mapping[Seen, int]) -> None:
-        """Adds to the counts; safe for several processes.
+        """Adds to the counts; safe for several processes. Beyond 20,000 edges, those seen least are dropped.
 
         Raises:
             CatalogError: The file has another format.
@@ -126,8 +128,26 @@ class ObservationLog:
         with locked(self.path):
             counts = self.read()
             counts.update(seen)
-            edges = [[*key, count] for key, count in sorted(counts.items())]
-            replace_text(self.path, json.dumps({_KEY: FORMAT, "edges": edges}, ensure_ascii=False, indent=0))
+            self._write(dict(counts.most_common(_MOST)))
+
+    def forget(self, pattern: str = "*") -> int:
+        """Removes the counts of tools whose ids match a pattern (``files/*``); returns the number of dependencies.
+
+        Raises:
+            CatalogError: As for ``read``.
+            TrustError: The file cannot be written.
+        """
+        if not self.path.exists():
+            return 0
+        with locked(self.path):
+            counts = self.read()
+            kept = {key: n for key, n in counts.items() if not any(fnmatchcase(tool, pattern) for tool in key[:2])}
+            self._write(kept)
+        return len(counts) - len(kept)
+
+    def _write(self, counts: Mapping[Seen, int]) -> None:
+        edges = [[*key, count] for key, count in sorted(counts.items())]
+        replace_text(self.path, json.dumps({_KEY: FORMAT, "edges": edges}, ensure_ascii=False, indent=0))
 
 
 def _counts(document: Any, path: Path) -> Counter[Seen]:

@@ -14,6 +14,7 @@ from callsheet.orchestrator.cli.catalog.approve import approve
 from callsheet.orchestrator.cli.catalog.capabilities import capabilities
 from callsheet.orchestrator.cli.catalog.check import check
 from callsheet.orchestrator.cli.catalog.export import export
+from callsheet.orchestrator.cli.catalog.forget import forget
 from callsheet.orchestrator.cli.catalog.index import index
 from callsheet.orchestrator.cli.catalog.infer import infer
 from callsheet.orchestrator.cli.catalog.sync import sync
@@ -49,6 +50,7 @@ for command in (
     evaluate_command,
     explore,
     export,
+    forget,
     index,
     infer,
     mcp,

@@ -69,6 +69,9 @@ class Settings(BaseModel):
     """Maximum tools per worker."""
     schema_tokens: int | None = _option(None, "step", ge=1, le=1_000_000)
     """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
+    learn: bool = _option(True, "step", "answer")
+    """Whether the outcomes of calls are counted by tool, and used: of tools that fit equally, one that failed before
+    comes later. ``callsheet forget`` deletes the counts."""
     skill_tokens: int = _option(5_000, "step", ge=0, le=200_000)
     """Maximum tokens of the skills that a worker is given; 0 gives none. Skills need a model."""
     ranking: Literal["scores", "agent_as_a_graph"] | None = _option(None, "step")
@@ -142,11 +145,12 @@ class Settings(BaseModel):
             most: Include the limits on tools and schema tokens.
         """
         told = [*_RANKING, *(_MOST if most else ())]
-        return {
+        reach = {
             name: value
             for name in told
             if (fields is None or name in fields) and (value := getattr(self, name)) is not None
         }
+        return reach if self.learn else {**reach, "learned": False}
 
 
 def _documented() -> str:

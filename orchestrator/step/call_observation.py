@@ -1,4 +1,4 @@
-"""Observes which tools take arguments from which, for ``callsheet infer``."""
+"""Observes which tools take arguments from which, and how calls end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from callsheet.agents import Plan, StepResult
-from callsheet.graphs.dependencies import ObservationLog, Seen, observed
+from callsheet.graphs import Catalog
+from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, observed, outcomes_of
 from callsheet.orchestrator.run.run_store import count_observed, store
 
 _LOG = logging.getLogger(__name__)
@@ -30,16 +31,17 @@ def observed_in(plan: Plan, results: Mapping[str, StepResult], request: str) -> 
 
 
 async def keep_observed(
-    log: ObservationLog | None, plan: Plan, results: Mapping[str, StepResult], request: str
+    log: ObservationLog, plan: Plan, results: Mapping[str, StepResult], request: str, catalog: Catalog
 ) -> None:
-    """Counts the observed dependencies of a run; errors are logged, and do not fail the run.
+    """Counts the observed dependencies of a run, and the outcomes of its calls; errors are logged.
 
-    The counts go to the store of the run, or to the log if there is no store; without a log, nothing is counted.
+    Dependencies go to the store of the run, or to the log if there is no store; outcomes to a file beside the log.
     """
-    if log is None or not (seen := observed_in(plan, results, request)):
-        return
-    kept = store()
+    kept, outcomes = store(), OutcomeLog(log.path.with_name("outcomes.json"))
+    ended = outcomes_of(call for result in results.values() for call in result.calls)
     try:
-        await (count_observed(kept, seen) if kept is not None else asyncio.to_thread(log.add, seen))
+        await asyncio.to_thread(outcomes.add, ended, catalog)
+        if seen := observed_in(plan, results, request):
+            await (count_observed(kept, seen) if kept is not None else asyncio.to_thread(log.add, seen))
     except Exception as error:  # noqa: BLE001 a store may raise anything
-        _LOG.warning("observed dependencies were not stored: %s", error)
+        _LOG.warning("what the run observed was not stored: %s", error)

@@ -42,11 +42,16 @@ def infer_dependencies(
     hints = [*hints_by_rules(ends), *matches(ends, least=least)]
     best = _best(hint for hint in hints if hint.confidence >= least)
     held = [(tool.id, edge) for tool in tools for edge in tool.depends_on if edge.holds]
-    known = {(tool, edge.tool) for tool, edge in held}
     filled = {(tool, edge.parameter) for tool, edge in held if edge.parameter}
     inferred = (_proposal(hint, tools, first=first) for hint, first in _with_first(best))
     proposals = [edge for edge in inferred if (edge.source, edge.parameter) not in filled]
-    edges = combine(proposals, observed_proposals(seen or {}, catalog))
+    return with_observed(proposals, seen or {}, catalog)
+
+
+def with_observed(proposals: Iterable[Proposal], seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Proposal, ...]:
+    """The proposals with those from observations, without cycles of direct dependencies and without known edges."""
+    known = {(tool.id, edge.tool) for tool in catalog.tools.values() for edge in tool.depends_on if edge.holds}
+    edges = combine(proposals, observed_proposals(seen, catalog))
     return without_cycles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
 
 

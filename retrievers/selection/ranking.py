@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,12 +19,14 @@ from callsheet.graphs import (
     ownership_graph,
     strongest,
 )
+from callsheet.graphs.dependencies import Outcomes
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, identifiers
 from callsheet.retrievers.index.protocols import Node, VectorIndex
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
 from callsheet.retrievers.selection.query_units import Unit, spans_of, units_of
+from callsheet.retrievers.selection.result import Ranked
 from callsheet.retrievers.selection.scoring import (
     Rows,
     Scores,
@@ -33,6 +34,7 @@ from callsheet.retrievers.selection.scoring import (
     best_rows,
     expected_use,
     node_scores,
+    outcome_shift,
     share,
     with_context,
 )
@@ -40,39 +42,6 @@ from callsheet.retrievers.selection.skill_ranking import fitting_skills
 
 if TYPE_CHECKING:
     from callsheet.retrievers.selection.select_settings import SelectSettings
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """The ranking of all agents and tools for one query; rows are in the order of the nodes.
-
-    Attributes:
-        units: The units of the query.
-        cosines: ``(n,)``, cosine of every node with the whole query.
-        words: ``(n,)``, BM25 of every node for the whole query.
-        coverage: Share of the query's words in the best match by words.
-        scores: ``(n,)``, score of every node for the whole query.
-        strength: The best score of an agent for the query or a clause of it.
-        agents: Rows of agents, best first, with their scores.
-        tools: Rows of tools, best first.
-        use: Row of a tool -> its expected use.
-        source: Row of a tool -> the row of the candidate that depends on it, or its own row.
-        skills: Rows of the skills that fit, best first, with their scores.
-        likely: Likelihood of each capability, by column; None if capabilities are not used.
-    """
-
-    units: tuple[Unit, ...]
-    cosines: Scores
-    words: Scores
-    coverage: float
-    scores: Scores
-    strength: float
-    agents: tuple[tuple[int, float], ...]
-    tools: tuple[int, ...]
-    use: Mapping[int, float]
-    source: Mapping[int, int]
-    skills: tuple[tuple[int, float], ...] = ()
-    likely: Scores | None = None
 
 
 class Ranker:
@@ -84,6 +53,7 @@ class Ranker:
         vectors: The index for search by meaning.
         lexical: The index for search by words.
         capabilities: The capabilities of the tools; required if ``capability_weight`` is not 0.
+        outcomes: Returns the outcomes of earlier calls by tool.
     """
 
     def __init__(
@@ -93,6 +63,7 @@ class Ranker:
         vectors: VectorIndex,
         lexical: LexicalIndex,
         capabilities: CapabilityIndex | None = None,
+        outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
     ) -> None:
         self.nodes = nodes
         self.row = {node.id: i for i, node in enumerate(nodes)}
@@ -108,7 +79,7 @@ class Ranker:
         self._needs: dict[tuple[int, float, float, float, float], tuple[tuple[Reached, float], ...]] = {}
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
         self._named = identifiers(nodes)
-        self._capabilities = capabilities
+        self._capabilities, self._outcomes = capabilities, outcomes
 
     @property
     def capabilities(self) -> CapabilityIndex:
@@ -137,6 +108,10 @@ class Ranker:
         if demand is not None:
             scored = self._raised(scored, demand, settings)
             by_agent = self._by_agent(scored)
+        outcomes = self._outcomes() if settings.learned else {}
+        if outcomes:
+            scored = self._with_outcomes(scored, outcomes, settings)
+            by_agent = self._by_agent(scored)
         by_tool = [
             (s[self._tool_rows] + settings.context * a[own]).astype(np.float32, copy=False)
             for s, a in zip(scored, by_agent, strict=True)
@@ -160,6 +135,7 @@ class Ranker:
             use=use,
             source=source,
             skills=skills,
+            outcomes=outcomes,
             likely=None if demand is None else self.capabilities.likely(demand.max(axis=0), use),
         )
 
@@ -230,6 +206,16 @@ class Ranker:
         for place, q in enumerate(demand):
             raised[place] = (scored[place] + weight * self.capabilities.evidence(q, sure=sure)).astype(np.float32)
         return raised
+
+    def _with_outcomes(
+        self, scored: list[Scores], outcomes: Mapping[str, Outcomes], settings: SelectSettings
+    ) -> list[Scores]:
+        """The scores with those of tools that failed before reduced; the verdict does not use it."""
+        shift = np.zeros(len(self.nodes), np.float32)
+        for tool, counts in outcomes.items():
+            if (row := self.row.get(tool)) is not None:
+                shift[row] = outcome_shift(counts.done, counts.failed, temperature=settings.temperature)
+        return [scores + shift for scores in scored]
 
     def _tool_use(
         self, by_tool: Sequence[Scores], weights: Sequence[float], settings: SelectSettings, named: Collection[int]

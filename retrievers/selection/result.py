@@ -8,16 +8,52 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from callsheet.graphs.dependencies import Outcomes
+from callsheet.graphs.text.sanitizing import counted
 from callsheet.retrievers.selection.query_units import Unit
-from callsheet.retrievers.selection.scoring import best_rows, ranks_of
+from callsheet.retrievers.selection.scoring import Scores, best_rows, ranks_of
 
 if TYPE_CHECKING:
     from callsheet.retrievers.index.protocols import Node
-    from callsheet.retrievers.selection.ranking import Ranked
 
 _TRACED = 50
 
 Verdict = Literal["found", "nothing_fits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The ranking of all agents and tools for one query; rows are in the order of the nodes.
+
+    Attributes:
+        units: The units of the query.
+        cosines: ``(n,)``, cosine of every node with the whole query.
+        words: ``(n,)``, BM25 of every node for the whole query.
+        coverage: Share of the query's words in the best match by words.
+        scores: ``(n,)``, score of every node for the whole query.
+        strength: The best score of an agent for the query or a clause of it.
+        agents: Rows of agents, best first, with their scores.
+        tools: Rows of tools, best first.
+        use: Row of a tool -> its expected use.
+        source: Row of a tool -> the row of the candidate that depends on it, or its own row.
+        skills: Rows of the skills that fit, best first, with their scores.
+        outcomes: Outcomes of earlier calls by tool.
+        likely: Likelihood of each capability, by column; None if capabilities are not used.
+    """
+
+    units: tuple[Unit, ...]
+    cosines: Scores
+    words: Scores
+    coverage: float
+    scores: Scores
+    strength: float
+    agents: tuple[tuple[int, float], ...]
+    tools: tuple[int, ...]
+    use: Mapping[int, float]
+    source: Mapping[int, int]
+    skills: tuple[tuple[int, float], ...] = ()
+    outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
+    likely: Scores | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +69,8 @@ class Evidence:
         words: BM25 score; None if the node shares no word with the query.
         words_rank: Rank by BM25, from 1.
         use: Expected use of a tool, over all units of the query.
+        calls: How many earlier calls of the tool are known.
+        failed: How many of them failed.
     """
 
     id: str
@@ -43,6 +81,8 @@ class Evidence:
     words: float | None = None
     words_rank: int | None = None
     use: float = 0.0
+    calls: int = 0
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +223,8 @@ def explain_tool(tool_id: str, selection: Selection) -> str:
         parts.append(f"meaning {evidence.cosine:.2f} (#{evidence.cosine_rank})")
     if evidence.words is not None:
         parts.append(f"words {evidence.words:.1f} (#{evidence.words_rank})")
+    if evidence.failed:
+        parts.append(f"failed in {evidence.failed} of {counted(evidence.calls, 'earlier call')}")
     return ", ".join(parts)
 
 

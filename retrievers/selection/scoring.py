@@ -68,6 +68,26 @@ def best_rows(scores: Scores, most: int) -> Rows:
     return rows[np.argsort(-scores[rows], kind="stable")][:most]
 
 
+def outcome_shift(done: int, failed: int, *, temperature: float, least: float = 0.1) -> float:
+    """What the outcomes of earlier calls add to a tool's score: nothing, or a small amount below 0.
+
+    ::
+
+        T * log(max(least, (done + 2) / (done + failed + 2)))
+
+    With it, a share is the share without outcomes times the posterior mean of the tool's reliability, whose prior is
+    two calls that succeeded. It never exceeds ``T * log(1 / least)``, so it decides only between tools that fit about
+    equally well.
+
+    Args:
+        done: Calls with a result.
+        failed: Other calls.
+        temperature: T, in score.
+        least: The lowest reliability.
+    """
+    return temperature * math.log(max(least, (done + 2) / (done + failed + 2)))
+
+
 def share(scores: Scores, *, temperature: float, most: int) -> tuple[Rows, Scores]:
     """The probability of each of the best ``most`` candidates, by softmax.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from callsheet.graphs import Catalog, Reached, View, evidence, required
+from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.dependencies.traversal import required_paths
 from callsheet.graphs.text.request_length import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
@@ -16,9 +17,17 @@ from callsheet.retrievers.index.node_texts import nodes_of
 from callsheet.retrievers.index.protocols import Node, VectorIndex
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
 from callsheet.retrievers.selection.budget import Budget, SchemaTokens
-from callsheet.retrievers.selection.ranking import Ranked, Ranker
+from callsheet.retrievers.selection.ranking import Ranker
 from callsheet.retrievers.selection.reranking import Reranker, in_places, rerank_tools
-from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, PickedTool, Selection, Trace, evidence_of
+from callsheet.retrievers.selection.result import (
+    PickedAgent,
+    PickedSkill,
+    PickedTool,
+    Ranked,
+    Selection,
+    Trace,
+    evidence_of,
+)
 from callsheet.retrievers.selection.select_settings import SelectSettings, text_query
 
 _MAX_CUT = 10
@@ -35,6 +44,7 @@ class Selector:
         nodes: The nodes of the indexes; by default, made from the catalog.
         reranker: Reranks the first tools; None: no reranking.
         capabilities: The capabilities of the tools; required if ``capability_weight`` is not 0.
+        outcomes: Returns the outcomes of earlier calls by tool; none are known by default.
     """
 
     def __init__(
@@ -47,11 +57,14 @@ class Selector:
         nodes: Sequence[Node] | None = None,
         reranker: Reranker | None = None,
         capabilities: CapabilityIndex | None = None,
+        outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
     ) -> None:
         self.catalog = catalog
         self.settings = settings or SelectSettings()
         self._vectors, self._lexical, self._capabilities = vectors, lexical, capabilities
-        self._ranker = Ranker(catalog, nodes_of(catalog) if nodes is None else nodes, vectors, lexical, capabilities)
+        nodes = nodes_of(catalog) if nodes is None else nodes
+        self._ranker = Ranker(catalog, nodes, vectors, lexical, capabilities, outcomes)
+        self._outcomes = outcomes
         self.tokens = SchemaTokens(catalog)
         self._reranker = reranker
         self._policy_summary = ""
@@ -81,6 +94,7 @@ class Selector:
                 nodes=[nodes[row] for row in rows],
                 reranker=self._reranker,
                 capabilities=self._capabilities and self._capabilities.part(rows),
+                outcomes=self._outcomes,
             )
             part._policy_summary = view.summary(len(self.catalog.tools))
             self._parts[view] = part

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from callsheet.graphs import Catalog, Loaded, Taxonomy, default_taxonomy
+from callsheet.graphs import Catalog, CatalogError, Loaded, Taxonomy, default_taxonomy
+from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, following
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.chroma_index import ChromaIndex
 from callsheet.retrievers.index.chroma_rows import IN_MEMORY, default_place
@@ -21,6 +23,8 @@ from callsheet.retrievers.inference import with_inferred
 from callsheet.retrievers.selection.reranking import Reranker
 from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Selector
+
+_LOG = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -42,6 +46,7 @@ class Assembly:
         settings: Settings of the selection.
         reranker: Reranks the first tools.
         taxonomy: The capabilities that tools can have.
+        learned: Whether observations of earlier runs are used.
         source: The catalog as it was loaded, without inferred dependencies.
     """
 
@@ -50,6 +55,7 @@ class Assembly:
     settings: SelectSettings | None
     reranker: Reranker | None
     taxonomy: Taxonomy
+    learned: bool = False
     source: Catalog = field(default_factory=Catalog, init=False)
     _searching: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     _making: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
@@ -97,15 +103,32 @@ class Assembly:
         nodes = nodes_of(loaded.catalog)
         changes = index.sync(nodes, progress)
         self.source = catalog = loaded.catalog
+        learned = self.learned and (self.settings is None or self.settings.learned)
         if self.settings is None or self.settings.proposed:
-            catalog = with_inferred(catalog, rejected=loaded.rejected, cache=self._cache)
+            seen = _seen() if learned else None
+            catalog = with_inferred(catalog, rejected=loaded.rejected, cache=self._cache, seen=seen)
         names = [node.id for node in nodes]
         capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
         lexical = LexicalIndex(nodes)
         selector = Selector(
-            catalog, index, lexical, self.settings, nodes=nodes, reranker=self.reranker, capabilities=capabilities
+            catalog,
+            index,
+            lexical,
+            self.settings,
+            nodes=nodes,
+            reranker=self.reranker,
+            capabilities=capabilities,
+            outcomes=following(OutcomeLog(), loaded.catalog) if learned else dict,
         )
         return selector, changes
+
+
+def _seen() -> Mapping[Seen, int]:
+    try:
+        return ObservationLog().read()
+    except CatalogError as error:
+        _LOG.warning("observed dependencies are not used: %s", error)
+        return {}
 
 
 def assembly_of(
@@ -126,4 +149,4 @@ def assembly_of(
         place = (default_place() if loaded.label else None) if index is None else index
         where = None if place == IN_MEMORY else place
         index = ChromaIndex(embedder, catalog=loaded.label, recipe=RECIPE, where=where)
-    return Assembly(index, embedder, settings, reranker, taxonomy or default_taxonomy())
+    return Assembly(index, embedder, settings, reranker, taxonomy or default_taxonomy(), learned=bool(loaded.label))

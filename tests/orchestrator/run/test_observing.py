@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from callsheet import create_supervisor
+from callsheet import Settings, create_supervisor
 from callsheet.agents import Call, Plan, Step, StepResult
-from callsheet.graphs.dependencies import ObservationLog
+from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes
 from callsheet.orchestrator.step.call_observation import observed_in
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
@@ -85,3 +85,24 @@ def test_without_a_log_nothing_is_written(catalog: Any, noting: Any, scripted: A
     planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
     run(catalog, planner, noting, None)
     assert not ObservationLog().path.exists()
+
+
+def test_outcomes_are_counted_beside_the_log_unless_the_setting_is_off(
+    catalog: Any, shop: Any, noting: Any, scripted: Any, say: Any, tmp_path: Path
+) -> None:
+    shop.broken.add("write_note")
+    outcomes = OutcomeLog(tmp_path / "outcomes.json")
+    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
+    settings = Settings(replans=0, learn=False)
+    for learn, counted in ((settings, {}), (settings.model_copy(update={"learn": True}), {"done": 1, "failed": 1})):
+        app = create_supervisor(
+            catalog,
+            planner_model=planner,
+            worker_model=noting,
+            settings=learn,
+            observed=ObservationLog(tmp_path / "observed.json"),
+        ).compile()
+        app.invoke({"messages": [HumanMessage(f"{RATE} and {NOTE}")]})
+        found = outcomes.of(catalog.catalog)
+        done = found.get("bank/exchange_rate", Outcomes()).done
+        assert {"done": done, "failed": found["notebook/write_note"].failed} == counted if counted else not found

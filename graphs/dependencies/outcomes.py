@@ -1,0 +1,198 @@
+"""Outcomes of calls by tool, counted in runs without any value of a call."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Protocol
+
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.storage import locked, replace_text, state_folder
+
+FORMAT = 1
+_KEY = "callsheet_outcomes"
+_LOG = logging.getLogger(__name__)
+_MOST_CALLS, _MOST_TOOLS = 100, 20_000
+_Key = tuple[str, str]
+"""Id of a tool, and digest of its definition: a changed tool starts anew."""
+
+
+class CallEnd(Protocol):
+    """The end of one tool call."""
+
+    @property
+    def tool(self) -> str:
+        """Id of the tool."""
+        ...
+
+    @property
+    def error(self) -> str:
+        """What went wrong; empty if nothing did."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """The kind of error."""
+        ...
+
+    @property
+    def effect(self) -> str:
+        """Whether the tool ran: ``none``, ``reported`` or ``unknown``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """How the calls of a tool ended.
+
+    Attributes:
+        done: Calls with a result.
+        failed: Calls that the tool or its server did not carry out.
+        misused: Calls that were never sent, because their arguments did not fit the schema.
+    """
+
+    done: int = 0
+    failed: int = 0
+    misused: int = 0
+
+    @property
+    def sent(self) -> int:
+        """Calls that reached the tool, or its server."""
+        return self.done + self.failed
+
+    def __add__(self, other: Outcomes) -> Outcomes:
+        """The sum; of more than 100 calls, each counts half, so that new ones count more than old ones."""
+        counts = (self.done + other.done, self.failed + other.failed, self.misused + other.misused)
+        return Outcomes(*(count // 2 for count in counts)) if sum(counts) > _MOST_CALLS else Outcomes(*counts)
+
+
+def outcomes_of(calls: Iterable[CallEnd]) -> dict[str, Outcomes]:
+    """Tool id -> the outcomes of these calls, without those that a person rejected."""
+    counts: dict[str, Outcomes] = {}
+    for call in calls:
+        if call.kind == "rejected":
+            continue
+        misused = bool(call.error) and call.effect == "none" and call.kind in ("", "refused")
+        one = Outcomes(misused=1) if misused else Outcomes(failed=1) if call.error else Outcomes(done=1)
+        counts[call.tool] = counts.get(call.tool, Outcomes()) + one
+    return counts
+
+
+class OutcomeLog:
+    """Outcomes in a file.
+
+    Args:
+        path: The file; ``outcomes.json`` in the state folder by default. The first outcome creates it.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = state_folder() / "outcomes.json" if path is None else Path(path)
+
+    def read(self) -> dict[_Key, Outcomes]:
+        """The outcomes so far; empty if there is no file yet.
+
+        Raises:
+            CatalogError: The file cannot be read, or has another format.
+        """
+        try:
+            document = json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, RecursionError) as error:
+            raise CatalogError(f"{self.path}: cannot be read: {error}: remove the file to count anew") from error
+        rows = document.get("tools") if isinstance(document, dict) and document.get(_KEY) == FORMAT else None
+        if not isinstance(rows, list) or not all(map(_is_row, rows)):
+            raise CatalogError(f"{self.path}: not a file of outcomes: remove it to count anew")
+        return {(tool, digest): Outcomes(*counts) for tool, digest, *counts in rows}
+
+    def of(self, catalog: Catalog) -> dict[str, Outcomes]:
+        """Tool id -> the outcomes of the tools of a catalog, as far as they have the same definition.
+
+        Raises:
+            CatalogError: As for ``read``.
+        """
+        known = ((key, counts) for key, counts in self.read().items() if key[0] in catalog.tools)
+        return {tool: counts for (tool, digest), counts in known if digest == _digest(catalog.tools[tool])}
+
+    def add(self, outcomes: Mapping[str, Outcomes], catalog: Catalog) -> None:
+        """Adds outcomes of tools of a catalog; safe for several processes.
+
+        Beyond 20,000 tools, those with the fewest calls are dropped.
+
+        Raises:
+            CatalogError: As for ``read``.
+            TrustError: The file cannot be written.
+        """
+        new = {(tool, _digest(catalog.tools[tool])): o for tool, o in outcomes.items() if tool in catalog.tools}
+        if not new:
+            return
+        with locked(self.path):
+            counts = self.read()
+            for key, counted in new.items():
+                counts[key] = counts.get(key, Outcomes()) + counted
+            kept = sorted(counts, key=lambda key: (key not in new, -counts[key].sent))[:_MOST_TOOLS]
+            self._write({key: counts[key] for key in kept})
+
+    def forget(self, pattern: str = "*") -> int:
+        """Removes the outcomes of tools whose ids match a pattern (``files/*``); returns the number of tools.
+
+        Raises:
+            CatalogError: As for ``read``.
+            TrustError: The file cannot be written.
+        """
+        if not self.path.exists():
+            return 0
+        with locked(self.path):
+            counts = self.read()
+            kept = {key: value for key, value in counts.items() if not fnmatchcase(key[0], pattern)}
+            self._write(kept)
+        return len({key[0] for key in counts} - {key[0] for key in kept})
+
+    def _write(self, counts: Mapping[_Key, Outcomes]) -> None:
+        rows = [[*key, o.done, o.failed, o.misused] for key, o in sorted(counts.items())]
+        replace_text(self.path, json.dumps({_KEY: FORMAT, "tools": rows}, ensure_ascii=False, indent=0))
+
+
+def following(log: OutcomeLog, catalog: Catalog) -> Callable[[], Mapping[str, Outcomes]]:
+    """A function that returns the outcomes of a catalog's tools, and reads the file again when it has changed.
+
+    A file that cannot be read counts as empty, with a warning in the log.
+    """
+    seen: tuple[int, int] | None = None
+    known: Mapping[str, Outcomes] = {}
+
+    def current() -> Mapping[str, Outcomes]:
+        nonlocal seen, known
+        try:
+            state = log.path.stat()
+        except OSError:
+            seen, known = None, {}
+            return known
+        if seen != (state.st_mtime_ns, state.st_size):
+            seen, known = (state.st_mtime_ns, state.st_size), {}
+            try:
+                known = log.of(catalog)
+            except CatalogError as error:
+                _LOG.warning("outcomes of earlier calls are not used: %s", error)
+        return known
+
+    return current
+
+
+def _digest(tool: Tool) -> str:
+    definition = json.dumps([tool.description, tool.input_schema], sort_keys=True, default=repr)
+    return hashlib.sha256(definition.encode()).hexdigest()[:16]
+
+
+def _is_row(row: Any) -> bool:
+    match row:
+        case [str(), str(), int() as done, int() as failed, int() as misused]:
+            return min(done, failed, misused) >= 0
+        case _:
+            return False

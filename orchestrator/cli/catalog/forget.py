@@ -1,0 +1,34 @@
+"""``callsheet forget``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from callsheet.graphs.text.sanitizing import counted
+
+
+@click.command(short_help="Delete what was learned from calls.")
+@click.argument("patterns", nargs=-1, metavar="[TOOL]...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object to standard output.")
+def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
+    """Delete what was learned from calls: how they ended, and which tool used another one's result.
+
+    TOOL is the id of a tool or a pattern of ids; without one, everything is deleted.
+
+    \b
+    Example:
+      callsheet forget "files/*"
+    """
+    from callsheet.graphs.dependencies import ObservationLog, OutcomeLog
+
+    outcomes, observations = OutcomeLog(), ObservationLog()
+    tools = sum(outcomes.forget(pattern) for pattern in patterns or ("*",))
+    edges = sum(observations.forget(pattern) for pattern in patterns or ("*",))
+    if as_json:
+        click.echo(json.dumps({"tools": tools, "dependencies": edges}))
+    else:
+        learned = counted(edges, "observed dependency", "observed dependencies")
+        click.echo(f"forgot {counted(tools, 'tool')} and {learned}")
+    return 0 if tools or edges or not patterns else 1

@@ -1,0 +1,98 @@
+"""How calls ended, counted by tool."""
+
+from __future__ import annotations
+
+import json
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from callsheet.agents import Call
+from callsheet.graphs import Agent, Catalog, CatalogError, Tool
+from callsheet.graphs.dependencies import OutcomeLog, Outcomes, following, outcomes_of
+
+CATALOG = Catalog(agents=(Agent(id="a", tools=(Tool(agent="a", name="t"), Tool(agent="a", name="u"))),))
+CHANGED = Catalog(agents=(Agent(id="a", tools=(Tool(agent="a", name="t", description="New."),)),))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> OutcomeLog:
+    return OutcomeLog(tmp_path / "outcomes.json")
+
+
+def test_what_counts_as_what() -> None:
+    ends = [
+        Call(agent="a", tool="a/t", output="fine"),
+        Call(agent="a", tool="a/t", error="no such file", kind="tool"),
+        Call(agent="a", tool="a/t", error="too late", kind="timeout", effect="unknown"),
+        Call(agent="a", tool="a/t", error="does not start", kind="start", effect="none"),
+        Call(agent="a", tool="a/t", error="place is missing", effect="none"),
+        Call(agent="a", tool="a/t", error="a person said no", kind="rejected", effect="none"),
+        Call(agent="a", tool="a/u", output="fine"),
+    ]
+    assert outcomes_of(ends) == {"a/t": Outcomes(done=1, failed=3, misused=1), "a/u": Outcomes(done=1)}
+
+
+def test_counts_add_up_and_new_ones_count_more() -> None:
+    assert Outcomes(1, 2, 3) + Outcomes(1, 0, 1) == Outcomes(2, 2, 4)
+    assert Outcomes(100, 0, 0) + Outcomes(0, 1, 0) == Outcomes(50, 0, 0)
+    assert Outcomes(80, 20, 0) + Outcomes(0, 20, 0) == Outcomes(40, 20, 0)
+
+
+def test_they_are_kept_without_contents_and_privately(log: OutcomeLog) -> None:
+    log.add({"a/t": Outcomes(done=1), "b/unknown": Outcomes(done=1)}, CATALOG)
+    log.add({"a/t": Outcomes(failed=1)}, CATALOG)
+    assert log.of(CATALOG) == {"a/t": Outcomes(1, 1)}
+    document = json.loads(log.path.read_text())
+    assert [len(row) for row in document["tools"]] == [5]
+    assert log.path.stat().st_mode & 0o077 == 0
+
+
+def test_a_changed_tool_starts_anew(log: OutcomeLog) -> None:
+    log.add({"a/t": Outcomes(failed=3)}, CATALOG)
+    assert log.of(CHANGED) == {}
+
+
+def test_many_at_once_lose_nothing(log: OutcomeLog) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: log.add({"a/t": Outcomes(done=1)}, CATALOG), range(40)))
+    assert log.of(CATALOG) == {"a/t": Outcomes(done=40)}
+
+
+def test_they_are_forgotten_by_pattern(log: OutcomeLog) -> None:
+    assert log.forget() == 0
+    log.add({"a/t": Outcomes(done=1), "a/u": Outcomes(done=1)}, CATALOG)
+    assert (log.forget("a/t*"), log.of(CATALOG)) == (1, {"a/u": Outcomes(done=1)})
+    assert (log.forget(), log.of(CATALOG)) == (1, {})
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"callsheet_outcomes": 2, "tools": []}', "[" * 9999])
+def test_another_file_in_its_place(log: OutcomeLog, text: str, caplog: pytest.LogCaptureFixture) -> None:
+    log.path.write_text(text)
+    with pytest.raises(CatalogError, match=r"remove (the file|it) to count anew"):
+        log.add({"a/t": Outcomes(done=1)}, CATALOG)
+    assert log.path.read_text() == text
+    current = following(log, CATALOG)
+    with caplog.at_level(logging.WARNING):
+        assert [current(), current()] == [{}, {}]
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("row", [["a/t", "x", 1, 1], ["a/t", "x", 1, 1, -1], ["a/t", "x", 1, "1", 1], "a/t"])
+def test_a_malformed_row(log: OutcomeLog, row: object) -> None:
+    log.path.write_text(json.dumps({"callsheet_outcomes": 1, "tools": [row]}))
+    with pytest.raises(CatalogError, match="not a file of outcomes"):
+        log.read()
+
+
+def test_a_follower_reads_changes(log: OutcomeLog) -> None:
+    current = following(log, CATALOG)
+    assert current() == {}
+    log.add({"a/t": Outcomes(done=1)}, CATALOG)
+    assert current() == {"a/t": Outcomes(done=1)}
+    log.add({"a/t": Outcomes(failed=10)}, CATALOG)
+    assert current() == {"a/t": Outcomes(1, 10)}
+    log.path.unlink()
+    assert current() == {}
