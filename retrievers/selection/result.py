@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from callsheet.retrievers.index.protocols import Node
 
 _TRACED = 50
+_UNKNOWN = Outcomes()
 
 Verdict = Literal["found", "nothing_fits"]
 
@@ -248,6 +249,8 @@ def evidence_of(
             words=words or None,
             words_rank=by_words.get(row),
             use=ranked.use.get(row, 0.0),
+            calls=ranked.outcomes.get(nodes[row].id, _UNKNOWN).sent,
+            failed=ranked.outcomes.get(nodes[row].id, _UNKNOWN).failed,
         )
         for row, score, cosine, words, rank in zip(rows, *values, ranks_of(ranked.cosines, considered), strict=True)
     )
