@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
+from contextvars import ContextVar
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TypeVar
@@ -13,6 +15,7 @@ from pydantic import SecretStr
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 
 T = TypeVar("T")
+_SECONDS: ContextVar[float] = ContextVar("callsheet_model_seconds", default=600.0)
 
 
 class ModelError(CallsheetError):
@@ -60,13 +63,23 @@ def _missing(name: str) -> str:
     return "; pip install langchain-ollama" if lacks else ""
 
 
+def limit_model_calls(seconds: float) -> None:
+    """Sets the timeout of model calls for the current task and for what it starts."""
+    _SECONDS.set(seconds)
+
+
 async def answered(call: Awaitable[T]) -> T:
-    """Awaits a model's answer.
+    """Awaits a model's answer, no longer than ``limit_model_calls`` says (600 s by default).
 
     Raises:
-        ModelError: For any error of the provider.
+        ModelError: For any error of the provider, and if the time is over.
     """
+    seconds = _SECONDS.get()
+    limit = asyncio.timeout(seconds)
     try:
-        return await call
+        async with limit:
+            return await call
     except Exception as error:
+        if limit.expired():
+            raise ModelError(f"the model did not answer within {seconds:g} s") from error
         raise ModelError(f"the model did not answer: {type(error).__name__}: {error}") from error

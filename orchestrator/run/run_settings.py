@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime, get_runtime
 
 from callsheet.agents import Prompts, chat_model
+from callsheet.agents.models.chat_models import limit_model_calls
 from callsheet.orchestrator.run.current_user import anonymous_client
 from callsheet.orchestrator.run.settings import Settings
 
@@ -74,7 +75,11 @@ class Choices:
         return why.format(said.approval, self.defaults.approval)
 
     def model(self, role: Role) -> BaseChatModel | None:
-        """The chat model for a role in the current run: from its context, the user, the supervisor, or none."""
+        """The chat model for a role in the current run: from its context, the user, the supervisor, or none.
+
+        Its calls in the current node get the timeout of the settings.
+        """
+        limit_model_calls(self.settings.model_seconds)
         field = f"{role}_model"
         said = [getattr(one, name) for one in (context(), self.preferences) if one for name in (field, "model")]
         chosen = next(filter(None, said), None)

@@ -114,6 +114,8 @@ class Settings(BaseModel):
     """How often a worker may ask for further tools."""
     step_seconds: float = _option(600, "step", gt=0, le=86_400)
     """Timeout of a step in seconds; effects until then are not undone."""
+    model_seconds: float = _option(600, "plan", "revise", "step", "answer", gt=0, le=86_400)
+    """Timeout of one model call in seconds. Without a plan or an answer of the model, rules take over and say so."""
     approval: Literal["always", "risky", "never"] = _option("risky", "step")
     """Which calls a person must approve: ``always`` all, ``risky`` those of tools that are not known to be harmless,
     ``never`` none."""

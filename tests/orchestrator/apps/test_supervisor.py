@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from langgraph.graph import StateGraph
 
 from callsheet import Settings, create_supervisor
 from callsheet.orchestrator.state import by_step, with_earlier
+from scripted_model import ScriptedModel
 
 WEATHER, RATE, NOTE = "tell the weather of Oslo", "look up the rate of USD", "write a note with both"
 REQUEST = f"Please {WEATHER}, {RATE}, and {NOTE}"
@@ -227,3 +230,29 @@ def test_the_reducer_is_idempotent() -> None:
     once = by_step({}, {"1": {"status": "done"}})
     assert by_step(once, {"1": {"status": "done"}}) == once
     assert by_step(once, {"2": {"status": "failed"}}) == {**once, "2": {"status": "failed"}}
+
+
+class Hanging(ScriptedModel):
+    """Never answers."""
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [
+        ("planner_model", lambda state: state["plan"]["note"]),
+        ("worker_model", lambda state: state["results"]["1"]["error"]),
+        ("answer_model", lambda state: state["messages"][-1].text),
+    ],
+)
+async def test_a_model_that_never_answers_does_not_stop_the_run(
+    catalog: Any, worker: Any, role: str, said: Callable[[Any], str]
+) -> None:
+    settings = Settings(model_seconds=0.3, replans=0, planning="once")
+    models: dict[str, Any] = {"worker_model": worker, role: Hanging()}
+    app = create_supervisor(catalog, settings=settings, **models).compile()
+    state = await app.ainvoke({"messages": [HumanMessage("look up the rate of USD")]})
+    assert "the model did not answer within 0.3 s" in said(state)
+    assert state["results"]["1"]["status"] == ("failed" if role == "worker_model" else "done")
