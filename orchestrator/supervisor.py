@@ -74,8 +74,11 @@ def create_supervisor(
     Raises:
         CatalogError: The catalog cannot be read.
         TrustError: A command of the catalog has no consent, or its pins cannot be used.
-        SettingsError: The policy cannot be read, or the retriever or registry has a different one.
+        SettingsError: The policy cannot be read, the retriever or registry has a different one, or the settings are no
+            ``Settings``.
     """
+    if not isinstance(settings, Settings | None):
+        raise SettingsError(f"settings must be Settings(...), not {type(settings).__name__}")
     loaded = load(source, yes=yes, policy=policy)
     given = {"model": model, "planner_model": planner_model, "worker_model": worker_model, "answer_model": answer_model}
     for part in (retriever, registry):

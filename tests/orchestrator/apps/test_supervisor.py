@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
 from callsheet import Settings, create_supervisor
+from callsheet.graphs import SettingsError
 from callsheet.orchestrator.state import by_step, with_earlier
 from scripted_model import ScriptedModel
 
@@ -29,6 +30,11 @@ def test_gives_an_uncompiled_workflow_that_the_caller_compiles(catalog: Any) -> 
     assert isinstance(workflow, StateGraph)
     nodes = set(workflow.compile().get_graph(xray=True).nodes)
     assert {"plan", "dispatch", "step:retrieve", "step:work:model", "step:work:tools", "answer"} <= nodes
+
+
+def test_settings_of_another_type(catalog: Any) -> None:
+    with pytest.raises(SettingsError, match=r"settings must be Settings\(...\), not dict"):
+        create_supervisor(catalog, settings={"tools": 3})  # type: ignore[arg-type]
 
 
 def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
