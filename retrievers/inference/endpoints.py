@@ -72,7 +72,8 @@ class Give:
         types: As in ``Field``; empty if not from a schema.
         source: Origin of the information.
         many: As in ``Field``.
-        borrowed: Words from the tool's name, if the field's own name is generic.
+        borrowed: Words that may not belong to the value, if the field's own name is generic: those of the tool's name,
+            or those before the last word of its parent's name, as ``production`` of ``production_companies.id``.
     """
 
     tool: int
@@ -152,7 +153,9 @@ def _gives(row: int, tool: Tool) -> Iterator[Give]:
         if (words - GENERIC) and not (stems(field.name) <= GENERIC - _NAMING):
             description = _description(field)
             text = f"{phrase}: {description}" if description else phrase
-            borrowed = words - stems(field.name) if phrase.startswith(name.phrase) else frozenset()
+            holder = phrase.removesuffix(split_name(field.name)).strip()
+            certain = stems(field.name) | (frozenset() if holder == name.phrase else stems(holder.rpartition(" ")[2]))
+            borrowed = words - certain if words != stems(field.name) else frozenset()
             yield Give(row, ".".join(field.path), words, text, field.types, "output", field.many, borrowed)
     sentence = first_sentence(tool.description)[:_MAX_TEXT]
     yield Give(row, "", name.object, f"{split_name(tool.name)}: {sentence}", frozenset(), "name")

@@ -154,13 +154,28 @@ def _merged(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _outline(schema: Mapping[str, Any], most: int) -> dict[str, Any]:
-    """A schema that is too large: its first properties, of which only types and descriptions remain."""
-    found = {key: schema[key] for key in ("type", "description") if key in schema}
-    if isinstance(properties := schema.get("properties"), dict):
-        names = list(properties)[:most]
-        found["properties"] = {
-            name: {key: properties[name][key] for key in ("type", "description", "format") if key in properties[name]}
-            for name in names
-        }
-        found["required"] = [name for name in schema.get("required", ()) if name in found["properties"]]
-    return found
+    """A schema that is too large: its properties, and theirs as far as they fit, with types and descriptions only."""
+    found, size = _skeleton(schema, 1)
+    properties = dict(list(found.get("properties", {}).items())[:most])
+    for name in properties:
+        part, count = _skeleton(schema["properties"][name], 1)
+        if (larger := size + count - 1) <= most:
+            properties[name], size = part, larger
+    required = [name for name in found.get("required", ()) if name in properties]
+    return {**found, "properties": properties, "required": required} if properties else found
+
+
+def _skeleton(schema: Mapping[str, Any], levels: int) -> _Sized:
+    """The types and descriptions of a schema and its properties down to some levels; a list adds no level."""
+    found = {key: schema[key] for key in ("type", "description", "format") if key in schema}
+    size = 1 + len(found.get("description", "")) // _SMALL
+    properties, items = schema.get("properties"), schema.get("items")
+    if levels and isinstance(properties, dict):
+        parts = {name: _skeleton(part, levels - 1) for name, part in properties.items()}
+        found["properties"] = {name: part for name, (part, _) in parts.items()}
+        found["required"] = [name for name in schema.get("required", ()) if name in parts]
+        size += sum(count for _, count in parts.values())
+    elif levels and isinstance(items, dict) and items:
+        found["items"], count = _skeleton(items, levels)
+        size += count
+    return found, size
