@@ -61,6 +61,14 @@ def test_fields_of_a_result_are_given_and_so_is_what_the_name_says() -> None:
     assert found["ok"].borrowed == frozenset()
 
 
+def test_words_before_the_last_of_a_holder_count_only_where_an_input_knows_them() -> None:
+    output = {"properties": {"production_companies": {"items": {"properties": {"id": {}}}}}}
+    held = gives(tool("get_movie", output=output))["production_companies.id"]
+    assert held.words == stems("production company id")
+    assert held.among(frozenset(stems("company"))).words == stems("company id")
+    assert held.among(frozenset(stems("production company"))).words == held.words
+
+
 def test_hostile_text_is_short_and_clean() -> None:
     found = asks("find_user", user_id={"description": "a\u202eb\x1b[31m" + "x" * 5_000_000})
     assert len(found["user_id"].text) < 200

@@ -67,6 +67,17 @@ def test_a_list_is_a_source_where_nothing_finds_records() -> None:
     assert [key[1] for key in inferred(latest, SEARCH, CREDITS)] == [SEARCH.id]
 
 
+def test_a_source_that_needs_what_nobody_finds_is_none_where_a_tool_finds_records() -> None:
+    person = {"person": {"type": "object", "properties": {"id": {"type": "integer"}}}}
+    cast = tool("tmdb/movie_cast", "Who plays in a movie.", output=person, movie_id="")
+    credit = tool("tmdb/credit", "One credit.", output=person, credit_id="")
+    find = tool("tmdb/search_person", "Search for people.", output=MOVIES, query="Words to search for.")
+    life = tool("tmdb/person_biography", "The life of a person.", person_id="")
+    found = inferred(SEARCH, cast, credit, find, life)
+    assert {target for source, target, name in found if name == "person_id"} == {find.id, cast.id}
+    assert credit.id in {target for _, target, name in inferred(SEARCH, cast, credit, life) if name == "person_id"}
+
+
 def test_the_parent_of_a_record_is_its_only_source() -> None:
     season = {"season_code": {"type": "string"}}
     show = tool("tv/get_series", "Gets a series.", output=season, series_id="")

@@ -138,6 +138,15 @@ def test_a_large_schema_keeps_names_and_types_of_its_properties() -> None:
     assert len(schema["properties"]) == 150
 
 
+def test_of_a_large_schema_fields_within_fields_stay_as_far_as_they_fit() -> None:
+    inner = {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer"}, "deep": {}}}}
+    wide = {"type": "object", "properties": {f"q{number}": {"type": "string"} for number in range(200)}}
+    schema = entries(read(with_body({"type": "object", "properties": {"wide": wide, "users": inner}})))["x"]
+    found = schema["inputSchema"]["properties"]
+    assert found["wide"] == {"type": "object"}
+    assert list(found["users"]["items"]["properties"]) == ["id", "deep"]
+
+
 def test_schemas_that_are_nested_without_end_are_cut() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(400):
