@@ -40,7 +40,8 @@ class AgentGraphRetriever(BaseRetriever):
 
     ``invoke(query)`` returns one Document per agent: its description as text, and in the metadata ``agent``,
     ``tools`` (ids), ``score``, ``why`` (one line per tool) and ``verdict``. A Document of a skill follows, with the
-    skill's text, and with ``skill`` in place of ``agent`` and ``why``. ``select(query)`` returns all details.
+    skill's text and with ``skill`` in the metadata, where ``agent`` and ``why`` are empty. ``select(query)`` returns
+    all details.
 
     Attributes:
         selector: Ranks and selects.
@@ -209,8 +210,10 @@ class AgentGraphRetriever(BaseRetriever):
             page_content=shown(f"{skill.description}\n\n{skill.text}", most=None),
             metadata={
                 "skill": skill.id,
+                "agent": "",
                 "tools": list(picked.tools),
                 "score": picked.score,
+                "why": [],
                 "verdict": selection.verdict,
             },
         )

@@ -17,7 +17,7 @@ from callsheet.graphs.catalog.formats.native_format import from_native
 from callsheet.graphs.catalog.formats.openapi.spec_text import is_specification
 from callsheet.graphs.catalog.formats.published import agent_of_toollinkos, agents_of_livemcpbench
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address, read_servers
-from callsheet.graphs.catalog.formats.skill_folders import is_skill, read_skills
+from callsheet.graphs.catalog.formats.skill_folders import SKILL_FILE, is_skill, read_skills
 from callsheet.graphs.catalog.loaded import Loaded, Part, joined
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.resolving import resolve, resolve_skills
@@ -156,7 +156,10 @@ def _read(name: str, opening: _Opening) -> Part:
     if path.suffix.lower() in _RDF and path.is_file():
         from callsheet.graphs.rdf import read_rdf
 
-        return Part(read_rdf(path).agents)
+        written = read_rdf(path)
+        return Part(written.agents, skills=written.skills)
+    if path.name == SKILL_FILE and path.is_file():
+        return _folder(path.parent)
     if path.is_file():
         return _document(read_json(path), path, opening)
     if _REFERENCE.fullmatch(name):
@@ -231,7 +234,7 @@ def _document(document: Any, path: Path, opening: _Opening) -> Part:
             return _configured(document, path, opening)
         case {"callsheet_dependencies": _}:
             return Part(dependencies=((str(path), parse_dependencies(document, str(path))),))
-        case {"callsheet": _, "agents": list()}:
+        case {"callsheet": _, "agents": list()} | {"callsheet": _, "skills": list()}:
             own = from_native(document, str(path))
             return Part(own.agents, skills=own.skills)
         case list() if path.name in _TOOLLINKOS:

@@ -60,8 +60,10 @@ def resolve_skills(skills: Sequence[Skill], agents: Sequence[Agent]) -> tuple[tu
     A name can be an id, a bare name that is unique in the catalog, or ``mcp__agent__tool``, as coding agents write it.
     In the text, a bare name must not be an ordinary word.
 
+    Names of tools that are not in the catalog are dropped: skills are often written for other programs.
+
     Returns:
-        The skills in their order, and a problem for each skill that allows tools by names without a tool.
+        The skills in their order, and a problem for each skill that allows a tool by a name that several tools have.
     """
     ids, by_name = _names(agents)
 
@@ -74,10 +76,10 @@ def resolve_skills(skills: Sequence[Skill], agents: Sequence[Agent]) -> tuple[tu
     problems: list[Problem] = []
 
     def resolved(skill: Skill) -> Skill:
-        if unknown := [name for name in skill.tools if not tool_of(name)]:
-            listed = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
-            message = f"allows {listed}: in the catalog there is no such tool, or several: give the id"
-            problems.append(Problem(skill.id, "dependency", f"{message}; it is used without"))
+        if unclear := [name for name in skill.tools if name in by_name and not tool_of(name)]:
+            could = " or ".join(by_name[unclear[0]][:5])
+            message = f"allows {unclear[0]!r}, which could be {could}: give the id; it is used without"
+            problems.append(Problem(skill.id, "dependency", message))
         named = (*skill.tools, *_CODE.findall(skill.text)[:_MOST_NAMED])
         tools = tuple(dict.fromkeys(filter(None, map(tool_of, named))))
         return skill if tools == skill.tools else skill.model_copy(update={"tools": tools})

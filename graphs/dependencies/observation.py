@@ -145,6 +145,15 @@ class ObservationLog:
             self._write(kept)
         return len(counts) - len(kept)
 
+    def remove(self) -> int:
+        """Removes the file, also one that cannot be read; returns the number of dependencies that it had."""
+        try:
+            known = len(self.read())
+        except CatalogError:
+            known = 0
+        self.path.unlink(missing_ok=True)
+        return known
+
     def _write(self, counts: Mapping[Seen, int]) -> None:
         edges = [[*key, count] for key, count in sorted(counts.items())]
         replace_text(self.path, json.dumps({_KEY: FORMAT, "edges": edges}, ensure_ascii=False, indent=0))

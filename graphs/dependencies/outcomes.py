@@ -67,18 +67,19 @@ class Outcomes:
         return self.done + self.failed
 
     def __add__(self, other: Outcomes) -> Outcomes:
-        """The sum; of more than 100 calls, each counts half, so that new ones count more than old ones."""
-        counts = (self.done + other.done, self.failed + other.failed, self.misused + other.misused)
-        return Outcomes(*(count // 2 for count in counts)) if sum(counts) > _MOST_CALLS else Outcomes(*counts)
+        """The sum; from 100 calls on, earlier ones count half, so that new ones count more than old ones."""
+        by = 2 if self.sent >= _MOST_CALLS else 1
+        done, failed, misused = ((count + by - 1) // by for count in (self.done, self.failed, self.misused))
+        return Outcomes(done + other.done, failed + other.failed, misused + other.misused)
 
 
 def outcomes_of(calls: Iterable[CallEnd]) -> dict[str, Outcomes]:
-    """Tool id -> the outcomes of these calls, without those that a person rejected."""
+    """Tool id -> the outcomes of these calls, without those that a person answered or that were refused."""
     counts: dict[str, Outcomes] = {}
     for call in calls:
-        if call.kind == "rejected":
+        if call.kind in ("rejected", "refused") or (not call.error and call.effect == "none"):
             continue
-        misused = bool(call.error) and call.effect == "none" and call.kind in ("", "refused")
+        misused = bool(call.error) and call.effect == "none" and not call.kind
         one = Outcomes(misused=1) if misused else Outcomes(failed=1) if call.error else Outcomes(done=1)
         counts[call.tool] = counts.get(call.tool, Outcomes()) + one
     return counts
@@ -154,6 +155,15 @@ class OutcomeLog:
             self._write(kept)
         return len({key[0] for key in counts} - {key[0] for key in kept})
 
+    def remove(self) -> int:
+        """Removes the file, also one that cannot be read; returns the number of tools that it had."""
+        try:
+            known = len({tool for tool, _ in self.read()})
+        except CatalogError:
+            known = 0
+        self.path.unlink(missing_ok=True)
+        return known
+
     def _write(self, counts: Mapping[_Key, Outcomes]) -> None:
         rows = [[*key, o.done, o.failed, o.misused] for key, o in sorted(counts.items())]
         replace_text(self.path, json.dumps({_KEY: FORMAT, "tools": rows}, ensure_ascii=False, indent=0))
@@ -164,22 +174,22 @@ def following(log: OutcomeLog, catalog: Catalog) -> Callable[[], Mapping[str, Ou
 
     A file that cannot be read counts as empty, with a warning in the log.
     """
-    seen: tuple[int, int] | None = None
-    known: Mapping[str, Outcomes] = {}
+    last: tuple[tuple[int, int] | None, Mapping[str, Outcomes]] = (None, {})
 
     def current() -> Mapping[str, Outcomes]:
-        nonlocal seen, known
+        nonlocal last
         try:
             state = log.path.stat()
         except OSError:
-            seen, known = None, {}
-            return known
-        if seen != (state.st_mtime_ns, state.st_size):
-            seen, known = (state.st_mtime_ns, state.st_size), {}
+            return {}
+        key, (before, known) = (state.st_mtime_ns, state.st_size), last
+        if before != key:
             try:
                 known = log.of(catalog)
             except CatalogError as error:
                 _LOG.warning("outcomes of earlier calls are not used: %s", error)
+                known = {}
+            last = key, known  # at once: other threads search meanwhile
         return known
 
     return current

@@ -84,7 +84,7 @@ def poisoned_text(subject: Subject) -> Iterator[Remark]:
 def suspicious_skill(subject: Subject) -> Iterator[Remark]:
     """Instructions give orders by nature, so this is a reason to read them, not an error."""
     for text in _texts_of_skills(subject, "text"):
-        for says, words in orders_in(text.text):
+        for says, words in orders_in(text.text.replace("<!--", "")):  # a comment of Markdown
             yield text.remark(f"{says}: {quoted(words)}")
 
 

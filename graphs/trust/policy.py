@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from callsheet.graphs.catalog.errors import CatalogError, SettingsError
 from callsheet.graphs.catalog.finding import Finding, Severity
-from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.catalog.model import SKILLS, Catalog, Tool
 from callsheet.graphs.catalog.record import Name, Record
 from callsheet.graphs.trust.policy_rules import Rule, Rules, User
 from callsheet.graphs.trust.view import View, view_of
@@ -123,14 +123,14 @@ class Policy(Record):
         return view
 
     def findings(self, catalog: Catalog) -> tuple[Finding, ...]:
-        """Findings for rules that match no tool of a catalog: a typo in a ``deny`` forbids nothing."""
-        tools = list(catalog.tools.values())
+        """Findings for rules that match no tool or skill of a catalog: a typo in a ``deny`` forbids nothing."""
+        tools = [*catalog.tools.values(), *(Tool(agent=SKILLS, name=skill.name) for skill in catalog.skills)]
         everyone = self._rules(User())
         return tuple(
             Finding(
                 Severity.WARNING,
                 "policy-rule-without-effect",
-                f"the policy's {place} has the rule {rule}, which matches no tool of the catalog: correct or remove it",
+                f"the policy's {place} has the rule {rule}, which matches nothing in the catalog: correct or remove it",
             )
             for place, rule in self._all_rules()
             if not any(everyone.fits(rule, tool, claims=True) for tool in tools)

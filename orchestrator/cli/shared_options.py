@@ -85,8 +85,8 @@ def catalog_options(command: Command) -> Command:
             "catalogs",
             multiple=True,
             metavar="PATH",
-            help="mcp.json, OpenAPI specification, folder of manifests, callsheet.json, RDF file or module:object; "
-            "repeatable.  "
+            help="mcp.json, OpenAPI specification, folder of manifests or skills, callsheet.json, RDF file or "
+            "module:object; repeatable.  "
             "[default: CALLSHEET_CATALOG]",
         ),
     ):

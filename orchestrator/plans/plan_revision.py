@@ -64,7 +64,7 @@ async def revision_update(state: State, choices: Choices, retriever: AgentGraphR
         why=why,
         wave=len(state["waves"]),
         prompt=choices.prompt("reviser"),
-        outline=await asyncio.to_thread(outline_of, retriever, state["request"]),
+        outline=await asyncio.to_thread(outline_of, retriever, state["request"], choices),
         answers=state["answers"],
         earlier=tuple(earlier_results(state["turns"])),
         max_steps=settings.max_steps,

@@ -62,16 +62,21 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
         adaptive = settings.planning == "adaptive"
         note = "; ".join(filter(None, (plan.note, _NO_MODEL.format("adaptive") if adaptive else "")))
         return plan.model_copy(update={"note": note})
-    selection = await asyncio.to_thread(retriever.select, request, agents=_AGENTS, tools=_TOOLS)
+    selection = await asyncio.to_thread(_selection, retriever, request, choices)
     mode = _mode(choices, request, selection)
     if mode == "none" or model is None:
         return _alone(state, single(request))
     return await _planned(state, choices, model, mode, catalog_outline(retriever.catalog, selection))
 
 
-def outline_of(retriever: AgentGraphRetriever, request: str) -> str:
+def outline_of(retriever: AgentGraphRetriever, request: str, choices: Choices) -> str:
     """The catalog's best matches for a request, in a few lines for a model."""
-    return catalog_outline(retriever.catalog, retriever.select(request, agents=_AGENTS, tools=_TOOLS))
+    return catalog_outline(retriever.catalog, _selection(retriever, request, choices))
+
+
+def _selection(retriever: AgentGraphRetriever, request: str, choices: Choices) -> Selection:
+    skills = {} if choices.read_skills else {"skills": 0}
+    return retriever.select(request, agents=_AGENTS, tools=_TOOLS, **skills)
 
 
 async def _planned(state: State, choices: Choices, model: BaseChatModel, mode: Mode, outline: str) -> Plan:

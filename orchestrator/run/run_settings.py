@@ -88,6 +88,11 @@ class Choices:
         name = chosen or getattr(self.defaults, field) or self.defaults.model
         return chat_model(name) if name else None
 
+    @property
+    def read_skills(self) -> bool:
+        """Whether the workers of the current run have a model to follow the texts of skills."""
+        return self.settings.skill_tokens > 0 and self.model("worker") is not None
+
     def prompt(self, name: str) -> str:
         """The system prompt with this name (a field of ``Prompts``) in the current run."""
         return getattr(self.settings, f"{name}_prompt", None) or str(getattr(self.prompts, name))

@@ -41,7 +41,10 @@ async def keep_observed(
     ended = outcomes_of(call for result in results.values() for call in result.calls)
     try:
         await asyncio.to_thread(outcomes.add, ended, catalog)
+    except Exception as error:  # noqa: BLE001 a file may be damaged, a disk full
+        _LOG.warning("the outcomes of calls were not stored: %s", error)
+    try:
         if seen := observed_in(plan, results, request):
             await (count_observed(kept, seen) if kept is not None else asyncio.to_thread(log.add, seen))
     except Exception as error:  # noqa: BLE001 a store may raise anything
-        _LOG.warning("what the run observed was not stored: %s", error)
+        _LOG.warning("observed dependencies were not stored: %s", error)

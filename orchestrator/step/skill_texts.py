@@ -15,13 +15,16 @@ def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> tuple[Ski
     Args:
         catalog: The part of the catalog that the user may see; skills that are not in it are left out.
         ids: Ids of the skills, best first.
-        most: Maximum number of tokens of all texts together; a text that is cut says so.
+        most: Maximum number of tokens of all texts together; a text that is cut says so; without room,
+            it is left out.
     """
     texts: list[SkillText] = []
     for skill in (catalog.skills_by_id[skill_id] for skill_id in ids if skill_id in catalog.skills_by_id):
         whole = shown(skill.text, most=None)
         text, spent = first_tokens(whole, most)
         most -= spent
+        if whole and not text:
+            continue
         if len(text) < len(whole):
             text = f"{text}\n[cut: {len(text):,} of {len(whole):,} characters are shown]".lstrip()
         texts.append(SkillText(name=skill.name, text=text))

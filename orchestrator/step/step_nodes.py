@@ -83,7 +83,7 @@ class StepNodes:
         """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
         tried, reach = tuple(state["tried"]), self._choices(state).settings.reach()
         left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
-        reach |= {"step_id": step.id} if self._reads_skills(state) else {"step_id": step.id, "skills": 0}
+        reach |= {"step_id": step.id} if self._choices(state).read_skills else {"step_id": step.id, "skills": 0}
         selection = selected(self.seen(), step.text, **reach, without=(*tried, *left_out))
         if left_out and selection.verdict == "nothing_fits":
             return selected(self.seen(), step.text, **reach, without=tried), {}
@@ -110,7 +110,7 @@ class StepNodes:
         if "error" in picked:
             return step_result(step, status="failed", error=picked["error"], attempts=state["attempts"], exhausted=True)
         if picked["verdict"] == "nothing_fits" and not self._all_shown(state):
-            unread = self.seen().catalog.skills and not self._reads_skills(state)
+            unread = self.seen().catalog.skills and not self._choices(state).read_skills
             why = f"no agent or tool in the catalog fits this step{_UNREAD if unread else ''}"
             before = state["results"].get(step.id) or step_result(step, status="failed", error=why)
             return {**before, "exhausted": True}
@@ -125,11 +125,6 @@ class StepNodes:
         done = await self._carried_out(step, state, refused, worker)
         known = {"agents": agents, "attempts": state["attempts"]}
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
-
-    def _reads_skills(self, state: StepState) -> bool:
-        """Whether the step has a model to follow the text of a skill."""
-        choices = self._choices(state)
-        return choices.settings.skill_tokens > 0 and choices.model("worker") is not None
 
     def _all_shown(self, state: StepState) -> bool:
         """Whether a model gets all visible tools: it then decides better what fits."""

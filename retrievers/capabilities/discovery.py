@@ -132,7 +132,14 @@ def discover(selector: Selector, query: str, *, budget: int = 5, **changes: obje
     Raises:
         SettingsError: A setting is invalid, or the selector has no ``CapabilityIndex``.
     """
-    settings = {"agents": max(AGENTS, budget), "tools": budget, "capability_weight": WEIGHT, "cut": CUT, **changes}
+    settings = {
+        "agents": max(AGENTS, budget),
+        "tools": budget,
+        "capability_weight": WEIGHT,
+        "cut": CUT,
+        "skills": 0,
+        **changes,
+    }
     selection = selector.select(query, **settings)
     likely = selection.trace.capabilities
     uses = {node.id: node.use for node in selection.trace.nodes if node.kind == "tool" and node.use > 0}

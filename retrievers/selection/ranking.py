@@ -99,10 +99,11 @@ class Ranker:
         left_out = self._left_out(settings)
         weight, own = settings.lexical_weight, self._owners[self._tool_rows]
         scored = [node_scores(cosines, words, coverage=part, weight=weight) for cosines, words, part in matches]
+        own_units = sum(unit.kind != "implied" for unit in units)  # they come first
+        everything = scored[:own_units]
         if settings.without:
             scored = [np.where(left_out, np.float32(-1), scores) for scores in scored]
         by_agent = self._by_agent(scored)
-        own_units = sum(unit.kind != "implied" for unit in units)  # they come first
         strength = max(float(scores.max()) if len(scores) else 0.0 for scores in by_agent[:own_units])
         demand = self._demand(query, units, settings)
         if demand is not None:
@@ -122,7 +123,7 @@ class Ranker:
         use, source = self._tool_use(by_tool, weights, settings, named)
         order = sorted(use, key=lambda row: (row not in named, -round(use[row], 9)))
         rest = [row for row in self._best_tools(by_tool[0], settings.pool) if row not in use]
-        skills = self._skills(scored[:own_units], by_tool[:own_units], settings, named)
+        skills = self._skills(everything, settings, named)
         return Ranked(
             units=units,
             cosines=matches[0][0],
@@ -183,15 +184,17 @@ class Ranker:
         return [agent_scores(s[:nodes], self._owners[:nodes], self._is_agent[:nodes]) for s in scored]
 
     def _skills(
-        self, scored: list[Scores], by_tool: list[Scores], settings: SelectSettings, named: Collection[int]
+        self, scored: list[Scores], settings: SelectSettings, named: Collection[int]
     ) -> tuple[tuple[int, float], ...]:
-        return fitting_skills(
-            scored,
-            [float(scores.max(initial=-np.inf)) for scores in by_tool],
-            self._skill_rows,
-            settings,
-            named,
-        )[: settings.skills]
+        """The skills that fit, also against the tools of agents that are left out."""
+        if not len(self._skill_rows) or not settings.skills:
+            return ()
+        own = self._owners[self._tool_rows]
+        tools = [
+            s[self._tool_rows] + settings.context * a[own] for s, a in zip(scored, self._by_agent(scored), strict=True)
+        ]
+        best = [float(scores.max(initial=-np.inf)) for scores in tools]
+        return fitting_skills(scored, best, self._skill_rows, settings, named)[: settings.skills]
 
     def _demand(self, query: str, units: Sequence[Unit], settings: SelectSettings) -> Scores | None:
         """The confidence that each unit, except implied steps, asks for each capability."""

@@ -62,7 +62,7 @@ class Evidence:
     """The scores of one node.
 
     Attributes:
-        id: The agent or tool.
+        id: The agent, tool or skill.
         kind: ``agent``, ``tool`` or ``skill``.
         score: The score of the ranking.
         cosine: Similarity in meaning.

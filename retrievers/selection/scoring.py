@@ -77,7 +77,7 @@ def outcome_shift(done: int, failed: int, *, temperature: float, least: float = 
 
     With it, a share is the share without outcomes times the posterior mean of the tool's reliability, whose prior is
     two calls that succeeded. It never exceeds ``T * log(1 / least)``, so it decides only between tools that fit about
-    equally well.
+    equally well. The score of the tool's agent falls with it.
 
     Args:
         done: Calls with a result.

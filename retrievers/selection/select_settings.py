@@ -36,7 +36,8 @@ class SelectSettings:
         listing: Factor for each dependency that the author lists earlier.
         proposed: Factor for dependencies that are only proposed or observed, 0 to 1, times confidence ** 2;
             they never make a tool required.
-        learned: Whether outcomes of earlier calls count: of tools that fit equally, one that failed comes later.
+        learned: Whether outcomes of earlier calls count: of tools that fit about equally, one whose calls failed more
+            often comes later.
         capability_weight: Value of a sure match of capabilities, in cosine; 0 ignores capabilities.
         capability_sure: Minimum confidence that a request asks for a capability, 0 to 1.
         cut: A tool is left out if its expected use, times its link to the likely capabilities if these are used, is

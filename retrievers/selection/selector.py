@@ -154,7 +154,7 @@ class Selector:
         )
 
     def _skills(self, budget: Budget, ranked: Ranked, settings: SelectSettings) -> tuple[PickedSkill, ...]:
-        """The skills that fit; the tools that they name, best first, get at most half of the budget.
+        """The skills that fit; the tools that they name, with what these require, get at most half of the budget.
 
         So a skill that was found by mistake cannot displace all tools that the search finds.
         """
@@ -165,8 +165,8 @@ class Selector:
                 tool = self._tool(tool_row, ranked, (skill.id, self._ranker.nodes[tool_row].id))
                 if self._owner(tool_row) in settings.without:
                     budget.leave_out(tool, "its agent is left out")
-                elif tool.id not in budget.taken and len(budget.taken) >= max(1, settings.tools // 2):
-                    budget.leave_out(tool, "the tools that skills name get half of the budget")
+                elif len(budget.taken.keys() | {tool.id, *required(self.catalog, tool.id)}) > settings.tools // 2:
+                    budget.leave_out(tool, "tools that skills name get half of the budget")
                 else:
                     self._offer(budget, self._owner(tool_row), tool, ranked)
             picked.append(PickedSkill(skill.id, score, tuple(tool for tool in skill.tools if tool in budget.taken)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -39,12 +40,10 @@ def fitting_skills(
     Returns:
         Rows with their scores for the best unit.
     """
-    if not len(skills):
-        return ()
     own = np.stack([scores[skills] for scores in scored])
     whole = (1 + settings.context * OWN) * own
     best = np.asarray(best_tools, np.float32)[:, None]
-    fits = (np.exp((whole - best) / settings.temperature) >= NEAR) & (own >= settings.threshold)
+    fits = ((whole - best) / settings.temperature >= math.log(NEAR)) & (own >= settings.threshold)
     score = np.where(fits, whole, -np.inf).max(axis=0)
     score = np.where(np.isin(skills, list(named)), whole.max(axis=0), score)
     order = sorted(np.flatnonzero(np.isfinite(score)), key=lambda i: (skills[i] not in named, -score[i]))

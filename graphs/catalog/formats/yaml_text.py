@@ -7,7 +7,6 @@ from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
 
-_MOST_NODES = 20_000_000
 _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
     ("bool", r"true|false", "tf"),
     ("null", r"null|~|", "n~\0"),
@@ -16,12 +15,13 @@ _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
 )
 
 
-def read_yaml(text: bytes | str, where: str) -> Any:
+def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
     """The value of a YAML document, with the scalars of JSON and keys that are strings.
 
     Args:
         text: The document; bytes in UTF-8.
         where: Where it is from, for messages.
+        most: Maximum number of nodes, with aliases written out.
 
     Raises:
         CatalogError: It is empty, malformed, or stands for too many nodes through its aliases.
@@ -33,27 +33,27 @@ def read_yaml(text: bytes | str, where: str) -> Any:
         node = loader.get_single_node()
         if node is None:
             raise CatalogError(f"{where}: the file is empty")
-        if _nodes(node, {}) > _MOST_NODES:
+        if _nodes(node, {}, most) > most:
             raise CatalogError(f"{where}: its YAML aliases stand for too many nodes: write out what they stand for")
         return loader.construct_document(node)
     except RecursionError as error:
         raise CatalogError(f"{where}: nested too deeply, or an alias within itself: it cannot be read") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         raise CatalogError(f"{where}: not valid YAML: {' '.join(str(error).split())[:300]}") from error
     finally:
         loader.dispose()
 
 
-def _nodes(node: Any, known: dict[int, int]) -> int:
+def _nodes(node: Any, known: dict[int, int], most: int) -> int:
     """Nodes of a YAML document with its aliases written out; each anchor is counted once."""
     if (count := known.get(id(node))) is not None:
         return count
     if not isinstance(node.value, list):
         return 1
     # An alias within itself never ends; it is met here again before its count is known.
-    known[id(node)] = _MOST_NODES + 1
+    known[id(node)] = most + 1
     parts = (part for item in node.value for part in (item if isinstance(item, tuple) else (item,)))
-    count = known[id(node)] = min(1 + sum(_nodes(part, known) for part in parts), _MOST_NODES + 1)
+    count = known[id(node)] = min(1 + sum(_nodes(part, known, most) for part in parts), most + 1)
     return count
 
 

@@ -15,7 +15,8 @@ from callsheet.graphs.text.sanitizing import counted
 def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
     """Delete what was learned from calls: how they ended, and which tool used another one's result.
 
-    TOOL is the id of a tool or a pattern of ids; without one, everything is deleted.
+    TOOL is the id of a tool or a pattern of ids; without one, everything is deleted. The exit status is 1 if nothing
+    matches.
 
     \b
     Example:
@@ -24,8 +25,10 @@ def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
     from callsheet.graphs.dependencies import ObservationLog, OutcomeLog
 
     outcomes, observations = OutcomeLog(), ObservationLog()
-    tools = sum(outcomes.forget(pattern) for pattern in patterns or ("*",))
-    edges = sum(observations.forget(pattern) for pattern in patterns or ("*",))
+    if patterns:
+        tools, edges = sum(map(outcomes.forget, patterns)), sum(map(observations.forget, patterns))
+    else:
+        tools, edges = outcomes.remove(), observations.remove()
     if as_json:
         click.echo(json.dumps({"tools": tools, "dependencies": edges}))
     else:

@@ -46,6 +46,7 @@ def sync(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: 
     report: dict[str, Any] = {
         "agents": len(loaded.catalog.agents),
         "tools": len(loaded.catalog.tools),
+        "skills": len(loaded.catalog.skills),
         "servers": found,
         "quarantined": [change.id for change in loaded.changes if change.quarantines],
         "added": retriever.changes.added,

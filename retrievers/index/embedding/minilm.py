@@ -24,6 +24,7 @@ DIMENSION = 384
 MAX_TOKENS = 256
 EMBEDDED = "minilm"
 _BATCH = 8
+_LONGEST_TOKEN = 8
 
 
 class MiniLM:
@@ -129,14 +130,18 @@ class MiniLM:
 _ONE_PASS = threading.Lock()
 
 
+def first_tokens(text: str, most: int) -> tuple[str, int]:
+    """The beginning of a text with at most this number of tokens (WordPiece, an approximation), and its tokens.
+
+    A token counts as eight characters at most, because WordPiece takes a very long word for one token.
+    """
+    known = text[: max(most, 0) * _LONGEST_TOKEN]
+    ends = shared_tokenizer().encode(known, add_special_tokens=False).offsets
+    return (known if len(ends) <= most else text[: ends[most - 1][1] if most > 0 else 0]), min(len(ends), max(most, 0))
+
+
 # A model takes some 100 MB: a process holds it once, however many retrievers it has. Both may be used by many threads.
 @lru_cache(maxsize=2)
-def first_tokens(text: str, most: int) -> tuple[str, int]:
-    """The beginning of a text with at most this number of tokens (WordPiece, an approximation), and its tokens."""
-    ends = shared_tokenizer().encode(text, add_special_tokens=False).offsets
-    return (text if len(ends) <= most else text[: ends[most - 1][1] if most > 0 else 0]), min(len(ends), max(most, 0))
-
-
 def shared_tokenizer(most: int | None = None) -> tokenizers.Tokenizer:
     """The embedded model's tokenizer, without padding; texts are cut at so many tokens, and stay whole where None."""
     from tokenizers import Tokenizer

@@ -30,6 +30,8 @@ def test_what_counts_as_what() -> None:
         Call(agent="a", tool="a/t", error="does not start", kind="start", effect="none"),
         Call(agent="a", tool="a/t", error="place is missing", effect="none"),
         Call(agent="a", tool="a/t", error="a person said no", kind="rejected", effect="none"),
+        Call(agent="a", tool="a/t", error="no such tool any more", kind="refused", effect="none"),
+        Call(agent="a", tool="a/t", output="a person answered in its place", effect="none"),
         Call(agent="a", tool="a/u", output="fine"),
     ]
     assert outcomes_of(ends) == {"a/t": Outcomes(done=1, failed=3, misused=1), "a/u": Outcomes(done=1)}
@@ -37,8 +39,8 @@ def test_what_counts_as_what() -> None:
 
 def test_counts_add_up_and_new_ones_count_more() -> None:
     assert Outcomes(1, 2, 3) + Outcomes(1, 0, 1) == Outcomes(2, 2, 4)
-    assert Outcomes(100, 0, 0) + Outcomes(0, 1, 0) == Outcomes(50, 0, 0)
-    assert Outcomes(80, 20, 0) + Outcomes(0, 20, 0) == Outcomes(40, 20, 0)
+    assert Outcomes(100, 0, 1) + Outcomes(0, 1, 0) == Outcomes(50, 1, 1)
+    assert Outcomes(1, 2, 500) + Outcomes(1, 0, 0) == Outcomes(2, 2, 500)
 
 
 def test_they_are_kept_without_contents_and_privately(log: OutcomeLog) -> None:

@@ -171,6 +171,17 @@ def test_its_text_has_a_budget(catalog: Any, worker: Any, tokens: int, shown: st
     assert worker.shown[0]["messages"][-1].text.partition("not there.\n")[2] == shown
 
 
+def test_a_very_long_word_does_not_pass_the_budget(catalog: Any, worker: Any) -> None:
+    skill = SKILL.model_copy(update={"text": "A" * 100_000})
+    ask(
+        create_supervisor(
+            with_skill(catalog, skill), worker_model=worker, settings=Settings(skill_tokens=50)
+        ).compile(),
+        RATE,
+    )
+    assert "cut: 400 of 100,000 characters" in worker.shown[0]["messages"][-1].text
+
+
 def test_without_a_model_a_skill_is_not_used(catalog: Any, shop: Any) -> None:
     state = ask(create_supervisor(with_skill(catalog)).compile(), RATE)
     assert list(state["selections"]["1"]["skills"]) == []

@@ -6,6 +6,7 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers import PickedTool
+from callsheet.retrievers.index.embedding.minilm import shared_tokenizer
 from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 
 NAMES = "uvwxyz"
@@ -34,6 +35,10 @@ def told(budget: Budget) -> dict[str, str]:
 
 def test_all_of_these_tools_cost_the_same() -> None:
     assert {COUNT.count([f"a/{name}"]) for name in NAMES} == {ONE}
+
+
+def test_the_tokenizer_is_made_once() -> None:
+    assert shared_tokenizer() is shared_tokenizer()
 
 
 def test_groups_are_taken_in_order_while_they_fit() -> None:

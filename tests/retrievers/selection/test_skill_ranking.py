@@ -71,7 +71,18 @@ def test_a_skill_gets_half_of_the_budget(catalog: Catalog) -> None:
     greedy = NOTES.model_copy(update={"tools": EVERYTHING})
     found = retriever(greedy, catalog=catalog).select("Take the minutes of the meeting", tools=4)
     assert len(found.skills[0].tools) == 2
-    assert {cut.reason for cut in found.trace.cut} >= {"the tools that skills name get half of the budget"}
+    assert {cut.reason for cut in found.trace.cut} >= {"tools that skills name get half of the budget"}
+    needy = NOTES.model_copy(update={"tools": ("travel/plan_trip",)})  # requires two more
+    found = retriever(needy, catalog=catalog).select("Take the minutes of the meeting", tools=4)
+    assert found.skills[0].tools == ()
+    assert retriever(needy, catalog=catalog).select("Take the minutes of the meeting", tools=1).skills[0].tools == ()
+
+
+def test_a_skill_does_not_fit_because_agents_are_left_out(catalog: Catalog) -> None:
+    weak = Skill(name="climate", description="Explains the forecast of the climate for journalists.")
+    found = retriever(weak, catalog=catalog)
+    query = "Weather forecast for a place"
+    assert ids(found.select(query)) == ids(found.select(query, without=("weather",))) == []
 
 
 def test_a_query_may_name_a_skill(catalog: Catalog) -> None:

@@ -31,6 +31,13 @@ def test_everything_or_what_matches_is_forgotten() -> None:
     assert run.invoke(callsheet, ["forget"]).exit_code == 0
 
 
+def test_files_that_cannot_be_read_are_deleted_too(tmp_path: Path) -> None:
+    for name in ("outcomes.json", "observed.json"):
+        (tmp_path / name).write_text("{")
+    assert CliRunner().invoke(callsheet, ["forget"]).stdout == "forgot 0 tools and 0 observed dependencies\n"
+    assert (OutcomeLog().read(), ObservationLog().read()) == ({}, {})
+
+
 def test_a_pattern_without_a_match_is_a_negative_result() -> None:
     found = CliRunner().invoke(callsheet, ["forget", "none/*"], standalone_mode=False)
     assert (found.stdout, found.return_value) == ("forgot 0 tools and 0 observed dependencies\n", 1)
