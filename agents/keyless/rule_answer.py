@@ -23,13 +23,22 @@ def compose(request: str, results: Sequence[StepResult]) -> str:
     """
     done = [result for result in results if result.status == "done"]
     parts = [_shortened(_said(result)) for result in done]
-    for status, heading in _HEADINGS.items():
-        parts += [f"{heading}: {_why(result)}" for result in results if result.status == status]
+    parts += not_done(results)
     if not done:
         parts.insert(
             0, f'Nothing was done of "{_shortened(request.strip(), 200)}".' if request.strip() else "Nothing was done."
         )
     return "\n".join(parts)
+
+
+def not_done(results: Sequence[StepResult]) -> list[str]:
+    """A line for each step that failed, needs input or was skipped, with the reason."""
+    return [
+        f"{heading}: {_why(result)}"
+        for status, heading in _HEADINGS.items()
+        for result in results
+        if result.status == status
+    ]
 
 
 def _said(result: StepResult) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from callsheet.agents.keyless import compose
+from callsheet.agents.keyless import compose, not_done
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.planning.plan import StepResult
@@ -36,7 +36,8 @@ async def synthesize(
         conversation: Earlier messages, for the model.
 
     Returns:
-        The answer, as the message that was streamed. If the model fails, the rules answer and say so.
+        The answer, as the message that was streamed, with a line for each step that was not done: a model may claim
+        what did not happen. If the model fails, the rules answer and say so.
     """
     plain = [result.model_copy(update={"result": unmarked(result.result)}) for result in results]
     if model is None:
@@ -46,7 +47,8 @@ async def synthesize(
         message = await answered(model.ainvoke([SystemMessage(prompt), *conversation, HumanMessage(told)]))
     except ModelError as error:
         return AIMessage(f"{compose(request, plain)}\n\n(Put together without a model: {error})", name=NAME)
-    text = message.text.strip() or compose(request, plain)
+    text, lines = message.text.strip(), not_done(plain)
+    text = "\n".join([text, "", *lines]) if text and lines else text or compose(request, plain)
     return message.model_copy(update={"content": text, "tool_calls": [], "name": NAME})
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from callsheet.agents import StepResult, synthesize
+from scripted_model import ScriptedModel
 
 LEFT_ALONE = ("2**3**4", "f(**kwargs, **more)", "src/**/*.py and tests/**", "** a ** b", "**", "****")
 
@@ -22,3 +24,15 @@ async def test_bold_words_of_a_tool_are_plain_words_in_the_answer(said: str, pla
     result = StepResult(id="1", text="Work it out", status="done", result=said)
     assert (await synthesize("Work it out", [result])).text == f"Work it out: {plain}"
     assert result.result == said
+
+
+async def test_a_model_cannot_claim_what_was_not_done() -> None:
+    model = ScriptedModel(replies=[AIMessage("The text was written.")])
+    results = [
+        StepResult(id="1", text="Read it", result="read"),
+        StepResult(id="2", text="Write it", status="failed", error="the disk is full"),
+        StepResult(id="3", text="Send it", status="skipped", error="step 2 was not done"),
+    ]
+    said = (await synthesize("Write it", results, model)).text
+    assert said == "The text was written.\n\nFailed: Write it: the disk is full\nSkipped: Send it: step 2 was not done"
+    assert (await synthesize("Write it", results[:1], model)).text == "The text was written."

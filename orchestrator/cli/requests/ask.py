@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
@@ -145,11 +145,18 @@ def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: 
 
 def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approve: str) -> Ran:
     """Runs until the end, or until nobody answers the pending questions."""
-    from langgraph.types import Command
 
     def once(given: Any) -> Ran:
         with show.working() if show else nullcontext():
-            return asyncio.run(run(workflow, threads, thread, given, show.event if show else lambda _: None))
+            return runner.run(run(workflow, threads, thread, given, show.event if show else lambda _: None))
+
+    # One loop for all rounds: the connections of a chat model belong to the loop of its first call.
+    with asyncio.Runner() as runner:
+        return _rounds(once, given, show, approve)
+
+
+def _rounds(once: Callable[[Any], Ran], given: Any, show: Show | None, approve: str) -> Ran:
+    from langgraph.types import Command
 
     while True:
         ran = once(given)

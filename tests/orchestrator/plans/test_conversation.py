@@ -70,7 +70,7 @@ def test_a_long_conversation_is_cut_to_its_budget(office: Any) -> None:
     model = DecidingModel(work=asked_for)
     run = office(model, conversation_tokens=120)
     for number in range(12):
-        run.ask(f"read may.txt ({number} {'again ' * 10})")
+        run.ask(f"({number} {'again ' * 10}) read may.txt")
     assert "(11 " in model.told("condenser")[-1]
     assert "(2 " not in model.told("condenser")[-1]
     assert len(run.app.get_state(run.config).values["turns"]) <= 5
