@@ -1,4 +1,4 @@
-"""Errors of weak models in plans: copied instructions, and steps that nobody asked for."""
+"""Errors of weak models in plans: copied instructions, questions as steps, and steps that nobody asked for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from callsheet.agents.planning.plan import Step
 
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"\w+(?:[.:/@-]+\w+)*")
+_QUESTION = re.compile(r"(?:ask|prompt|request|wait for|get input from)\s+the\s+user\b", re.IGNORECASE)
 _COPIED = 6
 """Number of consecutive words of a system prompt that a step does not contain by chance."""
 
@@ -20,6 +21,11 @@ def copied_words(text: str, prompt: str, known: str) -> str:
     told, asked = (f" {' '.join(_WORD.findall(one.casefold()))} " for one in (prompt, known))
     rows = (" ".join(words[start : start + _COPIED]) for start in range(len(words) - _COPIED + 1))
     return next((row for row in rows if f" {row} " in told and f" {row} " not in asked), "")
+
+
+def asks_user(text: str, known: str) -> bool:
+    """Whether a step is a question to the user, whom no agent can ask, and ``known`` does not say so."""
+    return _QUESTION.match(text.strip()) is not None and "the user" not in known.casefold()
 
 
 def unasked_step(request: str, steps: Sequence[Step]) -> Step | None:

@@ -14,7 +14,7 @@ from callsheet.agents.models.chat_models import ModelError
 from callsheet.agents.models.prompts import PLANNER
 from callsheet.agents.models.structured_output import structured
 from callsheet.agents.models.token_usage import Usage
-from callsheet.agents.planning.draft_checks import copied_words, unasked_step
+from callsheet.agents.planning.draft_checks import asks_user, copied_words, unasked_step
 from callsheet.agents.planning.drafts import PlanDraft, PlannedStep
 from callsheet.agents.planning.plan import Plan, Step, plan_errors
 from callsheet.graphs.catalog.errors import PlanError
@@ -147,6 +147,8 @@ def _checked(draft: PlanDraft, known: str, prompt: str, earlier: Collection[str]
         for step in draft.steps:
             if words := copied_words(step.text, prompt, known):
                 raise PlanError(f"step {step.id} repeats the instructions ({words!r}), not the request")
+            if asks_user(step.text, known):
+                raise PlanError(f"step {step.id} asks the user, which no agent can: a question goes into ask")
     with plan_errors():
         if not draft.steps:
             return Plan(steps=(), answer=(draft.answer or "").strip(), ask=draft.ask)

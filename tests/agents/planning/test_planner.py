@@ -44,6 +44,7 @@ async def test_a_good_plan_is_taken_as_it_is() -> None:
         ([{"id": "1", "text": "convert"}, {"id": "1", "text": "write"}], "repeat the id 1"),
         ([], "no steps"),
         ([{"id": "1", "text": "A step is one thing that one agent can do"}], "repeats the instructions"),
+        ([{"id": "1", "text": "Ask the user which file is meant"}], "asks the user, which no agent can"),
         ([{"id": str(i), "text": "convert"} for i in range(13)], "13 steps"),
     ],
 )
@@ -53,6 +54,12 @@ async def test_a_plan_that_cannot_be_used_is_repaired_once(bad: Any, complaint: 
     assert len(plan.steps) == 2
     assert complaint in plan.note
     assert complaint in model.shown[1]["messages"][-1].text
+
+
+async def test_a_step_may_ask_the_user_where_the_request_says_so() -> None:
+    steps = [{"id": "1", "text": "Ask the user of ticket 7 for a log"}]
+    plan = await decompose("ask the user of ticket 7 for a log", planner(steps))
+    assert (plan.note, len(plan.steps)) == ("", 1)
 
 
 async def test_after_a_second_bad_plan_the_request_is_one_step_and_says_so() -> None:
