@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.graphs.text.sanitizing import shown
-from callsheet.orchestrator.cli.catalog.export_formats import FORMS, written
+from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.orchestrator.cli.catalog.export_formats import DRAWN, FORMS, written
 from callsheet.orchestrator.cli.shared_options import catalog_options, open_catalog, status, taxonomy_option, visible
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def export(
     with status("Writing"):
         catalog = with_inferred(visible(loaded), rejected=loaded.rejected)
         document = written(form, catalog, taxonomy.capabilities if taxonomy else None, **options)
+    if catalog.skills and form in DRAWN:
+        click.echo(f"{counted(len(catalog.skills), 'skill')} left out: {form} shows agents and tools", err=True)
     if file is None:
         text = shown(document, most=None) if _at_a_terminal() else document
         click.echo(text.encode("utf-8", "replace"), nl=False)

@@ -23,6 +23,10 @@ FORMS: Mapping[str, tuple[str, ...]] = {
 """The options of each format, by the name for ``--format``; other options are a usage error."""
 
 
+DRAWN = ("mermaid", "svg", "html")
+"""The formats that draw agents and tools only."""
+
+
 def written(
     form: str,
     catalog: Catalog,

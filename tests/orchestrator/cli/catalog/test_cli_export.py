@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool, dump, load
+from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Skill, Tool, dump, load
 from callsheet.orchestrator.cli.catalog.export_formats import FORMS
 from callsheet.orchestrator.cli.main import callsheet, main
 
@@ -130,3 +130,9 @@ def test_a_malformed_rdf_file_is_one_line(tmp_path: Path, capsys: pytest.Capture
     assert ended.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: {tmp_path / 'x.ttl'}: not valid Turtle: ")
+
+
+@pytest.mark.parametrize(("form", "said"), [("svg", "1 skill left out: svg shows agents and tools\n"), ("json", "")])
+def test_a_picture_says_that_it_leaves_out_skills(form: str, said: str, sample: Catalog, tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(dump(Catalog(agents=sample.agents, skills=(Skill(name="s"),))), encoding="utf-8")
+    assert run(tmp_path / "c.json", "--format", form).stderr == said
