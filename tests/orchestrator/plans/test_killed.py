@@ -35,14 +35,16 @@ sys.path[:0] = {support!r}
 from callsheet.orchestrator.nodes import Nodes
 from callsheet.orchestrator.step.step_nodes import StepNodes
 from desk import Desk
+from remembered_passes import remembered
 from test_killed import killed_at
 
-for number, (kind, name, at, after) in enumerate({killed!r}):
-    child = os.fork()
-    if not child:
-        killed_at(Path({folder!r}, str(number)), globals()[kind], name, at, after=after)
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+with remembered(Path({folder!r}, "passes")):
+    for number, (kind, name, at, after) in enumerate({killed!r}):
+        child = os.fork()
+        if not child:
+            killed_at(Path({folder!r}, str(number)), globals()[kind], name, at, after=after)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 

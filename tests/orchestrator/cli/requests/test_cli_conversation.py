@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -11,9 +12,12 @@ from typing import Any
 
 import click
 import pytest
+from langgraph.types import Interrupt
 
 from callsheet.agents.models.chat_models import chat_model
 from callsheet.orchestrator.cli.requests import ask as ask_command
+from callsheet.orchestrator.cli.requests.thread_run import Ran
+from callsheet.orchestrator.run.thread_files import Threads
 from commands import run
 from deciding_model import DecidingModel
 
@@ -140,3 +144,19 @@ def test_the_planning_mode_is_an_option(ask: Ask, model: DecidingModel, planning
     ask("What time is it in Oslo?", "--model", "fake:model", "--planning", planning)
     assert model.roles() == roles
     assert ask("What time is it in Oslo?", "--planning", "often")[0] == 2
+
+
+def test_all_rounds_of_a_request_share_one_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The connections of a chat model belong to the loop of its first call."""
+    loops: list[Any] = []
+
+    async def run(*given: Any) -> Ran:
+        loops.append(asyncio.get_running_loop())
+        waiting = (Interrupt({"type": "question", "question": "Which one?", "choices": []}, id="1"),)
+        return Ran({}, waiting if len(loops) == 1 else (), {}, {})
+
+    monkeypatch.setattr(ask_command, "run", run)
+    monkeypatch.setattr(ask_command, "leave_inputs", lambda waiting: {found.id: "" for found in waiting})
+    ask_command._run(None, Threads(tmp_path), "1", {}, None, "never")
+    assert len(loops) == 2
+    assert loops[0] is loops[1]

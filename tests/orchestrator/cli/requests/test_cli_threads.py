@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import importlib
 import json
 import os
 import pty
@@ -19,11 +17,9 @@ from typing import Any
 
 import click
 import pytest
-from langgraph.types import Interrupt
 
 from callsheet.orchestrator.cli.approval_prompt import ask_person
 from callsheet.orchestrator.cli.main import main
-from callsheet.orchestrator.cli.requests.thread_run import Ran
 from callsheet.orchestrator.run.thread_files import Threads
 
 POST = '''
@@ -288,20 +284,3 @@ def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
     err = capsys.readouterr().err
     assert "'many' is not of type 'integer'" in err
     assert "'league' is not one of ['mile', 'km']" in err
-
-
-def test_all_rounds_of_a_request_share_one_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The connections of a chat model belong to the loop of its first call."""
-    ask = importlib.import_module("callsheet.orchestrator.cli.requests.ask")
-    loops: list[Any] = []
-
-    async def run(*given: Any) -> Ran:
-        loops.append(asyncio.get_running_loop())
-        waiting = (Interrupt({"type": "question", "question": "Which one?", "choices": []}, id="1"),)
-        return Ran({}, waiting if len(loops) == 1 else (), {}, {})
-
-    monkeypatch.setattr(ask, "run", run)
-    monkeypatch.setattr(ask, "leave_inputs", lambda waiting: {found.id: "" for found in waiting})
-    ask._run(None, Threads(tmp_path), "1", {}, None, "never")
-    assert len(loops) == 2
-    assert loops[0] is loops[1]
