@@ -36,7 +36,7 @@ from callsheet.orchestrator.step.tool_offers import offers_of
 from callsheet.retrievers import AgentGraphRetriever, Selection
 
 Worker = Runnable[Any, Any]
-_UNREAD = "; its skills are read by a model only, within Settings.skill_tokens"
+_UNREAD = "; it has skills, which only a model can follow (with Settings.skill_tokens above 0)"
 
 
 class StepTimeoutError(CallsheetError, TimeoutError):

@@ -188,7 +188,7 @@ def test_without_a_model_a_skill_is_not_used(catalog: Any, shop: Any) -> None:
     only = Catalog(skills=(SKILL,))
     state = ask(create_supervisor(only).compile(), RATE)
     assert state["results"]["1"]["status"] == "failed"
-    assert "its skills are read by a model only" in state["results"]["1"]["error"]
+    assert "it has skills, which only a model can follow" in state["results"]["1"]["error"]
 
 
 def test_a_step_may_need_a_skill_and_no_tool(scripted: Any) -> None:
