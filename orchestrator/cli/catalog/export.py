@@ -48,6 +48,7 @@ def export(
       callsheet export --format turtle --catalog manifests/ -o catalog.ttl
       callsheet export --format mermaid --around weather/forecast --depth 2 --catalog manifests/
     """
+    from callsheet.graphs import Catalog
     from callsheet.retrievers.inference import with_inferred
 
     form = name or ("json" if as_json else "")
@@ -58,6 +59,7 @@ def export(
         document = written(form, catalog, taxonomy.capabilities if taxonomy else None, **options)
     if catalog.skills and form in DRAWN:
         click.echo(f"{counted(len(catalog.skills), 'skill')} left out: {form} shows agents and tools", err=True)
+        catalog = Catalog(agents=catalog.agents)
     if file is None:
         text = shown(document, most=None) if _at_a_terminal() else document
         click.echo(text.encode("utf-8", "replace"), nl=False)

@@ -136,3 +136,5 @@ def test_a_malformed_rdf_file_is_one_line(tmp_path: Path, capsys: pytest.Capture
 def test_a_picture_says_that_it_leaves_out_skills(form: str, said: str, sample: Catalog, tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(dump(Catalog(agents=sample.agents, skills=(Skill(name="s"),))), encoding="utf-8")
     assert run(tmp_path / "c.json", "--format", form).stderr == said
+    saved = run(tmp_path / "c.json", "--format", form, "-o", str(tmp_path / "out")).stderr
+    assert saved == f"{said}3 agents, 4 tools{'' if said else ', 1 skill'} in {tmp_path / 'out'}\n"
