@@ -65,6 +65,8 @@ def resolve_skills(skills: Sequence[Skill], agents: Sequence[Agent]) -> tuple[tu
     Returns:
         The skills in their order, and a problem for each skill that allows a tool by a name that several tools have.
     """
+    if not skills:
+        return (), ()
     ids, by_name = _names(agents)
 
     def tool_of(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,8 +11,9 @@ from typing import Any, Protocol
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog, DependencyKind
+from callsheet.graphs.dependencies.count_file import CountFile
 from callsheet.graphs.dependencies.proposals import Proposal
-from callsheet.graphs.storage import locked, replace_text, state_folder
+from callsheet.graphs.storage import locked
 
 Seen = tuple[str, str, str]
 """Source, target, and the parameter of the source whose value came from a result of the target."""
@@ -92,15 +92,14 @@ def observed_proposals(seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Prop
     return tuple(proposals)
 
 
-class ObservationLog:
+class ObservationLog(CountFile):
     """Counts of observations in a file, without values of calls.
 
     Args:
         path: The file; ``observed.json`` in the state folder by default. The first observation creates it.
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
-        self.path = state_folder() / "observed.json" if path is None else Path(path)
+    name = "observed.json"
 
     def read(self) -> Counter[Seen]:
         """The counts so far; empty if there is no file yet.
@@ -108,12 +107,8 @@ class ObservationLog:
         Raises:
             CatalogError: The file has another format.
         """
-        try:
-            document = json.loads(self.path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        if (document := self._document()) is None:
             return Counter()
-        except (OSError, ValueError, RecursionError) as error:
-            raise CatalogError(f"{self.path}: cannot be read: {error}: remove the file to count anew") from error
         return _counts(document, self.path)
 
     def add(self, seen: Mapping[Seen, int]) -> None:
@@ -145,18 +140,12 @@ class ObservationLog:
             self._write(kept)
         return len(counts) - len(kept)
 
-    def remove(self) -> int:
-        """Removes the file, also one that cannot be read; returns the number of dependencies that it had."""
-        try:
-            known = len(self.read())
-        except CatalogError:
-            known = 0
-        self.path.unlink(missing_ok=True)
-        return known
+    def _entries(self) -> Counter[Seen]:
+        return self.read()
 
     def _write(self, counts: Mapping[Seen, int]) -> None:
         edges = [[*key, count] for key, count in sorted(counts.items())]
-        replace_text(self.path, json.dumps({_KEY: FORMAT, "edges": edges}, ensure_ascii=False, indent=0))
+        self._replace({_KEY: FORMAT, "edges": edges})
 
 
 def _counts(document: Any, path: Path) -> Counter[Seen]:

@@ -8,12 +8,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Protocol
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog, Tool
-from callsheet.graphs.storage import locked, replace_text, state_folder
+from callsheet.graphs.dependencies.count_file import CountFile
+from callsheet.graphs.storage import locked
 
 FORMAT = 1
 _KEY = "callsheet_outcomes"
@@ -85,15 +85,14 @@ def outcomes_of(calls: Iterable[CallEnd]) -> dict[str, Outcomes]:
     return counts
 
 
-class OutcomeLog:
+class OutcomeLog(CountFile):
     """Outcomes in a file.
 
     Args:
         path: The file; ``outcomes.json`` in the state folder by default. The first outcome creates it.
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
-        self.path = state_folder() / "outcomes.json" if path is None else Path(path)
+    name = "outcomes.json"
 
     def read(self) -> dict[_Key, Outcomes]:
         """The outcomes so far; empty if there is no file yet.
@@ -101,12 +100,8 @@ class OutcomeLog:
         Raises:
             CatalogError: The file cannot be read, or has another format.
         """
-        try:
-            document = json.loads(self.path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        if (document := self._document()) is None:
             return {}
-        except (OSError, ValueError, RecursionError) as error:
-            raise CatalogError(f"{self.path}: cannot be read: {error}: remove the file to count anew") from error
         rows = document.get("tools") if isinstance(document, dict) and document.get(_KEY) == FORMAT else None
         if not isinstance(rows, list) or not all(map(_is_row, rows)):
             raise CatalogError(f"{self.path}: not a file of outcomes: remove it to count anew")
@@ -155,18 +150,12 @@ class OutcomeLog:
             self._write(kept)
         return len({key[0] for key in counts} - {key[0] for key in kept})
 
-    def remove(self) -> int:
-        """Removes the file, also one that cannot be read; returns the number of tools that it had."""
-        try:
-            known = len({tool for tool, _ in self.read()})
-        except CatalogError:
-            known = 0
-        self.path.unlink(missing_ok=True)
-        return known
+    def _entries(self) -> set[str]:
+        return {tool for tool, _ in self.read()}
 
     def _write(self, counts: Mapping[_Key, Outcomes]) -> None:
         rows = [[*key, o.done, o.failed, o.misused] for key, o in sorted(counts.items())]
-        replace_text(self.path, json.dumps({_KEY: FORMAT, "tools": rows}, ensure_ascii=False, indent=0))
+        self._replace({_KEY: FORMAT, "tools": rows})
 
 
 def following(log: OutcomeLog, catalog: Catalog) -> Callable[[], Mapping[str, Outcomes]]:

@@ -40,15 +40,17 @@ def read_skills(folder: Path) -> tuple[list[Skill], list[Problem]]:
     skills, problems = dict[str, Skill](), list[Problem]()
     for searched, file in enumerate(_files(folder)):
         where = str(file.relative_to(folder))
+        if searched == _MOST_FOLDERS:
+            said = f"more than {_MOST_FOLDERS:,} folders: the rest is not searched for skills"
+            problems.append(Problem(where, "malformed", said))
+            break
+        if file.name != SKILL_FILE:
+            continue
         try:
-            if searched == _MOST_FOLDERS:
-                raise CatalogError(f"more than {_MOST_FOLDERS:,} folders: the rest is not searched for skills")
-            skill = _read(file, folder) if file.name == SKILL_FILE else None
+            skill = _read(file, folder)
         except CatalogError as error:
             problems.append(Problem(where, "malformed", str(error)))
-            skill = None
-        if searched == _MOST_FOLDERS:
-            break
+            continue
         if skill and skill.name in skills:
             problems.append(Problem(where, "malformed", f"a second skill is named {skill.name!r}: rename one of them"))
         elif skill:
