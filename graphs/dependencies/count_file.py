@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.storage import replace_text, state_folder
+from callsheet.graphs.storage import locked, replace_text, state_folder
 
 
 class CountFile(ABC):
@@ -20,22 +21,53 @@ class CountFile(ABC):
     """
 
     name: str
+    tools: int
+    """How many ids of tools a key begins with."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = state_folder() / self.name if path is None else Path(path)
 
+    @abstractmethod
+    def read(self) -> Mapping[Any, Any]:
+        """The counts so far; empty if there is no file yet.
+
+        Raises:
+            CatalogError: The file cannot be read, or has another format.
+        """
+
+    def forget(self, pattern: str = "*") -> int:
+        """Removes the counts of tools whose ids match a pattern (``files/*``); returns the number of entries.
+
+        Raises:
+            CatalogError: As for ``read``.
+            TrustError: The file cannot be written.
+        """
+        if not self.path.exists():
+            return 0
+        with locked(self.path):
+            counts = self.read()
+            kept = {
+                key: count
+                for key, count in counts.items()
+                if not any(fnmatchcase(tool, pattern) for tool in key[: self.tools])
+            }
+            self._write(kept)
+        return self._entries(counts) - self._entries(kept)
+
     def remove(self) -> int:
         """Removes the file, also one that cannot be read; returns the number of entries that it had."""
         try:
-            known = len(self._entries())
+            known = self._entries(self.read())
         except CatalogError:
             known = 0
         self.path.unlink(missing_ok=True)
         return known
 
+    def _entries(self, counts: Mapping[Any, Any]) -> int:
+        return len(counts)
+
     @abstractmethod
-    def _entries(self) -> Collection[Any]:
-        """What the file has counts of; a ``CatalogError`` if it cannot be read."""
+    def _write(self, counts: Mapping[Any, Any]) -> None: ...
 
     def _document(self) -> Any:
         """The parsed file; None if there is none yet."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -99,7 +98,7 @@ class ObservationLog(CountFile):
         path: The file; ``observed.json`` in the state folder by default. The first observation creates it.
     """
 
-    name = "observed.json"
+    name, tools = "observed.json", 2
 
     def read(self) -> Counter[Seen]:
         """The counts so far; empty if there is no file yet.
@@ -124,24 +123,6 @@ class ObservationLog(CountFile):
             counts = self.read()
             counts.update(seen)
             self._write(dict(counts.most_common(_MOST)))
-
-    def forget(self, pattern: str = "*") -> int:
-        """Removes the counts of tools whose ids match a pattern (``files/*``); returns the number of dependencies.
-
-        Raises:
-            CatalogError: As for ``read``.
-            TrustError: The file cannot be written.
-        """
-        if not self.path.exists():
-            return 0
-        with locked(self.path):
-            counts = self.read()
-            kept = {key: n for key, n in counts.items() if not any(fnmatchcase(tool, pattern) for tool in key[:2])}
-            self._write(kept)
-        return len(counts) - len(kept)
-
-    def _entries(self) -> Counter[Seen]:
-        return self.read()
 
     def _write(self, counts: Mapping[Seen, int]) -> None:
         edges = [[*key, count] for key, count in sorted(counts.items())]

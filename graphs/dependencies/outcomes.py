@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from callsheet.graphs.catalog.errors import CatalogError
@@ -92,7 +91,7 @@ class OutcomeLog(CountFile):
         path: The file; ``outcomes.json`` in the state folder by default. The first outcome creates it.
     """
 
-    name = "outcomes.json"
+    name, tools = "outcomes.json", 1
 
     def read(self) -> dict[_Key, Outcomes]:
         """The outcomes so far; empty if there is no file yet.
@@ -135,23 +134,8 @@ class OutcomeLog(CountFile):
             kept = sorted(counts, key=lambda key: (key not in new, -counts[key].sent))[:_MOST_TOOLS]
             self._write({key: counts[key] for key in kept})
 
-    def forget(self, pattern: str = "*") -> int:
-        """Removes the outcomes of tools whose ids match a pattern (``files/*``); returns the number of tools.
-
-        Raises:
-            CatalogError: As for ``read``.
-            TrustError: The file cannot be written.
-        """
-        if not self.path.exists():
-            return 0
-        with locked(self.path):
-            counts = self.read()
-            kept = {key: value for key, value in counts.items() if not fnmatchcase(key[0], pattern)}
-            self._write(kept)
-        return len({key[0] for key in counts} - {key[0] for key in kept})
-
-    def _entries(self) -> set[str]:
-        return {tool for tool, _ in self.read()}
+    def _entries(self, counts: Mapping[_Key, Outcomes]) -> int:
+        return len({tool for tool, _ in counts})
 
     def _write(self, counts: Mapping[_Key, Outcomes]) -> None:
         rows = [[*key, o.done, o.failed, o.misused] for key, o in sorted(counts.items())]
