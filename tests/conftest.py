@@ -39,7 +39,7 @@ def catalog() -> Catalog:
     return small_catalog()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of public data beside the checkout, where there is one."""
     if not SHARED.is_dir():

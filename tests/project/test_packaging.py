@@ -108,8 +108,9 @@ def test_it_installs_beside_openai_agents(wheel: Path, tmp_path: Path) -> None:
     uv("venv", "--python", sys.executable, tmp_path / "venv")
     uv("pip", "install", "--python", python, "--constraints", "constraints.txt", wheel, "openai-agents==0.24.0")
     program = (
-        "import agents; agents.Runner\n"
-        "import importlib.metadata as m; assert 'agents/__init__.py' in map(str, m.files('openai-agents'))\n"
+        "import importlib.metadata as m, importlib.util as u\n"
+        "theirs = {f.locate() for f in m.files('openai-agents')}\n"
+        "assert u.find_spec('agents').origin in map(str, theirs)\n"
         "from callsheet import AgentGraphRetriever, Catalog, create_supervisor\n"
         "assert 'site-packages' in __import__('callsheet').__file__\n"
     )

@@ -7,12 +7,12 @@ from statistics import fmean
 
 import pytest
 
-from benchmarks.methods.baselines import TOOL_BASELINES, WEIGHT_GRID, agent_as_a_graph_at, graph_rag_at
+from benchmarks.methods.baselines import TOOL_BASELINES, graph_rag_at
 from benchmarks.methods.search import Rank, World
 from benchmarks.methods.vectors import SharedVectors, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark
 from benchmarks.sets.loaders import load_benchmarks
-from callsheet.retrievers.evaluation.ranking_metrics import average_precision, recall
+from callsheet.retrievers.evaluation.ranking_metrics import average_precision
 
 pytestmark = pytest.mark.slow
 
@@ -52,15 +52,6 @@ def test_graph_rag_tool_fusion_on_toollinkos(shared: Path, vectors: SharedVector
     shuffled = mean_ap_at_10(turned, graph_rag_at(World(turned.catalog, vectors), 3))
     assert 0.89 <= in_order <= 0.91
     assert 0.80 <= shuffled <= 0.86
-
-
-def test_agent_as_a_graph_step_by_step(shared: Path, vectors: SharedVectors) -> None:
-    """Recall@5 with MiniLM: .80 in the paper, one server of each set of alternatives counting."""
-    bench = one(shared, "livemcpbench-steps-single")
-    rank = agent_as_a_graph_at(World(bench.catalog, vectors), WEIGHT_GRID["1:1"])
-    assert fmean(recall(rank(case.query), case.agents, 5) for case in bench.cases("agent")) == pytest.approx(
-        0.80, abs=0.01
-    )
 
 
 def test_sizes_are_those_of_the_protocol(shared: Path) -> None:

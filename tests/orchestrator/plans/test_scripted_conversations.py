@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import Settings, create_supervisor
 from callsheet.graphs import load
+from callsheet.retrievers import AgentGraphRetriever
 from deciding_model import DecidingModel
 from request_judgement import FIXTURE
 from request_runs import ROOT, Demo, demo
@@ -128,10 +129,15 @@ def plain(call: Sequence[Any]) -> list[Any]:
     return [call[0].rpartition("__")[2], call[1]]
 
 
+@pytest.fixture(scope="module")
+def fleet(shared: Path) -> AgentGraphRetriever:
+    return AgentGraphRetriever.from_catalog(load(shared / "fleet" / "manifests"), index=":memory:")
+
+
 @conversations("fleet")
-def test_what_the_planner_is_sent_over_a_fleet(shared: Path, turns: Sequence[Turn]) -> None:
+def test_what_the_planner_is_sent_over_a_fleet(fleet: AgentGraphRetriever, turns: Sequence[Turn]) -> None:
     model = scripted(turns)
-    workflow = create_supervisor(load(shared / "fleet" / "manifests"), model=model, settings=Settings(planning="once"))
+    workflow = create_supervisor(fleet.catalog, retriever=fleet, model=model, settings=Settings(planning="once"))
     app: Any = workflow.compile(checkpointer=InMemorySaver(), interrupt_before=["dispatch"])
     config: Any = {"configurable": {"thread_id": "1"}}
     for turn in turns:

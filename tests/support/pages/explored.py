@@ -21,7 +21,7 @@ from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.explorer.reports import Report
 from callsheet.orchestrator.server.runs.run_history import Runs
-from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers import AgentGraphRetriever, SelectSettings
 
 _SIZE = 64
 
@@ -53,9 +53,12 @@ def contacts() -> Catalog:
 
 
 def served(source: Catalog | Loaded, policy: Policy | None = None) -> Served:
-    """A catalog that is served, indexed in memory."""
+    """A catalog that is served, indexed in memory; dependencies are inferred where there are at most 1,000 tools."""
     loaded = source if isinstance(source, Loaded) else Loaded(source, policy=policy)
-    retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=FixedEmbeddings(), index=":memory:")
+    settings = None if len(loaded.catalog.tools) <= 1_000 else SelectSettings(proposed=0)
+    retriever = AgentGraphRetriever.from_catalog(
+        loaded, embeddings=FixedEmbeddings(), index=":memory:", settings=settings
+    )
     return Served(loaded, retriever, ToolRegistry.from_catalog(loaded))
 
 

@@ -156,9 +156,14 @@ def _supervisor(loaded: Loaded, registry: ToolRegistry) -> Callable[..., Any]:
 
     retriever = AgentGraphRetriever.from_catalog(loaded)
 
+    plain: dict[str, Any] = {}
+
     def made(planning: Any = "auto", **options: Any) -> Any:
+        if not options and planning in plain:
+            return plain[planning]
         settings = Settings(approval="never", planning=planning)
-        return create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings, **options)
+        workflow = create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings, **options)
+        return workflow if options else plain.setdefault(planning, workflow)
 
     return made
 
