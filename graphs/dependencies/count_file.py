@@ -10,22 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.storage import locked, replace_text, state_folder
+from callsheet.graphs.storage import StoredFile, file_named, state_file
 
 
 class CountFile(ABC):
     """Base class of files of counts.
 
     Args:
-        path: The file; by default ``name`` in the state folder. The first count creates it.
+        file: The file or its path; by default ``name`` in the shared store, or else in the user's data folder. The
+            first count creates it.
     """
 
     name: str
     tools: int
     """How many ids of tools a key begins with."""
 
-    def __init__(self, path: str | Path | None = None) -> None:
-        self.path = state_folder() / self.name if path is None else Path(path)
+    def __init__(self, file: str | Path | StoredFile | None = None) -> None:
+        named = state_file(self.name) if file is None else file
+        self.file = named if isinstance(named, StoredFile) else file_named(named)
 
     @abstractmethod
     def read(self) -> Mapping[Any, Any]:
@@ -42,9 +44,9 @@ class CountFile(ABC):
             CatalogError: As for ``read``.
             TrustError: The file cannot be written.
         """
-        if not self.path.exists():
+        if self.file.version() is None:
             return 0
-        with locked(self.path):
+        with self.file.locked():
             counts = self.read()
             kept = {
                 key: count
@@ -60,7 +62,7 @@ class CountFile(ABC):
             known = self._entries(self.read())
         except CatalogError:
             known = 0
-        self.path.unlink(missing_ok=True)
+        self.file.remove()
         return known
 
     def _entries(self, counts: Mapping[Any, Any]) -> int:
@@ -72,11 +74,11 @@ class CountFile(ABC):
     def _document(self) -> Any:
         """The parsed file; None if there is none yet."""
         try:
-            return json.loads(self.path.read_text(encoding="utf-8"))
+            return json.loads(self.file.text())
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
-            raise CatalogError(f"{self.path}: cannot be read: {error}: remove the file to count anew") from error
+            raise CatalogError(f"{self.file}: cannot be read: {error}: remove the file to count anew") from error
 
     def _replace(self, document: dict[str, Any]) -> None:
-        replace_text(self.path, json.dumps(document, ensure_ascii=False, indent=0))
+        self.file.replace(json.dumps(document, ensure_ascii=False, indent=0).encode())

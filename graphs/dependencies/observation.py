@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog, DependencyKind
 from callsheet.graphs.dependencies.count_file import CountFile
 from callsheet.graphs.dependencies.proposals import Proposal
-from callsheet.graphs.storage import locked
+from callsheet.graphs.storage import StoredFile
 
 Seen = tuple[str, str, str]
 """Source, target, and the parameter of the source whose value came from a result of the target."""
@@ -95,7 +94,7 @@ class ObservationLog(CountFile):
     """Counts of observations in a file, without values of calls.
 
     Args:
-        path: The file; ``observed.json`` in the state folder by default. The first observation creates it.
+        file: As in ``CountFile``; ``observed.json`` by default.
     """
 
     name, tools = "observed.json", 2
@@ -108,7 +107,7 @@ class ObservationLog(CountFile):
         """
         if (document := self._document()) is None:
             return Counter()
-        return _counts(document, self.path)
+        return _counts(document, self.file)
 
     def add(self, seen: Mapping[Seen, int]) -> None:
         """Adds to the counts; safe for several processes. Beyond 20,000 edges, those seen least are dropped.
@@ -119,7 +118,7 @@ class ObservationLog(CountFile):
         """
         if not seen:
             return
-        with locked(self.path):
+        with self.file.locked():
             counts = self.read()
             counts.update(seen)
             self._write(dict(counts.most_common(_MOST)))
@@ -129,13 +128,13 @@ class ObservationLog(CountFile):
         self._replace({_KEY: FORMAT, "edges": edges})
 
 
-def _counts(document: Any, path: Path) -> Counter[Seen]:
+def _counts(document: Any, file: StoredFile) -> Counter[Seen]:
     edges = document.get("edges") if isinstance(document, dict) and document.get(_KEY) == FORMAT else None
     match edges:
         case list() if all(_is_count(edge) for edge in edges):
             return Counter({(source, target, parameter): count for source, target, parameter, count in edges})
         case _:
-            raise CatalogError(f"{path}: not a file of observed dependencies: remove it to count anew")
+            raise CatalogError(f"{file}: not a file of observed dependencies: remove it to count anew")
 
 
 def _is_count(edge: Any) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.dependencies.count_file import CountFile
-from callsheet.graphs.storage import locked
 
 FORMAT = 1
 _KEY = "callsheet_outcomes"
@@ -88,7 +87,7 @@ class OutcomeLog(CountFile):
     """Outcomes in a file.
 
     Args:
-        path: The file; ``outcomes.json`` in the state folder by default. The first outcome creates it.
+        file: As in ``CountFile``; ``outcomes.json`` by default.
     """
 
     name, tools = "outcomes.json", 1
@@ -103,7 +102,7 @@ class OutcomeLog(CountFile):
             return {}
         rows = document.get("tools") if isinstance(document, dict) and document.get(_KEY) == FORMAT else None
         if not isinstance(rows, list) or not all(map(_is_row, rows)):
-            raise CatalogError(f"{self.path}: not a file of outcomes: remove it to count anew")
+            raise CatalogError(f"{self.file}: not a file of outcomes: remove it to count anew")
         return {(tool, digest): Outcomes(*counts) for tool, digest, *counts in rows}
 
     def of(self, catalog: Catalog) -> dict[str, Outcomes]:
@@ -127,7 +126,7 @@ class OutcomeLog(CountFile):
         new = {(tool, _digest(catalog.tools[tool])): o for tool, o in outcomes.items() if tool in catalog.tools}
         if not new:
             return
-        with locked(self.path):
+        with self.file.locked():
             counts = self.read()
             for key, counted in new.items():
                 counts[key] = counts.get(key, Outcomes()) + counted
@@ -147,15 +146,13 @@ def following(log: OutcomeLog, catalog: Catalog) -> Callable[[], Mapping[str, Ou
 
     A file that cannot be read counts as empty, with a warning in the log.
     """
-    last: tuple[tuple[int, int] | None, Mapping[str, Outcomes]] = (None, {})
+    last: tuple[Hashable, Mapping[str, Outcomes]] = (None, {})
 
     def current() -> Mapping[str, Outcomes]:
         nonlocal last
-        try:
-            state = log.path.stat()
-        except OSError:
+        key, (before, known) = log.file.version(), last
+        if key is None:
             return {}
-        key, (before, known) = (state.st_mtime_ns, state.st_size), last
         if before != key:
             try:
                 known = log.of(catalog)

@@ -14,7 +14,7 @@ from pathlib import Path
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.formats.document_folders import FolderConfig
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
-from callsheet.graphs.storage import locked, replace_text, state_folder, yes_from_environment
+from callsheet.graphs.storage import StoredFile, file_named, state_file, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
 
 # These variables select the program, or code in it; their values are shown, and consent includes them.
@@ -116,16 +116,16 @@ class Agreements:
     """The stored consents, as digests in one file.
 
     Args:
-        file: ``agreed.json`` in the user's data folder by default.
+        file: ``agreed.json`` in the shared store, or else in the user's data folder, by default.
     """
 
-    def __init__(self, file: Path | None = None) -> None:
-        self.file = file or state_folder() / "agreed.json"
+    def __init__(self, file: str | Path | None = None) -> None:
+        self.file: StoredFile = file_named(file) if file else state_file("agreed.json")
 
     def known(self) -> frozenset[str]:
         """The digests; empty if the file is missing or unreadable, so that the person is asked again."""
         try:
-            content = json.loads(self.file.read_text(encoding="utf-8"))
+            content = json.loads(self.file.text())
         except (OSError, ValueError, RecursionError):
             return frozenset()
         return frozenset(map(str, content)) if isinstance(content, list) else frozenset()
@@ -136,9 +136,9 @@ class Agreements:
         Raises:
             TrustError: The file cannot be written.
         """
-        with locked(self.file):
+        with self.file.locked():
             digests = self.known() | {start.digest for start in starts}
-            replace_text(self.file, json.dumps(sorted(digests), indent=1))
+            self.file.replace(json.dumps(sorted(digests), indent=1).encode())
 
 
 def _start(name: str, server: ServerConfig) -> Start:

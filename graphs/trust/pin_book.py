@@ -11,7 +11,7 @@ from pathlib import Path
 
 from callsheet.graphs.catalog.errors import CatalogError, TrustError
 from callsheet.graphs.catalog.record import Record
-from callsheet.graphs.storage import locked, replace_text, state_folder
+from callsheet.graphs.storage import StoredFile, file_named, state_file
 from callsheet.graphs.trust.pins import Admitted, Change, Listed, ServerPin, accepted, compare, digest, pinned
 
 FORMAT = 1
@@ -26,11 +26,11 @@ class PinBook:
     """The pins of one configuration. An unreadable file is an error, not an empty book.
 
     Args:
-        file: The file; the first pin creates it.
+        file: The file, its path, or its name in the shared store (``store:...``); the first pin creates it.
     """
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: str | Path | StoredFile) -> None:
+        self.file = file if isinstance(file, StoredFile) else file_named(file)
 
     @classmethod
     def of(cls, config: Path, file: str | Path | None = None) -> PinBook:
@@ -38,13 +38,14 @@ class PinBook:
 
         Args:
             config: The ``mcp.json``.
-            file: The file of the pins; by default ``CALLSHEET_PINS``, otherwise a file in the user's data folder.
+            file: The file of the pins; by default ``CALLSHEET_PINS``, otherwise a file in the shared store, or else in
+                the user's data folder.
         """
         if path := file or os.environ.get("CALLSHEET_PINS"):
-            return cls(Path(path).expanduser())
+            return cls(path)
         where = str(config.resolve())
         name = f"{config.stem}-{hashlib.sha256(where.encode()).hexdigest()[:12]}.json"
-        return cls(state_folder() / "pins" / name)
+        return cls(state_file(f"pins/{name}"))
 
     def admit(self, listings: Mapping[str, Listed], *, agreed: Collection[str] = ()) -> dict[str, Admitted]:
         """The accepted parts of listings; pins servers that are new.
@@ -58,7 +59,7 @@ class PinBook:
         """
         pins = self.servers()
         if new := [name for name in listings if name not in pins]:
-            with locked(self.file):
+            with self.file.locked():
                 pins = {**{name: pinned(listings[name]) for name in new}, **self.servers()}
                 self._write(pins)
         return {name: self._compared(name, pins[name], listed, agreed) for name, listed in listings.items()}
@@ -69,7 +70,7 @@ class PinBook:
         Raises:
             TrustError: The file cannot be read or written.
         """
-        with locked(self.file):
+        with self.file.locked():
             pins = self.servers()
             for change in changes:
                 if change.agent in pins:
@@ -83,7 +84,7 @@ class PinBook:
             TrustError: The file is damaged, or has another format.
         """
         try:
-            content = json.loads(self.file.read_text(encoding="utf-8"))
+            content = json.loads(self.file.text())
         except FileNotFoundError:
             return {}
         except OSError as error:
@@ -113,7 +114,7 @@ class PinBook:
 
     def _write(self, pins: Mapping[str, ServerPin]) -> None:
         body = {"callsheet_pins": FORMAT, "servers": {name: pin.model_dump() for name, pin in sorted(pins.items())}}
-        replace_text(self.file, json.dumps(body, ensure_ascii=False, indent=1))
+        self.file.replace(json.dumps(body, ensure_ascii=False, indent=1).encode())
 
     def _damaged(self, why: str) -> TrustError:
         return TrustError(

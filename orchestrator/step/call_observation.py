@@ -37,7 +37,7 @@ async def keep_observed(
 
     Dependencies go to the store of the run, or to the log if there is no store; outcomes to a file beside the log.
     """
-    kept, outcomes = store(), OutcomeLog(log.path.with_name("outcomes.json"))
+    kept, outcomes = store(), OutcomeLog(log.file.sibling(OutcomeLog.name))
     ended = outcomes_of(call for result in results.values() for call in result.calls)
     try:
         await asyncio.to_thread(outcomes.add, ended, catalog)

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.retrievers.index.chroma_rows import PAGE, rows_of
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_name, encode, encode_spans
 from callsheet.retrievers.index.matrix import Matrix
 from callsheet.retrievers.index.protocols import Changes, Node, Progress, Span
+from callsheet.retrievers.index.rows import rows_of
+from callsheet.retrievers.index.rows.chroma_rows import PAGE
 from callsheet.retrievers.index.vector_snapshot import Snapshot
 
 
@@ -32,19 +33,19 @@ class ChromaIndex:
         embeddings: What makes the vectors.
         catalog: What tells this catalog's rows from those of others in the collection.
         recipe: Version of the texts' form.
-        where: A folder, an ``http(s)://`` address of ``chroma run``, or none for memory only.
+        where: A folder, an ``http(s)://`` address of ``chroma run``, ``postgresql://...``, or none for memory only.
 
     Attributes:
         embeddings: As given.
-        where: As given.
+        where: As given, without a password.
     """
 
     def __init__(self, embeddings: Embedder, *, catalog: str, recipe: str, where: str | Path | None = None) -> None:
         self.embeddings = embeddings
         self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
         name = re.sub(r"[^a-zA-Z0-9.-]+", "-", f"nodes-{embedder_name(embeddings)}-{recipe}").strip("-.")
-        self.where = where
         self._rows = rows_of(name, where)
+        self.where = self._rows.where
         folder = self._rows.folder
         self._snapshot = None if folder is None else Snapshot(folder / f"{name}-{self._catalog}.vectors")
         self._matrix = Matrix(np.zeros((0, 1), np.float32))

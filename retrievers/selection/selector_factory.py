@@ -14,11 +14,11 @@ from callsheet.graphs import Catalog, CatalogError, Loaded, Taxonomy, default_ta
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, following
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.chroma_index import ChromaIndex
-from callsheet.retrievers.index.chroma_rows import IN_MEMORY, default_place
 from callsheet.retrievers.index.embedding.providers import Embedder
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import RECIPE, nodes_of
 from callsheet.retrievers.index.protocols import Changes, Progress, VectorIndex
+from callsheet.retrievers.index.rows import IN_MEMORY, default_place
 from callsheet.retrievers.inference import with_inferred
 from callsheet.retrievers.selection.reranking import Reranker
 from callsheet.retrievers.selection.select_settings import SelectSettings

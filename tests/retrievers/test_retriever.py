@@ -168,7 +168,7 @@ def test_the_index_can_be_put_elsewhere(folder: Path, tmp_path: Path) -> None:
     assert made.place == tmp_path / "here"
     assert (tmp_path / "here" / "chroma.sqlite3").is_file()
     assert AgentGraphRetriever.from_catalog(folder, index=":memory:").changes == Changes(added=4)
-    assert not default_place().exists()
+    assert not Path(default_place()).exists()
 
 
 def test_several_sources_are_joined(folder: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from callsheet.agents.tools.tool_result import Kind
 from callsheet.graphs.catalog.formats.mcp_format import Entries
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.storage import cache_folder, private_folder, replace_text
+from callsheet.graphs.storage import LocalFile, StoredFile, cache_file
 from callsheet.graphs.text.sanitizing import clean, shown
 
 LATE = 10.0
@@ -73,26 +73,25 @@ class LastListings:
     """The last answer of every server, in one file each.
 
     Args:
-        folder: By default ``listings`` in ``CALLSHEET_HOME``, otherwise in the user's cache.
+        folder: By default ``listings`` in the shared store, or else in ``CALLSHEET_HOME`` or the user's cache.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or cache_folder() / "listings"
+        self._folder = folder
 
     def keep(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Stores an answer atomically; errors of the file system are ignored."""
+        """Stores an answer atomically; errors of the storage are ignored."""
         file = self._file(agent_id, server)
         said = {name: value for name, value in asdict(listing).items() if name in _KEPT}
         with suppress(OSError):
-            private_folder(file.parent)
-            replace_text(file, json.dumps({"agent": agent_id, "reached": _reached(server), **said}))
+            file.replace(json.dumps({"agent": agent_id, "reached": _reached(server), **said}).encode())
 
     def last(self, agent_id: str, server: ServerConfig) -> LastKnown | None:
         """The last answer of a server, if it is stored and readable."""
         try:
             file = self._file(agent_id, server)
-            when = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
-            kept = json.loads(file.read_text(encoding="utf-8"))
+            when = datetime.fromtimestamp(file.modified(), UTC).isoformat(timespec="seconds")
+            kept = json.loads(file.text())
             found = clean({name: kept[name] for name in _KEPT})
             return LastKnown(Listing(**{**found, "tools": tuple(found["tools"])}), when, str(kept.get("reached", "")))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -101,15 +100,16 @@ class LastListings:
     def fresh(self, agent_id: str, server: ServerConfig, seconds: float) -> LastKnown | None:
         """The last answer of a server, if it is recent enough and its entry has not changed."""
         with suppress(OSError):
-            if 0 <= time.time() - self._file(agent_id, server).stat().st_mtime <= seconds and seconds:
+            if 0 <= time.time() - self._file(agent_id, server).modified() <= seconds and seconds:
                 known = self.last(agent_id, server)
                 return known if known and known.reached == _reached(server) else None
         return None
 
-    def _file(self, agent_id: str, server: ServerConfig) -> Path:
+    def _file(self, agent_id: str, server: ServerConfig) -> StoredFile:
         """One file per server entry, so that a new command does not inherit the answer of another one."""
         reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url]
-        return self._folder / f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
+        name = f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
+        return cache_file(f"listings/{name}") if self._folder is None else LocalFile(self._folder / name)
 
 
 def _reached(server: ServerConfig) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +38,7 @@ def approve(ids: tuple[str, ...], catalogs: tuple[str, ...], *, everything: bool
     changes = list(_wanted(loaded, ids))
     accepted = [change for change in changes if _accepted(change, yes=yes and (everything or bool(ids)), quiet=as_json)]
     for book in {change.book for change in accepted}:
-        PinBook(Path(book)).accept([change for change in accepted if change.book == book])
+        PinBook(book).accept([change for change in accepted if change.book == book])
     waiting = [change for change in changes if change not in accepted]
     if as_json:
         click.echo(json.dumps(_report(changes, accepted, waiting), ensure_ascii=False))

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.retrievers.documents.indexing.chunk_store import Chunk, TextStore
-from callsheet.retrievers.index.chroma_rows import rows_of
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_name, encode, encode_spans
 from callsheet.retrievers.index.matrix import Matrix
 from callsheet.retrievers.index.protocols import Progress
+from callsheet.retrievers.index.rows import rows_of
 
 _AT_ONCE = 1_024
 _ROW_BYTES = 16

@@ -19,9 +19,10 @@ from callsheet.retrievers.documents.reading.folder_scan import Found, documents_
 from callsheet.retrievers.documents.reading.loaders import LOADERS, Loader
 from callsheet.retrievers.documents.reading.passage_reader import put_document
 from callsheet.retrievers.documents.rules.phrases import content_words
-from callsheet.retrievers.index.chroma_rows import IN_MEMORY, default_place, exclusive, is_url
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_of
+from callsheet.retrievers.index.rows import IN_MEMORY, default_folder, default_place, is_url
+from callsheet.retrievers.index.rows.chroma_rows import exclusive
 
 RECIPE = "d2"
 
@@ -178,4 +179,4 @@ class DocumentIndex:
             folder = tempfile.TemporaryDirectory(prefix="callsheet-")
             weakref.finalize(self, folder.cleanup)
             return Path(folder.name)
-        return default_place() if is_url(where) else Path(where)
+        return default_folder() if is_url(where) else Path(where)

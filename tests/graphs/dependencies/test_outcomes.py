@@ -47,9 +47,9 @@ def test_they_are_kept_without_contents_and_privately(log: OutcomeLog) -> None:
     log.add({"a/t": Outcomes(done=1), "b/unknown": Outcomes(done=1)}, CATALOG)
     log.add({"a/t": Outcomes(failed=1)}, CATALOG)
     assert log.of(CATALOG) == {"a/t": Outcomes(1, 1)}
-    document = json.loads(log.path.read_text())
+    document = json.loads(log.file.text())
     assert [len(row) for row in document["tools"]] == [5]
-    assert log.path.stat().st_mode & 0o077 == 0
+    assert Path(str(log.file)).stat().st_mode & 0o077 == 0
 
 
 def test_a_changed_tool_starts_anew(log: OutcomeLog) -> None:
@@ -72,10 +72,10 @@ def test_they_are_forgotten_by_pattern(log: OutcomeLog) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", '{"callsheet_outcomes": 2, "tools": []}', "[" * 9999])
 def test_another_file_in_its_place(log: OutcomeLog, text: str, caplog: pytest.LogCaptureFixture) -> None:
-    log.path.write_text(text)
+    log.file.replace(text.encode())
     with pytest.raises(CatalogError, match=r"remove (the file|it) to count anew"):
         log.add({"a/t": Outcomes(done=1)}, CATALOG)
-    assert log.path.read_text() == text
+    assert log.file.text() == text
     current = following(log, CATALOG)
     with caplog.at_level(logging.WARNING):
         assert [current(), current()] == [{}, {}]
@@ -84,7 +84,7 @@ def test_another_file_in_its_place(log: OutcomeLog, text: str, caplog: pytest.Lo
 
 @pytest.mark.parametrize("row", [["a/t", "x", 1, 1], ["a/t", "x", 1, 1, -1], ["a/t", "x", 1, "1", 1], "a/t"])
 def test_a_malformed_row(log: OutcomeLog, row: object) -> None:
-    log.path.write_text(json.dumps({"callsheet_outcomes": 1, "tools": [row]}))
+    log.file.replace(json.dumps({"callsheet_outcomes": 1, "tools": [row]}).encode())
     with pytest.raises(CatalogError, match="not a file of outcomes"):
         log.read()
 
@@ -96,5 +96,5 @@ def test_a_follower_reads_changes(log: OutcomeLog) -> None:
     assert current() == {"a/t": Outcomes(done=1)}
     log.add({"a/t": Outcomes(failed=10)}, CATALOG)
     assert current() == {"a/t": Outcomes(1, 10)}
-    log.path.unlink()
+    log.file.remove()
     assert current() == {}

@@ -144,17 +144,17 @@ def test_no_secret_gets_into_the_book(book: PinBook) -> None:
     stdio = {"args": ("--api-key", "S3CRET", "--token=S3CRET", "plain"), "env": {"KEY": "S3CRET"}}
     http = {"command": None, "url": "https://u:S3CRET@host/mcp?key=S3CRET", "transport": "http"}
     book.admit({"a": listed(**stdio), "b": listed(**http, headers={"Authorization": "Bearer S3CRET"})})
-    text = book.file.read_text()
+    text = book.file.text()
     assert "S3CRET" not in text
     for kept in ("--api-key", "plain", "KEY", "https://u:***@host/mcp?key=***", "Authorization"):
         assert kept in text
-    assert book.file.stat().st_mode & 0o077 == 0
+    assert Path(str(book.file)).stat().st_mode & 0o077 == 0
 
 
 def test_a_huge_definition_is_pinned_without_being_kept(book: PinBook) -> None:
     huge = {**TOOL, "description": "d" * 200_000}
     book.admit({"a": listed(huge)})
-    assert book.file.stat().st_size < 2_000
+    assert Path(str(book.file)).stat().st_size < 2_000
     assert kinds(book, listed(huge)) == []
     (change,) = book.admit({"a": listed({**huge, "description": "e" * 200_000})})["a"].changes
     assert "too long to store" in diff_of(change)
@@ -180,11 +180,11 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_the_book_of_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
     first, second = PinBook.of(tmp_path / "mcp.json"), PinBook.of(tmp_path / "other" / "mcp.json")
-    assert first.file != second.file
-    assert first.file.is_relative_to(tmp_path / "pins")
+    assert str(first.file) != str(second.file)
+    assert str(first.file).startswith(str(tmp_path / "pins"))
     monkeypatch.setenv("CALLSHEET_PINS", "team.json")
-    assert PinBook.of(tmp_path / "mcp.json").file == Path("team.json")
-    assert PinBook.of(tmp_path / "mcp.json", "mine.json").file == Path("mine.json")
+    assert str(PinBook.of(tmp_path / "mcp.json").file) == "team.json"
+    assert str(PinBook.of(tmp_path / "mcp.json", "mine.json").file) == "mine.json"
 
 
 def test_a_difference_shows_what_is_hidden(book: PinBook) -> None:

@@ -156,7 +156,7 @@ def test_a_server_without_a_pin_is_asked(servers: Servers, tmp_path: Path) -> No
     config, book = {"a": servers.stdio("ok", log="a.log")}, PinBook(tmp_path / "pins.json")
     load_servers(config, pins=book)
     assert load_servers(config, pins=book).remembered
-    book.file.unlink()
+    book.file.remove()
     assert not load_servers(config, pins=book).remembered
 
 

@@ -72,19 +72,19 @@ def test_a_run_does_not_fail_because_nothing_can_be_kept(
     catalog: Any, noting: Any, scripted: Any, say: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = ObservationLog(tmp_path / "observed.json")
-    log.path.write_text("not ours", encoding="utf-8")
+    log.file.replace(b"not ours")
     planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
     with caplog.at_level(logging.WARNING):
         state = run(catalog, planner, noting, log)
     assert [state["results"][i]["status"] for i in "12"] == ["done", "done"]
     assert "observed.json" in caplog.text
-    assert log.path.read_text(encoding="utf-8") == "not ours"
+    assert log.file.text() == "not ours"
 
 
 def test_without_a_log_nothing_is_written(catalog: Any, noting: Any, scripted: Any, say: Any) -> None:
     planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
     run(catalog, planner, noting, None)
-    assert not ObservationLog().path.exists()
+    assert ObservationLog().file.version() is None
 
 
 def test_outcomes_are_counted_beside_the_log_unless_the_setting_is_off(

@@ -93,7 +93,7 @@ def test_what_is_observed_is_counted_in_the_store(
     run(catalog, noting, scripted, say, store, log)
     run(catalog, noting, scripted, say, store, log)
     assert counts_of(item.value for item in store.search(OBSERVED)) == {EDGE: 2}
-    assert not log.path.exists()
+    assert log.file.version() is None
 
 
 def test_a_store_that_fails_is_no_reason_to_fail(

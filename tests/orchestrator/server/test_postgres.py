@@ -1,15 +1,10 @@
-"""A run whose checkpoints are in Postgres; skipped where Postgres is not installed."""
+"""A run whose checkpoints are in Postgres."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,33 +20,11 @@ GIVEN: Any = {"messages": [HumanMessage(f"Please {RATE}, and {NOTE}")]}
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
-def program(name: str) -> str:
-    """A program of Postgres, which Debian keeps off the path."""
-    folders = [str(path) for path in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
-    found = shutil.which(name, path=os.pathsep.join([*folders, os.environ["PATH"]]))
-    if found is None:
-        pytest.skip("Postgres is not installed here")
-    return found
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """A server of its own on a Unix socket."""
-    initdb, control = program("initdb"), program("pg_ctl")
-    folder = Path(tempfile.mkdtemp(prefix="callsheet-postgres-"))
-    # Postgres does not run as root.
-    user: dict[str, Any] = {}
-    if os.getuid() == 0:
-        shutil.chown(folder, "postgres")
-        user = {"user": "postgres"}
-    run: Any = {"capture_output": True, "cwd": folder, **user}
-    subprocess.run([initdb, "-D", folder / "data", "-U", "callsheet", "--auth=trust", "--no-sync"], check=True, **run)
-    options = f"-k {folder} -c listen_addresses='' -c fsync=off"
-    log = folder / "log"
-    subprocess.run([control, "-D", folder / "data", "-o", options, "-l", log, "-w", "start"], check=True, **run)
-    yield f"postgresql://callsheet@/postgres?host={folder}"
-    subprocess.run([control, "-D", folder / "data", "-m", "immediate", "stop"], check=True, **run)
-    shutil.rmtree(folder)
+@pytest.fixture
+def address(store: str) -> str:
+    """A schema of its own, as libpq spells it."""
+    place, _, schema = store.partition("&schema=")
+    return f"{place}&options=-csearch_path%3D{schema}"
 
 
 @pytest.fixture

@@ -105,11 +105,11 @@ def relied_on(stage: Stage, data: st.DataObject, more: int) -> None:
     async def example() -> None:
         await stage.offer({"tools": TOOLS[more:]})
         stage.accept()
-        pins = json.loads(stage.book.file.read_text())
+        pins = json.loads(stage.book.file.text())
         changed = data.draw(
             mutated(pins).map(json.dumps) | st.binary(max_size=30).map(lambda odd: odd.decode("latin-1"))
         )
-        stage.book.file.write_text(changed)
+        stage.book.file.replace(changed.encode())
         await stage.offer({"tools": TOOLS})
         with suppress(TrustError):
             stage.read()

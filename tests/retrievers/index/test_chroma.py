@@ -17,7 +17,7 @@ from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import Changes, ChromaIndex, Node, VectorIndex
-from callsheet.retrievers.index import chroma_rows
+from callsheet.retrievers.index.rows import chroma_rows
 
 
 class Counting(Embeddings):

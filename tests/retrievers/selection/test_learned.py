@@ -94,6 +94,6 @@ def test_observed_dependencies_are_used_with_the_next_start(place: Path) -> None
 def test_a_damaged_file_of_observations_stops_no_search(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = ObservationLog()
     log.add({("a/b", "c/d", "e"): 1})
-    log.path.write_text("{")
+    log.file.replace(b"{")
     assert AgentGraphRetriever.from_catalog(place).select(QUERY).verdict == "found"
     assert "observed dependencies are not used" in caplog.text

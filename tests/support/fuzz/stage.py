@@ -105,7 +105,7 @@ class Stage:
 
     def accept(self, policy: Policy | Path | None = None) -> Loaded:
         """Pins the listing as that of a server that is met for the first time, and binds from it."""
-        self.book.file.unlink(missing_ok=True)
+        self.book.file.remove()
         shutil.rmtree(self._kept, ignore_errors=True)
         return self.read(policy)
 

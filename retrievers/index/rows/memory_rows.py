@@ -16,10 +16,10 @@ class MemoryRows:
     A collection of Chroma in memory takes 2.7 MB, which Chroma keeps until the process ends.
 
     Attributes:
-        folder: None, as for ``ChromaRows`` without a folder.
+        where, folder: None, as for ``ChromaRows`` without a folder.
     """
 
-    folder = None
+    where = folder = None
 
     def __init__(self) -> None:
         self._rows: dict[str, tuple[NDArray[np.float32], Mapping[str, str]]] = {}

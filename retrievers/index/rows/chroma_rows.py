@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs.catalog.errors import SettingsError
-from callsheet.graphs.storage import cache_folder, private_file
-from callsheet.retrievers.index.memory_rows import MemoryRows
+from callsheet.graphs.storage import private_file
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
     from chromadb.api.types import GetResult
 
-IN_MEMORY = ":memory:"
 PAGE = 256
 _LOCK_SECONDS = 600.0
 _OPENINGS = itertools.count(1)
@@ -44,7 +42,7 @@ class ChromaRows:
     def __init__(self, name: str, where: str | Path) -> None:
         self._name = name
         self.where = where
-        self.folder = None if is_url(where) else Path(where)
+        self.folder = None if str(where).startswith(("http://", "https://")) else Path(where)
         self._spelling = ""
         self._opened: Collection | None = None
 
@@ -169,16 +167,6 @@ class ChromaRows:
         return chromadb.PersistentClient(f"{self.folder}{self._spelling}", settings)
 
 
-def rows_of(name: str, where: str | Path | None) -> ChromaRows | MemoryRows:
-    """The rows of a collection.
-
-    Args:
-        name: As in ``ChromaRows``.
-        where: As in ``ChromaRows``, or none for memory only.
-    """
-    return MemoryRows() if where is None else ChromaRows(name, where)
-
-
 @contextmanager
 def exclusive(lock_file: Path) -> Iterator[None]:
     """Lets one process at a time in.
@@ -205,13 +193,3 @@ def exclusive(lock_file: Path) -> Iterator[None]:
 def _ordered(found: GetResult, ids: Sequence[str]) -> NDArray[np.float32]:
     position = {row: i for i, row in enumerate(found["ids"])}
     return np.asarray(found["embeddings"], np.float32)[[position[row] for row in ids]]
-
-
-def default_place() -> Path:
-    """The folder for indexes: in ``CALLSHEET_HOME``, else in the user's cache."""
-    return cache_folder() / "index"
-
-
-def is_url(where: str | Path) -> bool:
-    """Whether a place is the address of a server rather than a folder."""
-    return str(where).startswith(("http://", "https://"))

@@ -1,0 +1,39 @@
+"""Storage of Callsheet's data: local files and folders, or one schema of a Postgres database for several machines."""
+
+from callsheet.graphs.storage.database import CHANNEL, Database, DatabaseError, shared_database
+from callsheet.graphs.storage.local_files import (
+    cache_folder,
+    cure_of,
+    is_full,
+    locked,
+    private_file,
+    private_folder,
+    replace_bytes,
+    replace_text,
+    state_folder,
+    yes_from_environment,
+)
+from callsheet.graphs.storage.stored_file import DatabaseFile, LocalFile, StoredFile, cache_file, file_named, state_file
+
+__all__ = [
+    "CHANNEL",
+    "Database",
+    "DatabaseError",
+    "DatabaseFile",
+    "LocalFile",
+    "StoredFile",
+    "cache_file",
+    "cache_folder",
+    "cure_of",
+    "file_named",
+    "is_full",
+    "locked",
+    "private_file",
+    "private_folder",
+    "replace_bytes",
+    "replace_text",
+    "shared_database",
+    "state_file",
+    "state_folder",
+    "yes_from_environment",
+]

@@ -1,0 +1,146 @@
+"""Vectors by the ids of their rows, in one table of the shared database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.graphs.catalog.errors import SettingsError, TrustError
+from callsheet.graphs.storage import Database, DatabaseError, shared_database
+from callsheet.graphs.text.secret_patterns import masked
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+SCHEMES = ("postgresql://", "postgres://")
+_TABLE = (
+    "CREATE TABLE vectors (collection text NOT NULL, id text NOT NULL, metadata jsonb NOT NULL, vector bytea NOT NULL, "
+    "PRIMARY KEY (collection, id))",
+    "CREATE INDEX vectors_metadata ON vectors USING gin (metadata jsonb_path_ops)",
+)
+_LOCK_SECONDS = 600
+_PAGE = 4_096
+
+
+class PostgresRows:
+    """The same rows as ``ChromaRows``, each vector as little-endian float32.
+
+    The database is opened when it is first used. Vectors are compared in memory, so it needs no extension.
+
+    Args:
+        name: Name of the collection.
+        where: As in ``Database``.
+
+    Attributes:
+        where: As given, without a password.
+        folder: None, as for an address in ``ChromaRows``.
+    """
+
+    folder = None
+
+    def __init__(self, name: str, where: str) -> None:
+        self._name = name
+        self._address = where
+        self.where = masked([where])[0]
+
+    def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
+        """The rows with these values among their metadata: id -> all of their metadata."""
+        from psycopg.types.json import Jsonb
+
+        query = "SELECT id, metadata FROM vectors WHERE collection = %s AND metadata @> %s"
+        with self._connection() as connection:
+            return dict(connection.execute(query, [self._name, Jsonb(dict(metadata))]).fetchall())
+
+    def count(self) -> int:
+        """How many rows there are."""
+        with self._connection() as connection:
+            row = connection.execute("SELECT count(*) FROM vectors WHERE collection = %s", [self._name]).fetchone()
+        return int(row[0]) if row else 0
+
+    def ids(self) -> Iterator[str]:
+        """The ids of all rows."""
+        with self._connection() as connection:
+            rows = connection.execute("SELECT id FROM vectors WHERE collection = %s", [self._name]).fetchall()
+        return (row for (row,) in rows)
+
+    def missing(self, ids: Sequence[str]) -> list[str]:
+        """Those of these ids that there is no row of, in their order."""
+        query = "SELECT id FROM vectors WHERE collection = %s AND id = ANY(%s)"
+        with self._connection() as connection:
+            there = {row for (row,) in connection.execute(query, [self._name, list(ids)]).fetchall()}
+        return [row for row in ids if row not in there]
+
+    def add(
+        self, ids: Sequence[str], vectors: NDArray[np.float32], metadatas: Sequence[Mapping[str, str]] | None = None
+    ) -> None:
+        """Adds rows in one transaction; of an id that is there already the old row stays."""
+        from psycopg.types.json import Jsonb
+
+        told = metadatas or [{}] * len(ids)
+        rows = zip(ids, told, np.ascontiguousarray(vectors, "<f4"), strict=True)
+        with self._connection() as connection, connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO vectors VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                [(self._name, row, Jsonb(dict(metadata)), vector.tobytes()) for row, metadata, vector in rows],
+            )
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Deletes rows."""
+        with self._connection() as connection:
+            connection.execute("DELETE FROM vectors WHERE collection = %s AND id = ANY(%s)", [self._name, list(ids)])
+
+    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> NDArray[np.float32]:
+        """The vectors of these rows as ``(n, d) float32``, in the order of the ids; all of them must be there."""
+        if not ids:
+            return np.zeros((0, 1), np.float32)
+        found: dict[str, NDArray[np.float32]] = {}
+        query = "SELECT id, vector FROM vectors WHERE collection = %s AND id = ANY(%s)"
+        with self._connection() as connection, connection.cursor(binary=True) as cursor:
+            for start in range(0, len(ids), _PAGE):
+                cursor.execute(query, [self._name, list(ids[start : start + _PAGE])])
+                found.update((row, np.frombuffer(vector, "<f4")) for row, vector in cursor)
+        return np.stack([found[row] for row in ids])
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keeps other processes from writing to the same collection.
+
+        Raises:
+            SettingsError: Another one has been at it for ten minutes, or the database cannot be used.
+        """
+        from psycopg.errors import LockNotAvailable
+
+        with _settings_errors(), self._database().connect() as connection:
+            try:
+                connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'".encode())
+                connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [f"index {self._name}"])
+            except LockNotAvailable as error:
+                raise SettingsError(
+                    f"another process has been writing to the index {self._name} for {_LOCK_SECONDS} s: wait for it"
+                ) from error
+            yield
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection[Any]]:
+        with _settings_errors(), self._database().transaction() as connection:
+            yield connection
+
+    def _database(self) -> Database:
+        database = shared_database(self._address)
+        if database is None:
+            raise SettingsError("the index needs the address of a database")
+        with _settings_errors():
+            database.migrate("vectors", _TABLE)
+        return database
+
+
+@contextmanager
+def _settings_errors() -> Iterator[None]:
+    try:
+        yield
+    except (DatabaseError, TrustError) as error:
+        raise SettingsError(getattr(error, "strerror", None) or str(error)) from error
