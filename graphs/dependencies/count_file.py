@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.storage import StoredFile, file_named, state_file
+from callsheet.graphs.storage import DatabaseError, StoredFile, file_named, state_file
 
 
 class CountFile(ABC):
@@ -77,6 +77,8 @@ class CountFile(ABC):
             return json.loads(self.file.text())
         except FileNotFoundError:
             return None
+        except DatabaseError as error:
+            raise CatalogError(f"the counts in {self.file} cannot be read: {error}") from error
         except (OSError, ValueError, RecursionError) as error:
             raise CatalogError(f"{self.file}: cannot be read: {error}: remove the file to count anew") from error
 

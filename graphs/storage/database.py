@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from callsheet.graphs.catalog.errors import SettingsError, TrustError
+from callsheet.graphs.catalog.errors import CallsheetError, SettingsError, TrustError
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -31,8 +31,12 @@ _FILES = (
 )
 
 
-class DatabaseError(OSError):
+class DatabaseError(CallsheetError, OSError):
     """The database does not answer, or refuses."""
+
+    def __str__(self) -> str:
+        """The message, without a number."""
+        return str(self.strerror)
 
 
 class Database:
@@ -166,7 +170,7 @@ class Database:
                                     changed(name)
                 except DatabaseError as error:
                     if not missed:
-                        _LOG.warning("changes by other processes are not seen: %s", error.strerror)
+                        _LOG.warning("changes by other processes are not seen: %s", error)
                     missed = True
                     stop.wait(_RETRY_SECONDS)
 

@@ -169,7 +169,7 @@ class DatabaseFile(StoredFile):
             with self._database.locked(self.name):
                 yield
         except DatabaseError as error:
-            raise TrustError(f"{self} cannot be written: {error.strerror}") from error
+            raise TrustError(f"{self} cannot be written: {error}") from error
 
     def remove(self) -> None:
         """As in ``StoredFile``."""

@@ -8,9 +8,12 @@ from collections.abc import Callable
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import CallsheetError, Loaded
+from callsheet.graphs.storage import Database
 from callsheet.retrievers import AgentGraphRetriever
 
 _LOG = logging.getLogger("callsheet")
+_CATALOG = ("pins/", "listings/")  # the stored files that a catalog is made of
+_SETTLED = 0.2
 
 
 class Following:
@@ -70,17 +73,45 @@ def follow_every(
     """
     stop = threading.Event()
 
-    def once() -> None:
-        try:
-            registry.follow(read())
-        except CallsheetError as error:
-            _LOG.warning("the catalog was not reloaded: %s", error)
-
     def again() -> None:
         if at_once:
-            once()
+            _reload(registry, read)
         while seconds and not stop.wait(seconds):
-            once()
+            _reload(registry, read)
 
     threading.Thread(target=again, name="callsheet-reading", daemon=True).start()
     return stop
+
+
+def follow_store(database: Database, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:
+    """Reloads a catalog when another process changes pins or listings in the shared store, in a thread.
+
+    While the database does not answer, the last known catalog stays in use.
+
+    Args:
+        database: The shared store.
+        registry: As for ``follow_every``.
+        read: Loads the catalog from the stored listings.
+
+    Returns:
+        An event that stops it when set.
+    """
+    changed = threading.Event()
+    stop = database.listen(lambda name: changed.set() if name.startswith(_CATALOG) or not name else None)
+
+    def again() -> None:
+        while not stop.is_set():
+            if changed.wait(_SETTLED):
+                stop.wait(_SETTLED)  # changes come together
+                changed.clear()
+                _reload(registry, read)
+
+    threading.Thread(target=again, name="callsheet-reading", daemon=True).start()
+    return stop
+
+
+def _reload(registry: ToolRegistry, read: Callable[[], Loaded]) -> None:
+    try:
+        registry.follow(read())
+    except CallsheetError as error:
+        _LOG.warning("the catalog was not reloaded: %s", error)

@@ -8,7 +8,8 @@ from functools import cache
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import Loaded, load
-from callsheet.orchestrator.run.process.catalog_updates import follow_every
+from callsheet.graphs.storage import shared_database
+from callsheet.orchestrator.run.process.catalog_updates import follow_every, follow_store
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -55,4 +56,6 @@ def _opened() -> Served:
             lambda: load(*environment.catalogs(), anew=True),
             at_once=bool(loaded.remembered),
         )
+    if (database := shared_database()) is not None:
+        follow_store(database, registry, lambda: load(*environment.catalogs()))
     return Served(loaded, retriever, registry)

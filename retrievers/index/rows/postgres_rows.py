@@ -143,4 +143,4 @@ def _settings_errors() -> Iterator[None]:
     try:
         yield
     except (DatabaseError, TrustError) as error:
-        raise SettingsError(getattr(error, "strerror", None) or str(error)) from error
+        raise SettingsError(str(error)) from error

@@ -1,104 +1,45 @@
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from chromadb import EphemeralClient, PersistentClient
 from chromadb.config import Settings
 from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, ONNXMiniLM_L6_V2
-from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import Changes, ChromaIndex, Node, VectorIndex
 from callsheet.retrievers.index.rows import chroma_rows
+from counting import Counting, best, index, nodes, other_process
 
 
-class Counting(Embeddings):
-    """Random but repeatable vectors; it remembers what it was asked for."""
-
-    def __init__(self, name: str = "counting") -> None:
-        self.name = name
-        self.asked: list[str] = []
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        self.asked.extend(texts)
-        return [self.embed_query(text) for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        return np.random.default_rng(list(text.encode())).normal(size=16).tolist()
-
-
-OTHER_PROCESS = """
-import os, signal, sys
-sys.path.insert(0, {here!r})
-from test_chroma import Counting, nodes
-from callsheet.retrievers import ChromaIndex
-
-class Stopping(Counting):
-    def embed_documents(self, texts):
-        vectors = super().embed_documents(texts)
-        if {act!r} == "die" and len(self.asked) > 300:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if {act!r} == "wait" and len(self.asked) <= 300:
-            print("indexing", flush=True)
-            sys.stdin.readline()
-        return vectors
-
-index = ChromaIndex(Stopping(), catalog="c", recipe="r1", where={where!r})
-index.sync(nodes("new", 600))
-print("done", flush=True)
-"""
-
-
-def other_process(act: str, where: Path) -> subprocess.Popen[str]:
-    script = OTHER_PROCESS.format(here=str(Path(__file__).parent), act=act, where=str(where))
-    return subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
-    )
-
-
-def nodes(prefix: str, n: int) -> list[Node]:
-    return [Node(f"{prefix}/{i}", "tool", prefix, f"text of {prefix} {i}", "") for i in range(n)]
-
-
-def index(where: Path | None, embeddings: Embeddings, catalog: str = "c", recipe: str = "r1") -> ChromaIndex:
-    return ChromaIndex(embeddings, catalog=catalog, recipe=recipe, where=where)
-
-
-def best(made: ChromaIndex, text: str) -> int:
-    """The row of the most similar node."""
-    return int(made.scores(text)[0].argmax())
+@pytest.fixture(params=["folder", "database"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
+    return tmp_path if request.param == "folder" else request.getfixturevalue("store")
 
 
 def test_it_is_a_vector_index() -> None:
     assert isinstance(index(None, Counting()), VectorIndex)
 
 
-def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
-    made = index(tmp_path, Counting())
+def test_an_empty_index_finds_nothing(place: str | Path) -> None:
+    made = index(place, Counting())
     assert made.scores("text").shape == (1, 0)
     assert made.sync([]) == Changes()
     assert made.scores("text of", [(0, 4), (5, 7)]).shape == (3, 0)
 
 
-def test_a_second_indexing_embeds_only_what_changed_and_removes_what_is_gone(tmp_path: Path) -> None:
+def test_a_second_indexing_embeds_only_what_changed_and_removes_what_is_gone(place: str | Path) -> None:
     before = nodes("a", 10)
-    assert index(tmp_path, Counting()).sync(before) == Changes(added=10)
+    assert index(place, Counting()).sync(before) == Changes(added=10)
     changed = Node("a/4", "tool", "a", "quite another text", "")
     after = [*before[:4], changed, *before[5:9], *nodes("b", 2)]
     embedder = Counting()
-    made = index(tmp_path, embedder)
+    made = index(place, embedder)
     assert made.sync(after) == Changes(added=2, updated=1, removed=1)
     assert sorted(embedder.asked) == ["quite another text", "text of b 0", "text of b 1"]
     fresh = index(None, Counting())
@@ -107,10 +48,10 @@ def test_a_second_indexing_embeds_only_what_changed_and_removes_what_is_gone(tmp
     assert best(made, "quite another text") == 4
 
 
-def test_nothing_changed_nothing_embedded(tmp_path: Path) -> None:
-    index(tmp_path, Counting()).sync(nodes("a", 3))
+def test_nothing_changed_nothing_embedded(place: str | Path) -> None:
+    index(place, Counting()).sync(nodes("a", 3))
     embedder = Counting()
-    made = index(tmp_path, embedder)
+    made = index(place, embedder)
     assert made.sync(nodes("a", 3)) == Changes()
     assert embedder.asked == []
     assert best(made, "text of a 2") == 2
@@ -125,13 +66,13 @@ def test_another_embedder_or_recipe_has_vectors_of_its_own(tmp_path: Path, name:
     assert index(tmp_path, Counting()).sync(nodes("a", 3)) == Changes()
 
 
-def test_two_catalogs_in_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
-    one, other = (index(tmp_path, Counting(), catalog=name) for name in ("one", "other"))
+def test_two_catalogs_in_one_place_do_not_disturb_each_other(place: str | Path) -> None:
+    one, other = (index(place, Counting(), catalog=name) for name in ("one", "other"))
     one.sync(nodes("a", 3))
     assert other.sync([*nodes("a", 2), *nodes("b", 1)]) == Changes(added=3)
     assert other.sync([]) == Changes(removed=3)
     embedder = Counting()
-    again = index(tmp_path, embedder, catalog="one")
+    again = index(place, embedder, catalog="one")
     assert again.sync(nodes("a", 3)) == Changes()
     assert best(again, "text of a 1") == 1
 
