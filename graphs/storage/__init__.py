@@ -1,6 +1,6 @@
 """Storage of Callsheet's data: local files and folders, or one schema of a Postgres database for several machines."""
 
-from callsheet.graphs.storage.database import CHANNEL, Database, DatabaseError, shared_database
+from callsheet.graphs.storage.database import CHANNEL, Database, DatabaseError, is_address, shared_database
 from callsheet.graphs.storage.local_files import (
     cache_folder,
     cure_of,
@@ -13,10 +13,13 @@ from callsheet.graphs.storage.local_files import (
     state_folder,
     yes_from_environment,
 )
+from callsheet.graphs.storage.store_copy import LOCAL, Copied, copy_files
 from callsheet.graphs.storage.stored_file import DatabaseFile, LocalFile, StoredFile, cache_file, file_named, state_file
 
 __all__ = [
     "CHANNEL",
+    "LOCAL",
+    "Copied",
     "Database",
     "DatabaseError",
     "DatabaseFile",
@@ -24,8 +27,10 @@ __all__ = [
     "StoredFile",
     "cache_file",
     "cache_folder",
+    "copy_files",
     "cure_of",
     "file_named",
+    "is_address",
     "is_full",
     "locked",
     "private_file",

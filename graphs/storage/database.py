@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CHANNEL = "callsheet"
 """Channel of the notifications; the payload is the schema, a blank and the name of a changed file."""
 _LOG = logging.getLogger(__name__)
+_SCHEMES = ("postgresql://", "postgres://")
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 _CONNECT_SECONDS, _LOCK_SECONDS, _IDLE_SECONDS, _RETRY_SECONDS = 5, 30, 1.0, 2.0
 _FILES = (
@@ -63,7 +64,7 @@ class Database:
         parts = urlsplit(address)
         options = dict(parse_qsl(parts.query))
         self.schema = options.pop("schema", "callsheet")
-        if parts.scheme not in ("postgresql", "postgres") or not _SCHEMA.fullmatch(self.schema):
+        if not is_address(address) or not _SCHEMA.fullmatch(self.schema):
             raise SettingsError(
                 "a store is postgresql://user:password@host/database[?schema=name], the name in lower case: "
                 f"not {parts.scheme or 'this'}://... with schema {self.schema!r}"
@@ -112,7 +113,7 @@ class Database:
 
         with self.transaction() as connection:
             try:
-                connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
+                connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'".encode())
                 connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{self.schema} {name}"])
             except LockNotAvailable as error:
                 raise TrustError(
@@ -242,6 +243,11 @@ class Database:
     def _told(self, error: BaseException) -> str:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         return f"the store at {self} cannot be used: {lines[0]}"
+
+
+def is_address(place: str) -> bool:
+    """Whether this is the address of a database, rather than a folder."""
+    return place.startswith(_SCHEMES)
 
 
 def shared_database(address: str | None = None) -> Database | None:

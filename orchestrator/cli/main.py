@@ -17,6 +17,7 @@ from callsheet.orchestrator.cli.catalog.export import export
 from callsheet.orchestrator.cli.catalog.forget import forget
 from callsheet.orchestrator.cli.catalog.index import index
 from callsheet.orchestrator.cli.catalog.infer import infer
+from callsheet.orchestrator.cli.catalog.store import store
 from callsheet.orchestrator.cli.catalog.sync import sync
 from callsheet.orchestrator.cli.requests.ask import ask
 from callsheet.orchestrator.cli.requests.discover import discover
@@ -55,6 +56,7 @@ for command in (
     infer,
     mcp,
     retrieve,
+    store,
     sync,
 ):
     callsheet.add_command(command)

@@ -109,7 +109,7 @@ def index_options(command: Command) -> Command:
         "place",
         default=environment.index,
         metavar="PLACE",
-        help="Folder of the index, or address of a Chroma server.  [default: the user's cache]",
+        help="Folder of the index, or address of a Chroma server or a database.  [default: the user's cache]",
     )
     return place(embeddings(command))
 

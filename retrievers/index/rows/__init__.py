@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from callsheet.graphs.storage import cache_folder
+from callsheet.graphs.storage import cache_folder, is_address
 from callsheet.retrievers.index.rows.chroma_rows import ChromaRows
 from callsheet.retrievers.index.rows.memory_rows import MemoryRows
-from callsheet.retrievers.index.rows.postgres_rows import SCHEMES, PostgresRows
+from callsheet.retrievers.index.rows.postgres_rows import PostgresRows
 
 IN_MEMORY = ":memory:"
 
@@ -22,7 +22,7 @@ def rows_of(name: str, where: str | Path | None) -> ChromaRows | PostgresRows | 
     """
     if where is None:
         return MemoryRows()
-    if str(where).startswith(SCHEMES):
+    if is_address(str(where)):
         return PostgresRows(name, str(where))
     return ChromaRows(name, where)
 
@@ -39,7 +39,7 @@ def default_folder() -> Path:
 
 def is_url(where: str | Path) -> bool:
     """Whether a place is the address of a server rather than a folder."""
-    return str(where).startswith(("http://", "https://", *SCHEMES))
+    return is_address(str(where)) or str(where).startswith(("http://", "https://"))
 
 
 __all__ = [

@@ -46,6 +46,13 @@ class ChromaRows:
         self._spelling = ""
         self._opened: Collection | None = None
 
+    @classmethod
+    def collections(cls, folder: Path) -> list[str]:
+        """The names of all collections in a folder; none if it has no index."""
+        if not (folder / "chroma.sqlite3").exists():
+            return []
+        return sorted(collection.name for collection in cls("", folder)._connect().list_collections())
+
     def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
         """The rows with these values among their metadata: id -> all of their metadata."""
         found = self._collection.get(where=dict(metadata), include=["metadatas"])
@@ -78,8 +85,14 @@ class ChromaRows:
         self._collection.add(
             ids=list(ids),
             embeddings=vectors,
-            metadatas=None if metadatas is None else [dict(metadata) for metadata in metadatas],
+            metadatas=[dict(metadata) for metadata in metadatas] if metadatas and any(metadatas) else None,
         )
+
+    def metadata(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+        """The metadata of these rows, in the order of the ids; all of them must be there."""
+        found = self._collection.get(ids=list(ids), include=["metadatas"])
+        known = dict(zip(found["ids"], found["metadatas"] or [{}] * len(ids), strict=True))
+        return [known[row] or {} for row in ids]
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes rows."""

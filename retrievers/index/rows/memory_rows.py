@@ -47,6 +47,10 @@ class MemoryRows:
         for row, vector, told in zip(ids, vectors, metadatas or [{}] * len(ids), strict=True):
             self._rows.setdefault(row, (vector.copy(), told))
 
+    def metadata(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+        """The metadata of these rows, in the order of the ids; all of them must be there."""
+        return [self._rows[row][1] for row in ids]
+
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes rows."""
         for row in ids:

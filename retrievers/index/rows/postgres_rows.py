@@ -16,7 +16,6 @@ from callsheet.graphs.text.secret_patterns import masked
 if TYPE_CHECKING:
     from psycopg import Connection
 
-SCHEMES = ("postgresql://", "postgres://")
 _TABLE = (
     "CREATE TABLE vectors (collection text NOT NULL, id text NOT NULL, metadata jsonb NOT NULL, vector bytea NOT NULL, "
     "PRIMARY KEY (collection, id))",
@@ -46,6 +45,13 @@ class PostgresRows:
         self._name = name
         self._address = where
         self.where = masked([where])[0]
+
+    @classmethod
+    def collections(cls, where: str) -> list[str]:
+        """The names of all collections in a database."""
+        with cls("", where)._connection() as connection:
+            rows = connection.execute("SELECT DISTINCT collection FROM vectors ORDER BY collection").fetchall()
+        return [name for (name,) in rows]
 
     def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
         """The rows with these values among their metadata: id -> all of their metadata."""
@@ -87,6 +93,13 @@ class PostgresRows:
                 "INSERT INTO vectors VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
                 [(self._name, row, Jsonb(dict(metadata)), vector.tobytes()) for row, metadata, vector in rows],
             )
+
+    def metadata(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+        """The metadata of these rows, in the order of the ids; all of them must be there."""
+        query = "SELECT id, metadata FROM vectors WHERE collection = %s AND id = ANY(%s)"
+        with self._connection() as connection:
+            found = dict(connection.execute(query, [self._name, list(ids)]).fetchall())
+        return [found[row] for row in ids]
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes rows."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.servers.catalogs.listings import cache_folder
+from callsheet.graphs.storage import cache_folder
 from scenario import Scenario
 from servers import HANG, alive, until
 
