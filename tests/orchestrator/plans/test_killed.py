@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
-import json
 import os
 import signal
 import subprocess
@@ -18,7 +17,7 @@ import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
-from desk import SUM, Desk, Office, sums
+from desk import SUM, Desk, LoggedDesk, Office, sums
 
 TESTS = Path(__file__).parents[2]
 CALLS = Counter(list_files=1, read_file=3, write_row=1)
@@ -46,23 +45,6 @@ with remembered(Path({folder!r}, "passes")):
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-
-
-class LoggedDesk(Desk):
-    """Its calls are in a file, which outlives the program."""
-
-    def __init__(self, log: Path) -> None:
-        super().__init__()
-        self.log = log
-
-    def _done(self, name: str, answer: Any, /, **args: Any) -> str:
-        with self.log.open("a") as log:
-            log.write(json.dumps([name, args]) + "\n")
-        return super()._done(name, answer, **args)
-
-    def made(self) -> list[Any]:
-        """The calls that took effect."""
-        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
 
 def dying(real: Any, at: int, *, after: bool) -> Any:

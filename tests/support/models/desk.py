@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from langchain_core.tools import BaseTool, tool
@@ -64,6 +65,23 @@ class Desk:
         for made in (list_files, read_file, write_row, send_letter, send_telegram):
             made.metadata = {"callsheet/approval": self.approval}
         return {"files": [list_files, read_file], "ledger": [write_row], "post": [send_letter], "wire": [send_telegram]}
+
+
+class LoggedDesk(Desk):
+    """Its calls are in a file, which outlives the program."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__()
+        self.log = log
+
+    def _done(self, name: str, answer: Any, /, **args: Any) -> str:
+        with self.log.open("a") as log:
+            log.write(json.dumps([name, args]) + "\n")
+        return super()._done(name, answer, **args)
+
+    def made(self) -> list[Any]:
+        """The calls that took effect."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
 
 class Office:
