@@ -165,7 +165,9 @@ class _Match:
         for required, value in ((False, 0.7), (True, 0.3)):
             if (askers := self.askers.get((ask.words, required))) is not None:
                 listed = self.columns.many[near] & ask.identifier
-                factor[np.isin(self.columns.tool[near], askers) & ~listed] = value
+                tools = self.columns.tool[near]
+                found = askers[np.minimum(np.searchsorted(askers, tools), len(askers) - 1)]  # they are in order
+                factor[(found == tools) & ~listed] = value
         return factor
 
     def _near_by(self, ask: Ask, near: NDArray[np.intp]) -> Floats:

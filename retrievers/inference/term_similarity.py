@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -52,6 +53,8 @@ class Postings:
     def __init__(self, sets: Sequence[frozenset[str]], terms: Terms) -> None:
         self._terms = terms
         self._masses = np.array([terms.mass(words) for words in sets], np.float32)
+        lengths = np.sqrt(self._masses)
+        self._scales: Floats = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         rows: defaultdict[str, list[int]] = defaultdict(list)
         for row, words in enumerate(sets):
             for word in words:
@@ -77,10 +80,9 @@ class Postings:
 
     def cosine(self, words: frozenset[str]) -> Floats:
         """The cosine of the weights of each set and of these words: ``(n,)``, 0 to 1."""
-        norms = np.sqrt(self._masses * np.float32(self._terms.mass(words)))
         shared = self._shared(words)
-        cosine: Floats = np.divide(shared, norms, out=np.zeros_like(shared), where=norms > 0)
-        return cosine
+        shared *= self._scales / np.float32(math.sqrt(self._terms.mass(words)) or 1)
+        return shared
 
     def _shared(self, words: frozenset[str]) -> Floats:
         shared = np.zeros(len(self._masses), np.float32)
