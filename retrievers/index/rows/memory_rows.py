@@ -58,7 +58,12 @@ class MemoryRows:
 
     def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> NDArray[np.float32]:
         """The vectors of these rows as ``(n, d) float32``, in the order of the ids; all of them must be there."""
-        return np.stack([self._rows[row][0] for row in ids]) if ids else np.zeros((0, 1), np.float32)
+        if not ids:
+            return np.zeros((0, 1), np.float32)
+        vectors = np.stack([self._rows[row][0] for row in ids])
+        for row, vector in zip(ids, vectors, strict=True):  # held once, as part of what is returned
+            self._rows[row] = (vector, self._rows[row][1])
+        return vectors
 
     def writing(self) -> AbstractContextManager[None]:
         """No other process writes here."""
