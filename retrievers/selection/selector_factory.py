@@ -18,7 +18,7 @@ from callsheet.retrievers.index.embedding.providers import Embedder
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import RECIPE, nodes_of
 from callsheet.retrievers.index.protocols import Changes, Progress, VectorIndex
-from callsheet.retrievers.index.rows import IN_MEMORY, default_place
+from callsheet.retrievers.index.rows import IN_MEMORY, default_folder, default_place, is_url
 from callsheet.retrievers.inference import with_inferred
 from callsheet.retrievers.selection.reranking import Reranker
 from callsheet.retrievers.selection.select_settings import SelectSettings
@@ -71,9 +71,10 @@ class Assembly:
 
     @property
     def _cache(self) -> Path | None:
-        """The folder for what was inferred, beside the vectors; None if these are in memory or on a server."""
-        place = self.place
-        return Path(place) / "inferred" if place and "://" not in str(place) else None
+        """The folder for what was inferred, beside the vectors or on this machine; None if these are in memory."""
+        if not (place := self.place):
+            return None
+        return (default_folder() if is_url(place) else Path(place)) / "inferred"
 
     @contextmanager
     def next(self, loaded: Loaded, progress: Progress | None = None) -> Iterator[tuple[Selector, Changes]]:
