@@ -14,7 +14,7 @@ from pathlib import Path
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.formats.document_folders import FolderConfig
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
-from callsheet.graphs.storage import StoredFile, file_named, state_file, yes_from_environment
+from callsheet.graphs.storage import DatabaseError, StoredFile, file_named, state_file, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
 
 # These variables select the program, or code in it; their values are shown, and consent includes them.
@@ -123,9 +123,15 @@ class Agreements:
         self.file: StoredFile = file_named(file) if file else state_file("agreed.json")
 
     def known(self) -> frozenset[str]:
-        """The digests; empty if the file is missing or unreadable, so that the person is asked again."""
+        """The digests; empty if the file is missing or unreadable, so that the person is asked again.
+
+        Raises:
+            TrustError: They are in the shared store, which cannot be used.
+        """
         try:
             content = json.loads(self.file.text())
+        except DatabaseError as error:
+            raise TrustError(f"consents cannot be read: {error}") from error
         except (OSError, ValueError, RecursionError):
             return frozenset()
         return frozenset(map(str, content)) if isinstance(content, list) else frozenset()

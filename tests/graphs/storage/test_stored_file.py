@@ -145,6 +145,12 @@ def test_a_database_that_does_not_answer_is_an_error_without_its_password() -> N
         pass
 
 
+def test_consents_that_cannot_be_read_are_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLSHEET_STORE", "postgresql://127.0.0.1:1/books")
+    with pytest.raises(TrustError, match=r"consents cannot be read: the store at 127\.0\.0\.1/books"):
+        Agreements().known()
+
+
 @pytest.mark.parametrize("address", ["mysql://a/b", "postgresql://a/b?schema=A;drop", "nonsense"])
 def test_an_invalid_address_says_what_is_valid(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_STORE", address)
