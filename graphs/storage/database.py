@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError, TrustError
@@ -24,7 +24,9 @@ CHANNEL = "callsheet"
 _LOG = logging.getLogger(__name__)
 _SCHEMES = ("postgresql://", "postgres://")
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,40}")
-_CONNECT_SECONDS, _LOCK_SECONDS, _IDLE_SECONDS, _RETRY_SECONDS = 5, 30, 1.0, 2.0
+_LOCK_SECONDS, _IDLE_SECONDS, _RETRY_SECONDS = 30, 1.0, 2.0
+# libpq's: a host that has vanished is noticed in ten seconds, not in the minutes of TCP.
+_TIMEOUTS: dict[str, Any] = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 5}
 _FILES = (
     "CREATE SEQUENCE versions",
     "CREATE TABLE files (name text PRIMARY KEY, content bytea NOT NULL, version bigint NOT NULL, "
@@ -109,17 +111,25 @@ class Database:
             TrustError: Another process has held the lock for 30 seconds.
             DatabaseError: As for ``transaction``.
         """
-        from psycopg.errors import LockNotAvailable
-
         with self.transaction() as connection:
-            try:
-                connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'".encode())
-                connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{self.schema} {name}"])
-            except LockNotAvailable as error:
-                raise TrustError(
-                    f"another process has held {name} in {self} for {_LOCK_SECONDS} s: wait for it"
-                ) from error
+            self._wait(connection, "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", name, _LOCK_SECONDS)
             yield connection
+
+    @contextmanager
+    def exclusive(self, name: str, seconds: float) -> Iterator[None]:
+        """Lets one process at a time in, for as long as it takes; meanwhile, others can use the database.
+
+        Args:
+            name: What they exclude each other from.
+            seconds: Maximum time to wait.
+
+        Raises:
+            TrustError: Another process has been in for this time.
+            DatabaseError: As for ``transaction``.
+        """
+        with self.connect() as connection:
+            self._wait(connection, "SELECT pg_advisory_lock(hashtextextended(%s, 0))", name, seconds)
+            yield
 
     @contextmanager
     def connect(self) -> Iterator[Connection[Any]]:
@@ -178,6 +188,15 @@ class Database:
         threading.Thread(target=listening, name="callsheet-store", daemon=True).start()
         return stop
 
+    def _wait(self, connection: Connection[Any], lock: LiteralString, name: str, seconds: float) -> None:
+        from psycopg.errors import LockNotAvailable
+
+        try:
+            connection.execute("SELECT set_config('lock_timeout', %s, false)", [f"{seconds:.0f}s"])
+            connection.execute(lock, [f"{self.schema} {name}"])
+        except LockNotAvailable as error:
+            raise TrustError(f"another process has held {name} in {self} for {seconds:.0f} s: wait for it") from error
+
     def _checked(self) -> Connection[Any]:
         """The shared connection, opened anew if it was lost."""
         if self._shared is not None and not self._shared.closed:
@@ -200,7 +219,7 @@ class Database:
     def _opened(self) -> Connection[Any]:
         import psycopg
 
-        connection = psycopg.connect(self._conninfo, connect_timeout=_CONNECT_SECONDS, autocommit=True)
+        connection = psycopg.connect(self._conninfo, autocommit=True, **_TIMEOUTS)
         try:
             connection.execute("SELECT set_config('search_path', %s || ', public', false)", [self.schema])
             if "files" not in self._migrated:

@@ -125,16 +125,7 @@ class PostgresRows:
         Raises:
             SettingsError: Another one has been at it for ten minutes, or the database cannot be used.
         """
-        from psycopg.errors import LockNotAvailable
-
-        with _settings_errors(), self._database().connect() as connection:
-            try:
-                connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'".encode())
-                connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [f"index {self._name}"])
-            except LockNotAvailable as error:
-                raise SettingsError(
-                    f"another process has been writing to the index {self._name} for {_LOCK_SECONDS} s: wait for it"
-                ) from error
+        with _settings_errors(), self._database().exclusive(f"the index {self._name}", _LOCK_SECONDS):
             yield
 
     @contextmanager

@@ -33,7 +33,7 @@ def test_two_processes_that_index_at_once_wait_for_each_other(store: str, monkey
     assert writer.stdout.readline() == "indexing\n"
     made = index(store, embedder)
     monkeypatch.setattr(postgres_rows, "_LOCK_SECONDS", 1)
-    with pytest.raises(SettingsError, match=r"another process has been writing .* wait for it"):
+    with pytest.raises(SettingsError, match=r"another process has held the index .* wait for it"):
         made.sync(nodes("new", 600))
     monkeypatch.setattr(postgres_rows, "_LOCK_SECONDS", 60)
     writer.communicate("go on\n")
