@@ -42,7 +42,6 @@ class MiniLM:
 
     def __init__(self, weights: str | Path | None = None) -> None:
         self._weights = weights
-        self._last: tuple[str, tuple[tuple[int, int], ...], np.ndarray] | None = None
 
     @property
     def name(self) -> str:
@@ -71,8 +70,6 @@ class MiniLM:
     def encode_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
         """A text and parts of it, in one pass through the model: each part is the mean of its own token states.
 
-        The last answer is remembered: whoever asks for the same again, such as another index, gets it for nothing.
-
         Args:
             text: The whole.
             spans: Start and end of each part, in characters.
@@ -81,14 +78,6 @@ class MiniLM:
             ``(1 + len(spans), 384) float32``, rows unit length: the whole, then the parts. A part beyond the
             256th token counts as the whole.
         """
-        last = self._last
-        if last is None or last[:2] != (text, tuple(spans)):
-            vectors = self._encoded_spans(text, spans)
-            vectors.flags.writeable = False
-            self._last = last = (text, tuple(spans), vectors)
-        return last[2]
-
-    def _encoded_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
         encoding = self._tokenizer.encode(_encodable(text))
         states = self._states(np.array([encoding.ids], np.int64), np.ones((1, len(encoding.ids)), np.int64))[0]
         rows = [np.arange(len(states))]

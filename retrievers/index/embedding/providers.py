@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +14,10 @@ from callsheet.retrievers.index.embedding.minilm import EMBEDDED, MiniLM
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+
+_MOST = 256
+_LATEST: OrderedDict[tuple[int, str, tuple[tuple[int, int], ...]], tuple[Embedder, np.ndarray]] = OrderedDict()
+_LOCK = threading.Lock()
 
 
 class Embedder(Protocol):
@@ -89,7 +95,25 @@ def encode(embeddings: Embedder, texts: Sequence[str]) -> np.ndarray:
 
 
 def encode_spans(embeddings: Embedder, query: str, spans: Sequence[tuple[int, int]] = ()) -> np.ndarray:
-    """The vector of a query, then those of parts of it, as ``(1 + len(spans), d) float32``, rows unit length."""
+    """The vector of a query, then those of parts of it, as ``(1 + len(spans), d) float32``, rows unit length.
+
+    The last 256 answers of all embedders are remembered; they are read-only.
+    """
+    key = (id(embeddings), query, tuple(spans))
+    with _LOCK:
+        if key in _LATEST:
+            _LATEST.move_to_end(key)
+            return _LATEST[key][1]
+    vectors = _encoded_spans(embeddings, query, spans)
+    vectors.flags.writeable = False
+    with _LOCK:
+        _LATEST[key] = (embeddings, vectors)  # with the embedder, so that no other one gets its id
+        if len(_LATEST) > _MOST:
+            _LATEST.popitem(last=False)
+    return vectors
+
+
+def _encoded_spans(embeddings: Embedder, query: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
     if isinstance(embeddings, MiniLM):
         return embeddings.encode_spans(query, spans)
     texts = (query, *(query[start:end] for start, end in spans))

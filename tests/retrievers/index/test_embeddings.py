@@ -21,7 +21,7 @@ from remembered_passes import REAL
 @pytest.fixture(autouse=True)
 def every_pass_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MiniLM, "_run", REAL[0])
-    monkeypatch.setattr(MiniLM, "_encoded_spans", REAL[1])
+    monkeypatch.setattr(MiniLM, "encode_spans", REAL[1])
 
 
 class TestStandardUnit(EmbeddingsUnitTests):
@@ -175,14 +175,6 @@ def test_what_changes_the_vectors_changes_the_name() -> None:
     assert embedder_name(named(model_name="m2")) == "Some-m2"
     assert embedder_name(named(model="m1", dimensions=256)) == "Some-m1-256"
     assert embedder_name(named()) == "Some"
-
-
-def test_the_same_query_is_embedded_once(minilm: MiniLMEmbeddings, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = minilm.encode_spans("book a room", [(0, 4)])
-    monkeypatch.setattr(minilm, "_states", lambda *_: pytest.fail("embedded again"))
-    assert minilm.encode_spans("book a room", [(0, 4)]) is first
-    with pytest.raises(ValueError, match="read-only"):
-        first[0, 0] = 1.0
 
 
 def test_other_parts_of_the_same_query_are_embedded_anew(minilm: MiniLMEmbeddings) -> None:

@@ -16,7 +16,7 @@ import onnxruntime
 from callsheet.retrievers.index.embedding import minilm
 from callsheet.retrievers.index.embedding.minilm import MiniLM
 
-REAL = (MiniLM._run, MiniLM._encoded_spans)
+REAL = (MiniLM._run, MiniLM.encode_spans)
 """Nine of ten passes of the tests are over a batch, or a query, that another test had: the catalogs are the same."""
 
 
@@ -37,12 +37,12 @@ def remembered(folder: Path) -> Iterator[None]:
     """
     folder.mkdir(exist_ok=True)
     options, onnxruntime.SessionOptions = onnxruntime.SessionOptions, _OneThread
-    MiniLM._run, MiniLM._encoded_spans = _once(REAL[0], folder), _once(REAL[1], folder)  # type: ignore[method-assign]
+    MiniLM._run, MiniLM.encode_spans = _once(REAL[0], folder), _once(REAL[1], folder)  # type: ignore[method-assign]
     try:
         yield
     finally:
         onnxruntime.SessionOptions = options
-        MiniLM._run, MiniLM._encoded_spans = REAL  # type: ignore[method-assign]
+        MiniLM._run, MiniLM.encode_spans = REAL  # type: ignore[method-assign]
         minilm._shared_session.cache_clear()
 
 
