@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -14,6 +13,7 @@ import numpy as np
 
 from callsheet.graphs import SettingsError
 from callsheet.graphs.text.sanitizing import clean
+from callsheet.retrievers.index.embedding.fair_lock import FairLock
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -116,7 +116,7 @@ class MiniLM:
 
 # A pass takes all processors. Several at once are no faster, and whatever else the process does, such as answering
 # others, waits for a turn among all their threads; so do threads that spin while they have nothing to compute.
-_ONE_PASS = threading.Lock()
+_ONE_PASS = FairLock()
 
 
 def first_tokens(text: str, most: int) -> tuple[str, int]:
