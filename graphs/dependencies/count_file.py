@@ -44,8 +44,6 @@ class CountFile(ABC):
             CatalogError: As for ``read``.
             TrustError: The file cannot be written.
         """
-        if self.file.version() is None:
-            return 0
         with self.file.locked():
             counts = self.read()
             kept = {

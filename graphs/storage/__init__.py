@@ -1,6 +1,8 @@
 """Storage of Callsheet's data: local files and folders, or one schema of a Postgres database for several machines."""
 
-from callsheet.graphs.storage.database import CHANNEL, Database, DatabaseError, is_address, shared_database
+from callsheet.graphs.storage.change_listener import listen
+from callsheet.graphs.storage.database import Database, DatabaseError, shared_database
+from callsheet.graphs.storage.database_address import is_address
 from callsheet.graphs.storage.local_files import (
     cache_folder,
     cure_of,
@@ -17,7 +19,6 @@ from callsheet.graphs.storage.store_copy import LOCAL, Copied, copy_files
 from callsheet.graphs.storage.stored_file import DatabaseFile, LocalFile, StoredFile, cache_file, file_named, state_file
 
 __all__ = [
-    "CHANNEL",
     "LOCAL",
     "Copied",
     "Database",
@@ -32,6 +33,7 @@ __all__ = [
     "file_named",
     "is_address",
     "is_full",
+    "listen",
     "locked",
     "private_file",
     "private_folder",

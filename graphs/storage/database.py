@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
-import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import uuid
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, LiteralString
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError, TrustError
+from callsheet.graphs.storage.database_address import VALID, split_address
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-CHANNEL = "callsheet"
-"""Channel of the notifications; the payload is the schema, a blank and the name of a changed file."""
-_LOG = logging.getLogger(__name__)
-_SCHEMES = ("postgresql://", "postgres://")
-_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 _LOCK_SECONDS, _IDLE_SECONDS, _RETRY_SECONDS = 30, 1.0, 2.0
+_FOR_TRANSACTION: LiteralString = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+_FOR_SESSION: LiteralString = "SELECT pg_advisory_lock(hashtextextended(%s, 0))"
 # libpq's: a host that has vanished is noticed in ten seconds, not in the minutes of TCP.
-_TIMEOUTS: dict[str, Any] = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 5}
+_TIMEOUTS: dict[str, Any] = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+}
+_MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (part text PRIMARY KEY, version int NOT NULL)"
 _FILES = (
     "CREATE SEQUENCE versions",
     "CREATE TABLE files (name text PRIMARY KEY, content bytea NOT NULL, version bigint NOT NULL, "
@@ -50,34 +52,38 @@ class Database:
     Args:
         address: ``postgresql://user:password@host/database``. Its parameter ``schema`` names the schema, ``callsheet``
             by default; the other parameters are libpq's.
+        create: Creates and migrates the schema with the first connection; otherwise it must exist.
 
     Attributes:
         schema: Name of the schema.
+        token: Tells this object's notifications from those of others.
 
     Raises:
         SettingsError: The address is invalid, or the extra ``postgres`` is not installed.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, create: bool = True) -> None:
         try:
-            import psycopg  # noqa: F401
+            import psycopg
+            import psycopg.conninfo
         except ImportError as error:
             raise SettingsError("a store in Postgres needs an extra: pip install 'callsheet[postgres]'") from error
-        parts = urlsplit(address)
-        options = dict(parse_qsl(parts.query))
-        self.schema = options.pop("schema", "callsheet")
-        if not is_address(address) or not _SCHEMA.fullmatch(self.schema):
-            raise SettingsError(
-                "a store is postgresql://user:password@host/database[?schema=name], the name in lower case: "
-                f"not {parts.scheme or 'this'}://... with schema {self.schema!r}"
-            )
-        self._conninfo = urlunsplit(parts._replace(query=urlencode(options)))
-        self._name = f"{parts.hostname or options.get('host', 'localhost')}{parts.path}, schema {self.schema}"
+        conninfo, self.schema = split_address(address)
+        try:
+            told = psycopg.conninfo.conninfo_to_dict(conninfo)
+        except psycopg.Error:
+            raise SettingsError(VALID) from None  # its message may show a part of the password
+        self._conninfo, self._create, self._password = conninfo, create, str(told.get("password") or "")
+        self._name = f"{told.get('host', 'localhost')}/{told.get('dbname', '')}, schema {self.schema}"
         self._lock = threading.RLock()
         self._shared: Connection[Any] | None = None
-        self._open: Connection[Any] | None = None  # in a transaction
+        self._inherited: list[object] = []
+        self._local = threading.local()  # ``open``: the connection of this thread's transaction
         self._used, self._failed = 0.0, (0.0, "")
         self._migrated: set[str] = set()
+        self.token = uuid.uuid4().hex[:12]
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._leave_to_parent)
 
     def __str__(self) -> str:
         """Host, database and schema, without user and password."""
@@ -90,18 +96,17 @@ class Database:
         Raises:
             DatabaseError: The database does not answer, or refuses.
         """
-        with self._lock:
-            if self._open is not None:
-                yield self._open
-                return
-            with self._named_errors():
-                connection = self._checked()
-                with connection.transaction():
-                    self._open = connection
-                    try:
-                        yield connection
-                    finally:
-                        self._open, self._used = None, time.monotonic()
+        if (open_already := getattr(self._local, "open", None)) is not None:
+            yield open_already
+            return
+        if not self._lock.acquire(timeout=_LOCK_SECONDS):
+            raise DatabaseError(errno.EBUSY, f"the store at {self} has been busy for {_LOCK_SECONDS} s")
+        try:
+            with self._named_errors(), self._in_transaction(self._checked()) as connection:
+                yield connection
+        finally:
+            self._used = time.monotonic()
+            self._lock.release()
 
     @contextmanager
     def locked(self, name: str) -> Iterator[Connection[Any]]:
@@ -111,8 +116,14 @@ class Database:
             TrustError: Another process has held the lock for 30 seconds.
             DatabaseError: As for ``transaction``.
         """
-        with self.transaction() as connection:
-            self._wait(connection, "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", name, _LOCK_SECONDS)
+        if getattr(self._local, "open", None) is not None:
+            with self.transaction() as connection:
+                self._wait(connection, _FOR_TRANSACTION, name, _LOCK_SECONDS)
+                yield connection
+            return
+        # With its own connection: other threads do not wait with this one.
+        with self.connect() as own, self._in_transaction(own) as connection:
+            self._wait(connection, _FOR_TRANSACTION, name, _LOCK_SECONDS)
             yield connection
 
     @contextmanager
@@ -125,11 +136,12 @@ class Database:
 
         Raises:
             TrustError: Another process has been in for this time.
-            DatabaseError: As for ``transaction``.
+            DatabaseError: As for ``transaction``, or the lock was lost meanwhile.
         """
         with self.connect() as connection:
-            self._wait(connection, "SELECT pg_advisory_lock(hashtextextended(%s, 0))", name, seconds)
+            self._wait(connection, _FOR_SESSION, name, seconds)
             yield
+            connection.execute("SELECT 1")  # the lock was held all the time
 
     @contextmanager
     def connect(self) -> Iterator[Connection[Any]]:
@@ -153,40 +165,26 @@ class Database:
         """
         if part in self._migrated:
             return
-        with self.locked("migrations") as connection:
-            self._apply(connection, part, statements)
+        with self.transaction() as connection:
+            done = self._version_of(connection, part)
+        if done != len(statements):
+            with self.locked("migrations") as connection:
+                self._apply(connection, part, statements)
+        self._migrated.add(part)
 
-    def listen(self, changed: Callable[[str], None]) -> threading.Event:
-        """Calls a function with the name of each file that any process changes, in a thread.
+    @contextmanager
+    def _in_transaction(self, connection: Connection[Any]) -> Iterator[Connection[Any]]:
+        with connection.transaction():
+            self._local.open = connection
+            try:
+                yield connection
+            finally:
+                self._local.open = None
 
-        After a lost connection, the function is called with an empty name: any file may have changed.
-
-        Returns:
-            An event that ends it when set.
-        """
-        stop = threading.Event()
-
-        def listening() -> None:
-            missed = False
-            while not stop.is_set():
-                try:
-                    with self.connect() as connection:
-                        connection.execute(f"LISTEN {CHANNEL}")
-                        if missed:
-                            changed("")
-                        while not stop.is_set():
-                            for notice in connection.notifies(timeout=0.5):
-                                schema, _, name = notice.payload.partition(" ")
-                                if schema == self.schema:
-                                    changed(name)
-                except DatabaseError as error:
-                    if not missed:
-                        _LOG.warning("changes by other processes are not seen: %s", error)
-                    missed = True
-                    stop.wait(_RETRY_SECONDS)
-
-        threading.Thread(target=listening, name="callsheet-store", daemon=True).start()
-        return stop
+    def _leave_to_parent(self) -> None:
+        """In a forked process: the connection is the parent's; closing it here would end it there."""
+        self._inherited.append(self._shared)
+        self._shared, self._lock, self._local = None, threading.RLock(), threading.local()
 
     def _wait(self, connection: Connection[Any], lock: LiteralString, name: str, seconds: float) -> None:
         from psycopg.errors import LockNotAvailable
@@ -221,7 +219,8 @@ class Database:
 
         connection = psycopg.connect(self._conninfo, autocommit=True, **_TIMEOUTS)
         try:
-            connection.execute("SELECT set_config('search_path', %s || ', public', false)", [self.schema])
+            connection.execute("SELECT set_config('search_path', %s || ', public', false)", [f'"{self.schema}"'])
+            connection.execute("SELECT set_config('lock_timeout', %s, false)", [f"{_LOCK_SECONDS}s"])
             if "files" not in self._migrated:
                 self._created(connection)
         except BaseException:
@@ -230,16 +229,29 @@ class Database:
         return connection
 
     def _created(self, connection: Connection[Any]) -> None:
-        with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{self.schema} migrations"])
-            if connection.execute("SELECT to_regclass(%s)", [f"{self.schema}.migrations"]).fetchone() == (None,):
-                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}".encode())
-                connection.execute("CREATE TABLE migrations (part text PRIMARY KEY, version int NOT NULL)")
-            self._apply(connection, "files", _FILES)
+        if self._version_of(connection, "files") != len(_FILES):
+            if not self._create:
+                raise DatabaseError(errno.ENOENT, f"there is no store at {self}")
+            with connection.transaction():
+                connection.execute(_FOR_TRANSACTION, [f"{self.schema} migrations"])
+                if connection.execute("SELECT to_regnamespace(%s)", [f'"{self.schema}"']).fetchone() == (None,):
+                    connection.execute(f'CREATE SCHEMA "{self.schema}"'.encode())
+                connection.execute(
+                    "CREATE TABLE IF NOT EXISTS migrations (part text PRIMARY KEY, version int NOT NULL)"
+                )
+                self._apply(connection, "files", _FILES)
+        self._migrated.add("files")
+
+    def _version_of(self, connection: Connection[Any], part: str) -> int:
+        """How many statements of a part were applied."""
+        there = connection.execute("SELECT to_regclass(%s)", [f'"{self.schema}".migrations']).fetchone()
+        if there == (None,):
+            return 0
+        row = connection.execute("SELECT version FROM migrations WHERE part = %s", [part]).fetchone()
+        return int(row[0]) if row else 0
 
     def _apply(self, connection: Connection[Any], part: str, statements: Sequence[str]) -> None:
-        row = connection.execute("SELECT version FROM migrations WHERE part = %s", [part]).fetchone()
-        done = row[0] if row else 0
+        done = self._version_of(connection, part)
         if done > len(statements):
             raise DatabaseError(errno.EPROTO, f"{self} was written by a newer version of Callsheet: update this one")
         for statement in statements[done:]:
@@ -248,7 +260,6 @@ class Database:
             "INSERT INTO migrations VALUES (%s, %s) ON CONFLICT (part) DO UPDATE SET version = EXCLUDED.version",
             [part, len(statements)],
         )
-        self._migrated.add(part)
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
@@ -261,12 +272,8 @@ class Database:
 
     def _told(self, error: BaseException) -> str:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        return f"the store at {self} cannot be used: {lines[0]}"
-
-
-def is_address(place: str) -> bool:
-    """Whether this is the address of a database, rather than a folder."""
-    return place.startswith(_SCHEMES)
+        told = lines[0].replace(self._password, "***") if self._password else lines[0]
+        return f"the store at {self} cannot be used: {told}"
 
 
 def shared_database(address: str | None = None) -> Database | None:

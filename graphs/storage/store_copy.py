@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callsheet.graphs.catalog.errors import SettingsError
-from callsheet.graphs.storage.database import Database, is_address
+from callsheet.graphs.storage.database import Database
+from callsheet.graphs.storage.database_address import is_address
 from callsheet.graphs.storage.local_files import cache_folder, state_folder
 from callsheet.graphs.storage.stored_file import DatabaseFile, LocalFile, StoredFile
 
 LOCAL = "local"
 """Names the folders of this user."""
-_STATE = ("agreed.json", "observed.json", "outcomes.json", "pins/*.json")
+_STATE = ("*.json", "pins/*.json")
 _CACHE = ("listings/*.json",)
 
 
@@ -59,7 +60,7 @@ def copy_files(source: str, target: str) -> Copied:
 
 def _files(place: str) -> Mapping[str, StoredFile]:
     if is_address(place):
-        database = Database(place)
+        database = Database(place, create=False)
         with database.transaction() as connection:
             rows = connection.execute("SELECT name FROM files ORDER BY name").fetchall()
         return {name: DatabaseFile(database, name) for (name,) in rows}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
@@ -10,7 +12,8 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 from callsheet.graphs.catalog.errors import SettingsError, TrustError
-from callsheet.graphs.storage.database import CHANNEL, Database, DatabaseError, shared_database
+from callsheet.graphs.storage.change_listener import CHANNEL
+from callsheet.graphs.storage.database import Database, DatabaseError, shared_database
 from callsheet.graphs.storage.local_files import (
     cache_folder,
     locked,
@@ -21,6 +24,7 @@ from callsheet.graphs.storage.local_files import (
 
 _SCHEME = "store:"
 _RECENT = 1.0
+_NAME = re.compile(r"(?:[\w-][\w.-]{0,99}/)?[\w-][\w.-]{0,199}", re.ASCII)
 _WRITE = """
 INSERT INTO files VALUES (%s, %s, nextval('versions'), clock_timestamp())
 ON CONFLICT (name) DO UPDATE
@@ -69,7 +73,7 @@ class StoredFile(ABC):
 
     @abstractmethod
     def version(self) -> Hashable:
-        """A value that changes with each replacement; None if there is no file, or it cannot be reached."""
+        """A value that changes with each replacement; None if there is no file, or it was never reached."""
 
     @abstractmethod
     def modified(self) -> float:
@@ -139,12 +143,19 @@ class LocalFile(StoredFile):
 
 
 class DatabaseFile(StoredFile):
-    """A row of the shared database. A changed content is announced to all processes that listen."""
+    """A row of the shared database. A changed content is announced to all processes that listen.
+
+    Raises:
+        SettingsError: The name is not that of a file, or of one in a folder.
+    """
 
     def __init__(self, database: Database, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise SettingsError(f"{name[:100]!r} cannot be the name of a stored file: name it as in pins/team.json")
         self._database = database
         self.name = name
         self._last: tuple[float, Hashable] = (0.0, None)
+        self._looking = threading.Lock()
 
     def __str__(self) -> str:
         """Its name in the store."""
@@ -161,6 +172,7 @@ class DatabaseFile(StoredFile):
             connection.execute(_WRITE, [self.name, content])
             if before is None or bytes(before[0]) != content:
                 self._announce(connection)
+        self._last = (0.0, None)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -176,17 +188,28 @@ class DatabaseFile(StoredFile):
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM files WHERE name = %s", [self.name])
             self._announce(connection)
+        self._last = (0.0, None)
 
     def version(self) -> Hashable:
-        """A number; looked up at most once a second."""
-        when, known = self._last
-        if time.monotonic() - when > _RECENT:
-            try:
-                known = self._value(_VERSION)
-            except OSError:
-                known = None
-            self._last = (time.monotonic(), known)
-        return known
+        """A number, about a second old: only the first call waits for the database; later ones have it looked up."""
+        when = self._last[0]
+        if not when:
+            self._looking.acquire()
+            self._look()
+        elif time.monotonic() - when > _RECENT and self._looking.acquire(blocking=False):
+            threading.Thread(target=self._look, name="callsheet-store", daemon=True).start()
+        return self._last[1]
+
+    def _look(self) -> None:
+        """Looks the version up; while the database does not answer, the last one holds."""
+        try:
+            known = self._value(_VERSION)
+        except FileNotFoundError:
+            known = None
+        except OSError:
+            known = self._last[1]
+        self._last = (time.monotonic(), known)
+        self._looking.release()
 
     def modified(self) -> float:
         """As in ``StoredFile``."""
@@ -204,7 +227,9 @@ class DatabaseFile(StoredFile):
         return row[0]
 
     def _announce(self, connection: Any) -> None:
-        connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"{self._database.schema} {self.name}"])
+        connection.execute(
+            "SELECT pg_notify(%s, %s)", [CHANNEL, f"{self._database.schema} {self._database.token} {self.name}"]
+        )
 
 
 def state_file(name: str) -> StoredFile:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import CallsheetError, Loaded
-from callsheet.graphs.storage import Database
+from callsheet.graphs.storage import Database, listen
 from callsheet.retrievers import AgentGraphRetriever
 
 _LOG = logging.getLogger("callsheet")
 _CATALOG = ("pins/", "listings/")  # the stored files that a catalog is made of
-_SETTLED = 0.2
+_SETTLED, _LONGEST_PAUSE = 0.2, 60.0
 
 
 class Following:
@@ -97,14 +98,18 @@ def follow_store(database: Database, registry: ToolRegistry, read: Callable[[], 
         An event that stops it when set.
     """
     changed = threading.Event()
-    stop = database.listen(lambda name: changed.set() if name.startswith(_CATALOG) or not name else None)
+    stop = listen(database, lambda name: changed.set() if name.startswith(_CATALOG) or not name else None)
 
     def again() -> None:
+        pause, last = _SETTLED, 0.0
         while not stop.is_set():
             if changed.wait(_SETTLED):
-                stop.wait(_SETTLED)  # changes come together
+                # Changes come together. A server that says something else each time must not keep all machines busy.
+                pause = min(2 * pause, _LONGEST_PAUSE) if time.monotonic() - last < 4 * pause else _SETTLED
+                stop.wait(pause)
                 changed.clear()
                 _reload(registry, read)
+                last = time.monotonic()
 
     threading.Thread(target=again, name="callsheet-reading", daemon=True).start()
     return stop
@@ -113,5 +118,5 @@ def follow_store(database: Database, registry: ToolRegistry, read: Callable[[], 
 def _reload(registry: ToolRegistry, read: Callable[[], Loaded]) -> None:
     try:
         registry.follow(read())
-    except CallsheetError as error:
+    except (CallsheetError, OSError) as error:
         _LOG.warning("the catalog was not reloaded: %s", error)

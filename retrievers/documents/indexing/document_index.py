@@ -21,7 +21,7 @@ from callsheet.retrievers.documents.reading.passage_reader import put_document
 from callsheet.retrievers.documents.rules.phrases import content_words
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_of
-from callsheet.retrievers.index.rows import IN_MEMORY, default_folder, default_place, is_url
+from callsheet.retrievers.index.rows import IN_MEMORY, default_folder, is_url
 from callsheet.retrievers.index.rows.chroma_rows import exclusive
 
 RECIPE = "d2"
@@ -92,7 +92,7 @@ class DocumentIndex:
         self.folder = existing_folder(Path(folder))
         self._loaders = {kind.lower(): loader for kind, loader in (LOADERS if loaders is None else loaders).items()}
         self._chunk_tokens = chunk_tokens
-        where = default_place() if index is None else index
+        where = default_folder() if index is None else index
         name = f"documents-{hashlib.sha256(f'{self.folder}|{chunk_tokens}'.encode()).hexdigest()[:16]}-{RECIPE}"
         self.place = self._place_of_texts(where)
         self._store = TextStore(self.place / f"{name}.sqlite")

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from callsheet.graphs.catalog.errors import SettingsError, TrustError
 from callsheet.graphs.storage import Database, DatabaseError, shared_database
-from callsheet.graphs.text.secret_patterns import masked
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -44,7 +43,8 @@ class PostgresRows:
     def __init__(self, name: str, where: str) -> None:
         self._name = name
         self._address = where
-        self.where = masked([where])[0]
+        database = shared_database(where)
+        self.where = f"{where.partition('://')[0]}://{database}"
 
     @classmethod
     def collections(cls, where: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,9 @@ from callsheet.graphs.storage import (
     StoredFile,
     database,
     file_named,
+    listen,
     state_file,
+    stored_file,
 )
 
 
@@ -105,19 +108,19 @@ def test_a_change_is_announced_and_the_same_content_is_not(store: str) -> None:
         if name == "last":
             told.set()
 
-    place = Database(store)
-    stop = place.listen(changed)
+    mine, place = Database(store), Database(store)
+    stop = listen(mine, changed)
     deadline = time.monotonic() + 20
-    while not heard and time.monotonic() < deadline:  # until it listens
-        DatabaseFile(place, "first").replace(str(time.monotonic()).encode())
-        time.sleep(0.05)
+    while not heard and time.monotonic() < deadline:  # until it listens: any file may have changed before
+        time.sleep(0.01)
+    DatabaseFile(mine, "own").replace(b"0")
     for content in (b"1", b"1", b"2"):
         DatabaseFile(place, "a").replace(content)
     DatabaseFile(Database(store.replace("schema=", "schema=other_")), "a").replace(b"3")
     DatabaseFile(place, "last").replace(b"")
     assert told.wait(20)
     stop.set()
-    assert [name for name in heard if name != "first"] == ["a", "a", "last"]
+    assert heard == ["", "a", "a", "last"]
 
 
 def test_a_lost_connection_is_opened_again(store: str, postgres: str) -> None:
@@ -156,6 +159,80 @@ def test_an_invalid_address_says_what_is_valid(address: str, monkeypatch: pytest
     monkeypatch.setenv("CALLSHEET_STORE", address)
     with pytest.raises(SettingsError, match=r"postgresql://user:password@host/database"):
         state_file("a")
+
+
+def test_a_password_is_in_no_message() -> None:
+    for address in (
+        "postgresql+psycopg://ann:geheim@h/b",
+        "postgresql://ann:geh%zzeim@h",
+    ):
+        with pytest.raises(SettingsError) as raised:
+            Database(address)
+        assert "ge" not in str(raised.value).replace("message", "")
+    for address in ("postgresql://ann:geheim@h/b?sslpassword=geheim", "postgresql://ann:ge[heim@h/b"):
+        assert str(Database(address)) == "h/b, schema callsheet"
+
+
+def test_options_reach_the_database(store: str) -> None:
+    with Database(f"{store}&options=-c%20application_name%3Da%2Bb").transaction() as connection:
+        assert connection.execute("SHOW application_name").fetchone() == ("a+b",)
+
+
+def test_an_empty_schema_of_its_own_is_enough_for_a_user(store: str, postgres: str) -> None:
+    role = store.rpartition("=")[2]
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+        connection.execute(f"ALTER SCHEMA {role} OWNER TO {role}".encode())
+    try:
+        file = DatabaseFile(Database(store.replace("//postgres:@", f"//{role}@")), "a")
+        file.replace(b"1")
+        assert file.read() == b"1"
+    finally:
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            connection.execute(f"REASSIGN OWNED BY {role} TO CURRENT_USER".encode())
+            connection.execute(f"DROP ROLE {role}".encode())
+
+
+def test_a_thread_that_waits_for_a_lock_keeps_no_other_waiting(store: str) -> None:
+    place, elsewhere = Database(store), DatabaseFile(Database(store), "pins/a.json")
+    other = DatabaseFile(place, "pins/b.json")
+    other.replace(b"1")
+    with ThreadPoolExecutor(1) as pool, elsewhere.locked():
+        waiting = pool.submit(lambda: place.locked("pins/a.json").__enter__())
+        time.sleep(0.2)
+        assert other.read() == b"1"
+        assert not waiting.done()
+
+
+def test_a_forked_process_has_a_connection_of_its_own(store: str) -> None:
+    file = DatabaseFile(Database(store), "a")
+    file.replace(b"1")
+    if not (child := os.fork()):
+        with suppress(BaseException):
+            os._exit(0 if file.read() == b"1" else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert file.read() == b"1"
+
+
+def test_what_was_known_holds_while_the_database_does_not_answer(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = DatabaseFile(Database(store), "a")
+    file.replace(b"1")
+    known = file.version()
+    assert known is not None
+
+    def lost(_: str) -> None:
+        raise DatabaseError(5, "lost")
+
+    monkeypatch.setattr(file, "_value", lost)
+    monkeypatch.setattr(stored_file, "_RECENT", 0.0)
+    assert [file.version() for _ in range(5)] == [known] * 5
+
+
+@pytest.mark.parametrize("name", ["../a.json", "/a.json", "a/b/c.json", ".a", "", "x" * 400, "a\nb"])
+def test_a_name_that_is_no_file_name(store: str, name: str) -> None:
+    with pytest.raises(SettingsError, match="cannot be the name of a stored file"):
+        file_named(f"store:{name}")
 
 
 def test_a_name_in_the_store_without_a_store(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from callsheet.graphs import CatalogError
+from callsheet.orchestrator.run.process import catalog_updates
 from fleet import Fleet, definition
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
@@ -161,6 +166,30 @@ def test_an_indexer_that_is_killed_leaves_the_old_catalog(site: Site) -> None:
     assert len(after["known"]) in (len(before["known"]), 1, 401)
     (fresh,) = site.replicas(1)
     assert soon(lambda: fresh.ask("weather")["known"] == replica.ask("weather")["known"])
+
+
+def test_changes_without_end_cause_fewer_and_fewer_reloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Callable[[str], None]] = []
+    reads: list[float] = []
+    stop = threading.Event()
+    monkeypatch.setattr(catalog_updates, "listen", lambda _, changed: told.append(changed) or stop)
+
+    def read() -> Any:
+        reads.append(time.monotonic())
+        raise CatalogError("not now")  # what fails once is tried again with the next change
+
+    database: Any = None
+    registry: Any = SimpleNamespace(follow=pytest.fail)
+    catalog_updates.follow_store(database, registry, read)
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
+        told[0]("listings/a.json")
+        told[0]("observed.json")
+        time.sleep(0.01)
+    stop.set()
+    assert 2 <= len(reads) <= 6
+    pauses = [after - before for before, after in itertools.pairwise(reads)]
+    assert pauses == sorted(pauses)
 
 
 def test_a_lost_database_stops_new_processes_and_no_search(
