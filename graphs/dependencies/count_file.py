@@ -26,8 +26,7 @@ class CountFile(ABC):
     """How many ids of tools a key begins with."""
 
     def __init__(self, file: str | Path | StoredFile | None = None) -> None:
-        named = state_file(self.name) if file is None else file
-        self.file = named if isinstance(named, StoredFile) else file_named(named)
+        self.file = state_file(self.name) if file is None else file_named(file)
 
     @abstractmethod
     def read(self) -> Mapping[Any, Any]:
@@ -51,7 +50,8 @@ class CountFile(ABC):
                 for key, count in counts.items()
                 if not any(fnmatchcase(tool, pattern) for tool in key[: self.tools])
             }
-            self._write(kept)
+            if len(kept) < len(counts):
+                self._write(kept)
         return self._entries(counts) - self._entries(kept)
 
     def remove(self) -> int:

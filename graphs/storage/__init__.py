@@ -1,7 +1,7 @@
 """Storage of Callsheet's data: local files and folders, or one schema of a Postgres database for several machines."""
 
 from callsheet.graphs.storage.change_listener import listen
-from callsheet.graphs.storage.database import Database, DatabaseError, shared_database
+from callsheet.graphs.storage.database import Database, DatabaseError, database_at, shared_database, store_address
 from callsheet.graphs.storage.database_address import is_address
 from callsheet.graphs.storage.local_files import (
     cache_folder,
@@ -30,6 +30,7 @@ __all__ = [
     "cache_folder",
     "copy_files",
     "cure_of",
+    "database_at",
     "file_named",
     "is_address",
     "is_full",
@@ -42,5 +43,6 @@ __all__ = [
     "shared_database",
     "state_file",
     "state_folder",
+    "store_address",
     "yes_from_environment",
 ]

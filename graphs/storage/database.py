@@ -28,7 +28,7 @@ _TIMEOUTS: dict[str, Any] = {
     "keepalives_idle": 5,
     "keepalives_interval": 2,
 }
-_MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (part text PRIMARY KEY, version int NOT NULL)"
+_MIGRATIONS: LiteralString = "CREATE TABLE IF NOT EXISTS migrations (part text PRIMARY KEY, version int NOT NULL)"
 _FILES = (
     "CREATE SEQUENCE versions",
     "CREATE TABLE files (name text PRIMARY KEY, content bytea NOT NULL, version bigint NOT NULL, "
@@ -116,13 +116,8 @@ class Database:
             TrustError: Another process has held the lock for 30 seconds.
             DatabaseError: As for ``transaction``.
         """
-        if getattr(self._local, "open", None) is not None:
-            with self.transaction() as connection:
-                self._wait(connection, _FOR_TRANSACTION, name, _LOCK_SECONDS)
-                yield connection
-            return
-        # With its own connection: other threads do not wait with this one.
-        with self.connect() as own, self._in_transaction(own) as connection:
+        nested = getattr(self._local, "open", None) is not None
+        with self.transaction() if nested else self._own_transaction() as connection:
             self._wait(connection, _FOR_TRANSACTION, name, _LOCK_SECONDS)
             yield connection
 
@@ -171,6 +166,12 @@ class Database:
             with self.locked("migrations") as connection:
                 self._apply(connection, part, statements)
         self._migrated.add(part)
+
+    @contextmanager
+    def _own_transaction(self) -> Iterator[Connection[Any]]:
+        """A transaction on a connection of its own, for which no other thread waits."""
+        with self.connect() as own, self._in_transaction(own) as connection:
+            yield connection
 
     @contextmanager
     def _in_transaction(self, connection: Connection[Any]) -> Iterator[Connection[Any]]:
@@ -236,9 +237,7 @@ class Database:
                 connection.execute(_FOR_TRANSACTION, [f"{self.schema} migrations"])
                 if connection.execute("SELECT to_regnamespace(%s)", [f'"{self.schema}"']).fetchone() == (None,):
                     connection.execute(f'CREATE SCHEMA "{self.schema}"'.encode())
-                connection.execute(
-                    "CREATE TABLE IF NOT EXISTS migrations (part text PRIMARY KEY, version int NOT NULL)"
-                )
+                connection.execute(_MIGRATIONS)
                 self._apply(connection, "files", _FILES)
         self._migrated.add("files")
 
@@ -276,19 +275,25 @@ class Database:
         return f"the store at {self} cannot be used: {told}"
 
 
-def shared_database(address: str | None = None) -> Database | None:
-    """The shared database; None if there is none, so that data are local files.
+def store_address() -> str:
+    """The address of the shared store, ``CALLSHEET_STORE``; empty if there is none."""
+    return os.environ.get("CALLSHEET_STORE", "").strip()
 
-    Args:
-        address: As in ``Database``; by default ``CALLSHEET_STORE``.
+
+def shared_database() -> Database | None:
+    """The shared store; None if there is none, so that data are local files.
 
     Raises:
         SettingsError: As for ``Database``.
     """
-    where = address or os.environ.get("CALLSHEET_STORE", "").strip()
-    return _database(where) if where else None
+    return database_at(address) if (address := store_address()) else None
 
 
 @cache
-def _database(address: str) -> Database:
+def database_at(address: str) -> Database:
+    """The database at an address: one object, and so one shared connection, for each.
+
+    Raises:
+        SettingsError: As for ``Database``.
+    """
     return Database(address)

@@ -238,8 +238,7 @@ def state_file(name: str) -> StoredFile:
     Raises:
         SettingsError: ``CALLSHEET_STORE`` is invalid.
     """
-    database = shared_database()
-    return LocalFile(state_folder() / name) if database is None else DatabaseFile(database, name)
+    return _shared_file(name) or LocalFile(state_folder() / name)
 
 
 def cache_file(name: str) -> StoredFile:
@@ -248,18 +247,24 @@ def cache_file(name: str) -> StoredFile:
     Raises:
         SettingsError: ``CALLSHEET_STORE`` is invalid.
     """
-    database = shared_database()
-    return LocalFile(cache_folder() / name) if database is None else DatabaseFile(database, name)
+    return _shared_file(name) or LocalFile(cache_folder() / name)
 
 
-def file_named(name: str | Path) -> StoredFile:
-    """The file with this text form: ``store:`` and its name in the shared store, or a path.
+def file_named(name: str | Path | StoredFile) -> StoredFile:
+    """The file with this text form: ``store:`` and its name in the shared store, or a path; a file is itself.
 
     Raises:
         SettingsError: It is in the shared store, and ``CALLSHEET_STORE`` names none.
     """
-    if isinstance(name, str) and name.startswith(_SCHEME):
-        if (database := shared_database()) is None:
-            raise SettingsError(f"{name} is in a shared store: set CALLSHEET_STORE to its address")
-        return DatabaseFile(database, name.removeprefix(_SCHEME))
-    return LocalFile(Path(name).expanduser())
+    if isinstance(name, StoredFile):
+        return name
+    if not isinstance(name, str) or not name.startswith(_SCHEME):
+        return LocalFile(Path(name).expanduser())
+    if (file := _shared_file(name.removeprefix(_SCHEME))) is None:
+        raise SettingsError(f"{name} is in a shared store: set CALLSHEET_STORE to its address")
+    return file
+
+
+def _shared_file(name: str) -> StoredFile | None:
+    """The file in the shared store; None if there is none."""
+    return DatabaseFile(database, name) if (database := shared_database()) else None

@@ -14,7 +14,7 @@ from pathlib import Path
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.formats.document_folders import FolderConfig
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
-from callsheet.graphs.storage import DatabaseError, StoredFile, file_named, state_file, yes_from_environment
+from callsheet.graphs.storage import DatabaseError, file_named, state_file, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
 
 # These variables select the program, or code in it; their values are shown, and consent includes them.
@@ -120,7 +120,7 @@ class Agreements:
     """
 
     def __init__(self, file: str | Path | None = None) -> None:
-        self.file: StoredFile = file_named(file) if file else state_file("agreed.json")
+        self.file = file_named(file) if file else state_file("agreed.json")
 
     def known(self) -> frozenset[str]:
         """The digests; empty if the file is missing or unreadable, so that the person is asked again.

@@ -30,7 +30,7 @@ class PinBook:
     """
 
     def __init__(self, file: str | Path | StoredFile) -> None:
-        self.file = file if isinstance(file, StoredFile) else file_named(file)
+        self.file = file_named(file)
 
     @classmethod
     def of(cls, config: Path, file: str | Path | None = None) -> PinBook:

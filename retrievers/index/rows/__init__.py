@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from callsheet.graphs.storage import cache_folder, is_address
-from callsheet.retrievers.index.rows.chroma_rows import ChromaRows
+from callsheet.graphs.storage import cache_folder, is_address, store_address
+from callsheet.retrievers.index.rows.chroma_rows import ChromaRows, is_chroma_server
 from callsheet.retrievers.index.rows.memory_rows import MemoryRows
 from callsheet.retrievers.index.rows.postgres_rows import PostgresRows
 
@@ -29,7 +28,7 @@ def rows_of(name: str, where: str | Path | None) -> ChromaRows | PostgresRows | 
 
 def default_place() -> str | Path:
     """Where indexes are: ``CALLSHEET_STORE``, else a folder in ``CALLSHEET_HOME``, else in the user's cache."""
-    return os.environ.get("CALLSHEET_STORE", "").strip() or default_folder()
+    return store_address() or default_folder()
 
 
 def default_folder() -> Path:
@@ -39,7 +38,7 @@ def default_folder() -> Path:
 
 def is_url(where: str | Path) -> bool:
     """Whether a place is the address of a server rather than a folder."""
-    return is_address(str(where)) or str(where).startswith(("http://", "https://"))
+    return is_address(str(where)) or is_chroma_server(where)
 
 
 __all__ = [

@@ -42,7 +42,7 @@ class ChromaRows:
     def __init__(self, name: str, where: str | Path) -> None:
         self._name = name
         self.where = where
-        self.folder = None if str(where).startswith(("http://", "https://")) else Path(where)
+        self.folder = None if is_chroma_server(where) else Path(where)
         self._spelling = ""
         self._opened: Collection | None = None
 
@@ -178,6 +178,11 @@ class ChromaRows:
             return chromadb.HttpClient(address.hostname or "localhost", port, ssl=secure, settings=settings)
         private_file(self.folder / "chroma.sqlite3")
         return chromadb.PersistentClient(f"{self.folder}{self._spelling}", settings)
+
+
+def is_chroma_server(where: str | Path) -> bool:
+    """Whether a place is the address of ``chroma run``."""
+    return str(where).startswith(("http://", "https://"))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs.catalog.errors import SettingsError, TrustError
-from callsheet.graphs.storage import Database, DatabaseError, shared_database
+from callsheet.graphs.storage import DatabaseError, database_at
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -42,9 +42,8 @@ class PostgresRows:
 
     def __init__(self, name: str, where: str) -> None:
         self._name = name
-        self._address = where
-        database = shared_database(where)
-        self.where = f"{where.partition('://')[0]}://{database}"
+        self._database = database_at(where)
+        self.where = f"{where.partition('://')[0]}://{self._database}"
 
     @classmethod
     def collections(cls, where: str) -> list[str]:
@@ -125,21 +124,17 @@ class PostgresRows:
         Raises:
             SettingsError: Another one has been at it for ten minutes, or the database cannot be used.
         """
-        with _settings_errors(), self._database().exclusive(f"the index {self._name}", _LOCK_SECONDS):
-            yield
+        with _settings_errors():
+            self._database.migrate("vectors", _TABLE)
+            with self._database.exclusive(f"the index {self._name}", _LOCK_SECONDS):
+                yield
 
     @contextmanager
     def _connection(self) -> Iterator[Connection[Any]]:
-        with _settings_errors(), self._database().transaction() as connection:
-            yield connection
-
-    def _database(self) -> Database:
-        database = shared_database(self._address)
-        if database is None:
-            raise SettingsError("the index needs the address of a database")
         with _settings_errors():
-            database.migrate("vectors", _TABLE)
-        return database
+            self._database.migrate("vectors", _TABLE)
+            with self._database.transaction() as connection:
+                yield connection
 
 
 @contextmanager

@@ -124,3 +124,9 @@ def test_what_was_seen_often_is_surer_and_what_is_gone_is_passed_over() -> None:
     assert (once.kind, once.confidence) == (DependencyKind.PARAMETER_INDIRECTLY, 0.5)
     assert "9 times" in often.evidence
     assert "once" in once.evidence
+
+
+def test_to_forget_what_was_never_seen_creates_no_file(tmp_path: Path) -> None:
+    log = ObservationLog(tmp_path / "observed.json")
+    assert log.forget("files/*") == 0
+    assert log.file.version() is None
