@@ -114,16 +114,7 @@ class CatalogTools:
     def _in_full(self, tool: Tool, *, again: bool) -> str:
         if tool.id in self._read and not again:
             return json.dumps({"id": tool.id, "read": "before; its schema stands above"}, ensure_ascii=False)
-        full: dict[str, Any] = {"id": tool.id, "description": shown(tool.description)}
-        full["inputSchema"] = shown_schema(tool.input_schema)
-        if tool.outputs:
-            full["outputs"] = [field.name for field in tool.outputs]
-        if tool.depends_on:
-            full["needs"] = [
-                {"id": edge.tool, "for": edge.parameter} if edge.parameter else {"id": edge.tool}
-                for edge in tool.depends_on
-            ]
-        return json.dumps(full, ensure_ascii=False)
+        return json.dumps(tool_in_full(tool), ensure_ascii=False)
 
 
 def keyword_scores(keywords: Sequence[str], texts: Mapping[str, str]) -> dict[str, int]:
@@ -136,6 +127,20 @@ def keyword_scores(keywords: Sequence[str], texts: Mapping[str, str]) -> dict[st
     words = list(dict.fromkeys(keywords))
     scores = {name: keyword_score(words, text) for name, text in texts.items()}
     return {name: score for name, score in scores.items() if score}
+
+
+def tool_in_full(tool: Tool) -> dict[str, Any]:
+    """All that a caller of the tool needs: ``id``, ``description``, ``inputSchema``, and ``outputs`` and ``needs``."""
+    full: dict[str, Any] = {"id": tool.id, "description": shown(tool.description)}
+    full["inputSchema"] = shown_schema(tool.input_schema)
+    if tool.outputs:
+        full["outputs"] = [field.name for field in tool.outputs]
+    if tool.depends_on:
+        full["needs"] = [
+            {"id": edge.tool, "for": edge.parameter} if edge.parameter else {"id": edge.tool}
+            for edge in tool.depends_on
+        ]
+    return full
 
 
 def one_line(tool: Tool) -> str:

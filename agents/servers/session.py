@@ -14,6 +14,7 @@ import anyio
 from callsheet.agents.safety.faults import CLOSED, START, Faults, named_in
 from callsheet.agents.safety.log_secrets import hide_in_logs
 from callsheet.agents.safety.secrets import of_server
+from callsheet.agents.servers.call_progress import Progress
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.transport.loop_share import beside_if_large
@@ -72,13 +73,16 @@ class Session:
         self._client.add_done_callback(_looked_at)
         self._owner = asyncio.create_task(self._own())
 
-    async def ask(self, method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    async def ask(
+        self, method: str, params: Mapping[str, Any], seconds: float, progress: Progress | None = None
+    ) -> dict[str, Any]:
         """Sends one request and returns the server's raw answer.
 
         Args:
             method: ``tools/list`` or ``tools/call``.
             params: Parameters in wire form.
             seconds: Timeout of the exchange, without the start of the server.
+            progress: Receives the progress that the server reports.
 
         Raises:
             Fault: There was no answer, or it was an error.
@@ -87,7 +91,7 @@ class Session:
             client = await asyncio.shield(self._client)
             try:
                 async with asyncio.timeout(seconds):
-                    answer = await self._exchange(client, method, params)
+                    answer = await self._exchange(client, method, params, progress)
             except TimeoutError:
                 self.hang_up()
                 raise self._faults.late(method, seconds) from None
@@ -221,9 +225,11 @@ class Session:
             if not self._client.done():
                 self._client.set_exception(fault)
 
-    async def _exchange(self, client: Any, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _exchange(
+        self, client: Any, method: str, params: Mapping[str, Any], progress: Progress | None
+    ) -> dict[str, Any]:
         """Sends one request; whatever this raises becomes a ``Fault``."""
-        return await _exchange(client, method, params)
+        return await _exchange(client, method, params, progress)
 
     async def _live(self) -> Fault | None:
         # In a thread: the first import of the client library takes a second.
@@ -247,14 +253,16 @@ def _client_library() -> tuple[Any, Any]:
     return child, transport
 
 
-async def _exchange(client: Client, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+async def _exchange(
+    client: Client, method: str, params: Mapping[str, Any], progress: Progress | None
+) -> dict[str, Any]:
     from mcp.types import CallToolRequest, ListToolsRequest, Result
 
     from callsheet.agents.servers.transport.transports import RAW
 
     form = CallToolRequest if method == "tools/call" else ListToolsRequest
     request = form.model_validate({"method": method, "params": dict(params)}, by_name=False)
-    result = await client.session.send_request(request, Result)
+    result = await client.session.send_request(request, Result, progress_callback=progress)
     raw = (result.meta or {}).get(RAW)
     if not isinstance(raw, dict):
         raise Fault("protocol", "the server asks for more input in the middle of the call, which is not supported")

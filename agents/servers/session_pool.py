@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from callsheet.agents.servers.background_loop import BackgroundLoop
+from callsheet.agents.servers.call_progress import Progress, progress_of_caller
 from callsheet.agents.servers.catalogs.listings import Listing, late_ones_named
 from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
@@ -49,6 +50,7 @@ class _Order:
     args: Mapping[str, Any]
     repeatable: bool
     permit: Permit
+    progress: Progress | None = None
 
 
 class SessionPool:
@@ -117,7 +119,8 @@ class SessionPool:
         Raises:
             CancelledError: The caller was cancelled; the session is closed then.
         """
-        return await _LOOP.awaited(self._call(_Order(run_id, agent_id, server, tool, args, repeatable, permit)))
+        order = _Order(run_id, agent_id, server, tool, args, repeatable, permit, progress_of_caller())
+        return await _LOOP.awaited(self._call(order))
 
     def call_blocking(
         self,
@@ -272,7 +275,7 @@ class SessionPool:
             limits = session.limits.own(order.server.callsheet.tools.get(order.tool, {}))
             sent = True
             params = {"name": order.tool, "arguments": order.args}
-            result = await session.ask("tools/call", params, limits.call)
+            result = await session.ask("tools/call", params, limits.call, order.progress)
         except Fault as fault:
             effect = fault.effect if sent else "none"
             outcome = failed(order.agent_id, order.tool, fault.kind, str(fault), effect)

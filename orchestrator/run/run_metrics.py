@@ -55,12 +55,17 @@ def measured(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Sele
 
 def count_result(result: Mapping[str, Any]) -> None:
     """Counts a finished step and its calls, from a ``StepResult`` as plain values."""
-    figures = _figures()
-    figures.steps.labels(result["status"]).inc()
+    _figures().steps.labels(result["status"]).inc()
     for call in result["calls"]:
-        figures.calls.labels(call["agent"]).inc()
-        if call["error"]:
-            figures.failures.labels(call["agent"], call["kind"] or "tool").inc()
+        count_call(call["agent"], (call["kind"] or "tool") if call["error"] else "")
+
+
+def count_call(agent: str, failure: str = "") -> None:
+    """Counts a call, with the kind of its error if it failed."""
+    figures = _figures()
+    figures.calls.labels(agent).inc()
+    if failure:
+        figures.failures.labels(agent, failure).inc()
 
 
 def exposition(may_see: Callable[[str], bool], unavailable: Iterable[str] = (), waiting: int | None = None) -> str:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from callsheet.agents.servers.call_progress import Progress
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.http_api.api_catalog import listing_of
 from callsheet.agents.servers.http_api.api_request import ApiRequest, request_of
@@ -55,7 +56,9 @@ class ApiSession(Session):
             await self._stop.wait()
         return None
 
-    async def _exchange(self, client: httpx2.AsyncClient, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _exchange(
+        self, client: httpx2.AsyncClient, method: str, params: Mapping[str, Any], progress: Progress | None
+    ) -> dict[str, Any]:
         entry = self._entries.get(params["name"])
         if method != "tools/call" or entry is None:
             raise Fault("refused", "its specification has no such operation by now", effect="none")

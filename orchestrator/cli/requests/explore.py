@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import socket
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
-
-HOST = "127.0.0.1"
 
 
 @click.command(short_help="Explore the catalog in a browser.")
@@ -67,10 +62,11 @@ def explore(
     from callsheet.orchestrator.run.thread_files import Threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.explorer.reports import read_reports
+    from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
     from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 
     shown = read_reports(reports)
-    with _listening(port) as listener:
+    with listening(port) as listener:
         loaded = open_catalog(catalogs, yes=yes)
         retriever = open_retriever(loaded, place, embeddings).within(user)
         served = Served(loaded, retriever, ToolRegistry.from_catalog(loaded))
@@ -81,7 +77,7 @@ def explore(
             hosts=Environment().host_names(),
         )
         app.add_route("/", _to_page)
-        url = f"http://{HOST}:{listener.getsockname()[1]}/callsheet/"
+        url = f"http://{LOOPBACK}:{listener.getsockname()[1]}/callsheet/"
         if as_json:
             found = retriever.catalog
             click.echo(json.dumps({"url": url, "agents": len(found.agents), "tools": len(found.tools)}))
@@ -89,34 +85,11 @@ def explore(
             click.echo(f"{url}  (Ctrl-C stops it)", err=True)
         if not (no_browser or as_json):
             webbrowser.open(url)
-        _serve(app, listener)
+        serve(app, listener)
     return 0
-
-
-def _listening(port: int) -> socket.socket:
-    """A listening socket of this machine.
-
-    Raises:
-        SettingsError: The port is in use.
-    """
-    listener = socket.socket()
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-        listener.listen()
-    except OSError as error:
-        listener.close()
-        raise SettingsError(f"port {port} cannot be used: {error.strerror}: give another one with --port") from error
-    return listener
 
 
 def _to_page(_: Request) -> Response:
     from starlette.responses import RedirectResponse
 
     return RedirectResponse("callsheet/")
-
-
-def _serve(app: Starlette, listener: socket.socket) -> None:
-    import uvicorn
-
-    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])

@@ -4,42 +4,157 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever
+from callsheet.orchestrator.cli.shared_options import check_model, common, open_catalog, open_retriever
+from callsheet.orchestrator.run.process.environment import Environment
 
-INSTRUCTIONS = (
-    "A catalog of {tools} of {agents}. Search by meaning or by exact words, then read the few that may "
-    "serve: descriptions and schemas come only with read_tools. This server finds and describes tools, it does not "
-    "call them: a tool is called on the MCP server of its agent."
+if TYPE_CHECKING:
+    from mcp.server.auth.provider import TokenVerifier
+
+    from callsheet.agents import ApprovalPolicy
+    from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
+
+
+@click.command("mcp", short_help="Serve a catalog to MCP clients: find, read and call its tools.")
+@click.option("--http", is_flag=True, help="Serve over HTTP instead of standard input and output.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to bind to, with --http."
 )
-
-
-@click.command("mcp", short_help="Serve search over a catalog to MCP clients.")
+@click.option(
+    "--port",
+    default=8766,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port, with --http; 0 selects a free one.",
+)
+@click.option("--url", metavar="URL", help="Address of the gateway as clients know it, for --issuer.")
+@click.option(
+    "--tokens",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Who may use it over HTTP: a JSON file of token hashes with users and groups.",
+)
+@click.option("--issuer", metavar="URL", help="Authorization server whose tokens are accepted over HTTP.")
+@click.option(
+    "--approve",
+    default="risky",
+    envvar="CALLSHEET_APPROVAL",
+    show_default=True,
+    show_envvar=True,
+    type=click.Choice(["always", "risky", "never"]),
+    help="Which calls a person must approve: all, those of tools that are not known to be harmless, or none.",
+)
+@click.option(
+    "--direct",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 50),
+    help="Also show this many tools of the last searches as tools of their own.",
+)
+@click.option("--ask", is_flag=True, help="Also serve `ask`: a whole request to the supervisor.")
+@click.option(
+    "--model",
+    default=Environment().model,
+    metavar="PROVIDER:NAME",
+    help="Chat model for --ask.  [default: CALLSHEET_MODEL]",
+)
 @common
-def mcp(catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool, as_json: bool) -> int:
-    """Let an MCP client find and read the tools of a catalog, over standard input and output.
+def mcp(
+    catalogs: tuple[str, ...],
+    place: str | None,
+    embeddings: str,
+    host: str,
+    port: int,
+    url: str | None,
+    tokens: Path | None,
+    issuer: str | None,
+    approve: str,
+    direct: int,
+    model: str | None,
+    *,
+    http: bool,
+    ask: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Let an MCP client find, read and call the tools of a catalog.
 
-    keyword_search_tools and semantic_search_tools return ids with one line per tool, read_tools returns schemas.
-    The client cannot call what it finds through this server: it must be connected to the server of the tool. With
-    --json, the command prints what it would serve.
+    find_tools returns ids with one line per tool, read_tools returns schemas, call_tool calls a tool on its own server.
+    A call of a tool that is not known to be harmless is approved by a person, whom the client asks. With --json, the
+    command prints what it would serve.
 
     \b
     Example, in a client's mcp.json:
-      {"mcpServers": {"catalog": {"command": "callsheet", "args": ["mcp", "--catalog", "manifests/", "--yes"]}}}
+      {"mcpServers": {"callsheet": {"command": "callsheet", "args": ["mcp", "--catalog", "servers.json", "--yes"]}}}
     """
-    from callsheet.agents.tools.mcp_serving import listing, mcp_server, serve_stdio
-    from callsheet.retrievers import CatalogTools
+    if not http and (tokens or issuer or url):
+        raise click.UsageError("--tokens, --issuer and --url are for --http")
+    check_model(model if ask else None)
+    verifier = _verifier(tokens, issuer, url) if http else None
+    loaded = open_catalog(catalogs, yes=yes)
+    retriever = open_retriever(loaded, place, embeddings)
 
-    retriever = open_retriever(open_catalog(catalogs, yes=yes), place, embeddings)
-    tools = CatalogTools(retriever).as_tools()
-    catalog = retriever.catalog
-    said = INSTRUCTIONS.format(tools=counted(len(catalog.tools), "tool"), agents=counted(len(catalog.agents), "agent"))
-    if as_json:
-        click.echo(json.dumps({"instructions": said, "tools": listing(tools)}, ensure_ascii=False))
-        return 0
-    click.echo(f"serving {counted(len(catalog.tools), 'tool')} over standard input and output", err=True)
-    asyncio.run(serve_stdio(mcp_server("callsheet", tools, instructions=said)))
+    from callsheet.agents import ToolRegistry
+    from callsheet.agents.tools.mcp_serving import serve_stdio
+    from callsheet.orchestrator.server.gateway import serving
+    from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
+    from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
+    from callsheet.orchestrator.server.gateway.supervisor_tool import supervisor_tool
+
+    registry = ToolRegistry.from_catalog(loaded)
+    gateway = Gateway(retriever, registry, approval=cast("ApprovalPolicy", approve))
+    asked = supervisor_tool(loaded, retriever, registry, model, cast("ApprovalPolicy", approve)) if ask else None
+    identify = serving.http_client if http else serving.one_client()
+    served = GatewayServer(gateway, identify, direct=direct, ask=asked)
+    try:
+        if as_json:
+            tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in served.tools()]
+            click.echo(json.dumps({"instructions": served.server.instructions, "tools": tools}, ensure_ascii=False))
+        elif http:
+            _serve_http(served, verifier, host, port, url, issuer)
+        else:
+            many = counted(len(retriever.catalog.tools), "tool")
+            click.echo(f"serving {many} over standard input and output", err=True)
+            asyncio.run(serve_stdio(served.server))
+    finally:
+        registry.close()
     return 0
+
+
+def _verifier(tokens: Path | None, issuer: str | None, url: str | None) -> TokenVerifier | None:
+    from callsheet.orchestrator.server.gateway.bearer_tokens import IssuedTokens, TokenFile
+
+    if tokens and issuer:
+        raise click.UsageError("give --tokens or --issuer, not both")
+    if issuer:
+        if not url:
+            raise click.UsageError("--issuer needs --url: tokens must be issued for the address of this gateway")
+        return IssuedTokens(issuer, url)
+    return TokenFile(tokens) if tokens else None
+
+
+def _serve_http(
+    served: GatewayServer, tokens: TokenVerifier | None, host: str, port: int, url: str | None, issuer: str | None
+) -> None:
+    from callsheet.orchestrator.server.gateway.serving import PATH, check_reach, http_app
+    from callsheet.orchestrator.server.listener import listening, serve
+
+    check_reach(host, tokens)
+    environment = Environment()
+    with listening(port, host) as listener:
+        own = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}{PATH}"
+        app = http_app(
+            served,
+            url=url or own,
+            tokens=tokens,
+            issuer=issuer,
+            hosts=environment.host_names(),
+            origins=environment.page_origins(),
+        )
+        click.echo(f"{own}  (Ctrl-C stops it)", err=True)
+        serve(app, listener)

@@ -14,11 +14,12 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from callsheet.agents.tools.mcp_serving import listing, mcp_server
 from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing
-from callsheet.orchestrator.cli.requests.mcp import mcp
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools
 from callsheet.retrievers.selection.budget import SchemaTokens
+from commands import run
 
 CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
+GATEWAY = ["find_tools", "read_tools", "call_tool"]
 TOOLS = ["keyword_search_tools", "semantic_search_tools", "read_tools"]
 
 
@@ -110,24 +111,46 @@ async def test_a_cancelled_call_ends_and_the_next_one_is_answered() -> None:
 async def test_the_command_serves_over_standard_input_and_output(tmp_path: Path) -> None:
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "callsheet", "mcp", "--catalog", str(CATALOG), "--index", str(tmp_path / "index")],
+        args=["-m", "callsheet", "mcp", "--catalog", str(CATALOG), "--index", str(tmp_path / "index"), "--ask"],
         cwd=tmp_path,
     )
     async with Client(server, read_timeout_seconds=120) as client:
         assert client.instructions is not None
         assert "16 tools of 4 agents" in client.instructions
-        assert "it does not call them" in client.instructions
-        found = await client.call_tool("semantic_search_tools", {"query": "will it rain tomorrow?", "top_k": 1})
+        assert [tool.name for tool in (await client.list_tools()).tools] == [*GATEWAY, "ask"]
+        found = await client.call_tool("find_tools", {"query": "will it rain tomorrow?", "tools": 1})
         assert found.content[0].text.startswith("weather/")  # type: ignore[union-attr]
-        refused = await client.call_tool("read_tools", {"ids": ["x/y"]})
+        refused = await client.call_tool("read_tools", {"tools": ["x/y"]})
         assert refused.is_error
+        called = await client.call_tool("call_tool", {"tool": "weather/forecast"})
+        assert called.is_error
+        assert "known from a manifest only" in called.content[0].text  # type: ignore[union-attr]
 
 
-def test_what_it_does_not_do_is_said_wherever_it_is_described() -> None:
-    root = Path(__file__).parents[4]
-    commands = (root / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
-    (row,) = [line for line in commands.splitlines() if line.startswith("| `mcp` |")]
-    page = (root / "docs" / "reference" / "catalog-tools.md").read_text(encoding="utf-8")
-    assert "cannot call them" in row
-    assert "It does not call them" in page
-    assert "cannot call what it finds" in (mcp.help or "")
+def test_what_it_would_serve_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "mcp", "--catalog", CATALOG, "--json")
+    printed = json.loads(out)
+    assert status == 0
+    assert [tool["name"] for tool in printed["tools"]] == GATEWAY
+    agent, _ = agent_from_listing("callsheet", printed["tools"])
+    assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--tokens", "tokens.json"], "are for --http"),
+        (["--http", "--tokens", "tokens.json"], "cannot be read: No such file"),
+        (["--http", "--issuer", "https://id.example"], "--issuer needs --url"),
+        (["--http", "--host", "0.0.0.0"], "everybody who reaches this machine could call the tools"),
+        (["--http", "--host", "nowhere.invalid"], "everybody who reaches this machine could call the tools"),
+        (["--direct", "-1"], "is not in the range"),
+    ],
+)
+def test_wrong_options_are_refused(
+    options: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, _, err = run(capsys, "mcp", "--catalog", CATALOG, *options)
+    assert status == 2
+    assert told in " ".join(err.split())

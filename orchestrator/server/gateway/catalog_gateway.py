@@ -1,0 +1,166 @@
+"""A catalog as three operations: find, read and call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+
+from callsheet.agents import ApprovalPolicy, Supervision, ToolRegistry
+from callsheet.graphs import Catalog, SettingsError, UnknownNameError, User, shown
+from callsheet.orchestrator.run.process.catalog_updates import Following
+from callsheet.orchestrator.run.run_metrics import count_call, measured
+from callsheet.orchestrator.server.gateway.supervised_calls import SupervisedCalls, Waiting
+from callsheet.retrievers import AgentGraphRetriever, Selection
+from callsheet.retrievers.catalog_tools import one_line, tool_in_full
+
+MOST_READ = 10
+NOBODY = (
+    "it needs the approval of a person, and this client cannot ask one (it does not support elicitation). Nothing was "
+    "sent. To allow such calls, the owner of the catalog can mark its server as trusted or set its approval "
+    '("callsheet": {"trusted": true} or {"approval": "never"} in its entry of the mcp.json), or start this gateway '
+    "with --approve never"
+)
+
+
+class UnknownCallError(SettingsError):
+    """An answer is about a call that does not wait (any more)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls.
+
+    Attributes:
+        session: Calls of one session share the sessions with the servers behind.
+        user: The user, for the policy.
+    """
+
+    session: str
+    user: User = field(default_factory=User)
+
+
+class Gateway:
+    """A catalog as three operations, for many callers at once.
+
+    Args:
+        retriever: Searches the catalog.
+        registry: Calls its tools.
+        approval: Which calls need approval; as in ``CallsheetTools``.
+    """
+
+    def __init__(
+        self, retriever: AgentGraphRetriever, registry: ToolRegistry, *, approval: ApprovalPolicy = "risky"
+    ) -> None:
+        self._retriever, self.registry = retriever, registry
+        self._approval: ApprovalPolicy = approval
+        self._calls = SupervisedCalls()
+        Following(retriever, registry)
+
+    def catalog(self, caller: Caller) -> Catalog:
+        """What the caller may see."""
+        return self._retriever.within(caller.user).catalog
+
+    async def find(self, query: str, caller: Caller, *, agents: int = 5, tools: int = 10) -> Selection:
+        """Selects agents, tools and skills for a query.
+
+        Args:
+            query: What is to be done, in any language.
+            caller: Who asks.
+            agents: Maximum number of agents.
+            tools: Maximum number of tools, with those that they need.
+        """
+        seen = self._retriever.within(caller.user)
+        return await asyncio.to_thread(measured, seen, query, agents=agents, tools=tools)
+
+    def read(self, ids: Sequence[str], caller: Caller) -> str:
+        """Descriptions, schemas and dependencies of tools, and texts of skills, one JSON object per line.
+
+        Raises:
+            UnknownNameError: The caller sees no such tool; the message names the nearest.
+            SettingsError: There are too many, or none.
+        """
+        unique = list(dict.fromkeys(ids))
+        if not 0 < len(unique) <= MOST_READ:
+            raise SettingsError(f"give 1 to {MOST_READ} ids, not {len(unique)}")
+        catalog = self.catalog(caller)
+        return "\n".join(json.dumps(_in_full(catalog, one), ensure_ascii=False) for one in unique)
+
+    async def call(self, tool_id: str, arguments: Mapping[str, Any], caller: Caller) -> ToolMessage | Waiting:
+        """Calls a tool on its own server, by the same path as the calls of a worker.
+
+        Args:
+            tool_id: Its id, ``agent/tool``.
+            arguments: Its arguments.
+            caller: Who calls.
+
+        Returns:
+            The tool's answer, of which an error is a status; or a call that waits for a person.
+
+        Raises:
+            UnknownNameError: The caller sees no such tool; the message names the nearest.
+        """
+        if not self.registry.permitted([tool_id], caller.user):
+            # A tool that is hidden from the user is as unknown as one that does not exist.
+            self.catalog(caller).tool(tool_id)
+            why = self.registry.refused([tool_id], caller.user).get(tool_id, "")
+            raise UnknownNameError(f"tool {tool_id!r} cannot be called: {why}")
+        (bound,) = self.registry.bind([tool_id], caller.session, user=caller.user).values()
+        secrets = self.registry.secrets.of(caller.session)
+        supervision = Supervision("", self._approval, self.registry, secrets, notice=False)
+        return _counted(await self._calls.call(bound, arguments, supervision, caller.user))
+
+    def waiting(self, waiting_id: str, caller: Caller) -> Waiting:
+        """A call of this caller that waits for a person.
+
+        Raises:
+            UnknownCallError: This caller has no such call, or it was dropped.
+        """
+        if (waiting := self._calls.waiting(waiting_id, caller.user)) is None:
+            raise UnknownCallError("no such call waits for an answer: make the call again")
+        return waiting
+
+    async def answer(self, waiting_id: str, answer: Mapping[str, Any], caller: Caller) -> ToolMessage | Waiting:
+        """Answers the question of a waiting call, in the form of an interrupt's answer (``{"type": "approve"}``).
+
+        Raises:
+            UnknownCallError: This caller has no such call, or it was dropped.
+        """
+        self.waiting(waiting_id, caller)
+        return _counted(await self._calls.answer(waiting_id, answer))
+
+    def drop(self, waiting: Waiting, caller: Caller) -> None:
+        """Gives up a waiting call, unsent."""
+        self._calls.drop(self.waiting(waiting.id, caller).id)
+
+    async def close(self, session: str) -> None:
+        """Ends the sessions with the servers behind one session."""
+        await self.registry.close_run(session)
+
+
+def found_text(selection: Selection, catalog: Catalog) -> str:
+    """A selection in one line per tool and skill, best first."""
+    tools = [one_line(catalog.tool(tool.id)) for tool in selection.tools if tool.id in catalog.tools]
+    skills = [catalog.skills_by_id[skill.id] for skill in selection.skills if skill.id in catalog.skills_by_id]
+    lines = "\n".join([*tools, *(f"{skill.id}: {shown(skill.description, most=160)}" for skill in skills)])
+    if selection.verdict == "nothing_fits":
+        return f"nothing fits well; the nearest are:\n{lines}" if lines else "no tool fits"
+    return lines
+
+
+def _in_full(catalog: Catalog, one: str) -> dict[str, Any]:
+    if (skill := catalog.skills_by_id.get(one)) is not None:
+        return {"id": skill.id, "text": shown(skill.text, most=None), "tools": list(skill.tools)}
+    return tool_in_full(catalog.tool(one))
+
+
+def _counted(answer: ToolMessage | Waiting) -> ToolMessage | Waiting:
+    if isinstance(answer, ToolMessage):
+        artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
+        agent = str(artifact.get("tool", "")).partition("/")[0]
+        count_call(agent, str(artifact.get("kind") or "tool") if answer.status == "error" else "")
+    return answer

@@ -1,0 +1,64 @@
+"""Questions about calls as MCP's elicitation forms, and their answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mcp import types
+
+from callsheet.graphs import shown
+from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
+
+_TITLES = {
+    "approve": "Send this call",
+    "reject": "Do not send it",
+    "done": "The call took effect",
+    "not_done": "It did not: send it again",
+    "give_up": "Leave it",
+}
+_OTHERWISE = {"tool_approval": "reject", "unknown_outcome": "give_up"}
+_LONGEST = 4_000
+
+
+def elicitation(waiting: Waiting) -> types.ElicitRequestFormParams:
+    """The question as a form with one choice and a remark.
+
+    A form has no place for arguments, so the answer cannot change them.
+    """
+    asked = waiting.question
+    choices = [{"const": word, "title": _TITLES[word]} for word in asked["decisions"] if word in _TITLES]
+    schema = {
+        "type": "object",
+        "properties": {
+            "decision": {"type": "string", "title": "Decision", "oneOf": choices},
+            "message": {"type": "string", "title": "Remark", "description": "For the agent; may be empty."},
+        },
+        "required": ["decision"],
+    }
+    return types.ElicitRequestFormParams(message=_text(asked), requested_schema=schema)
+
+
+def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
+    """The answer to a question, from the result of its form; whoever declines or dismisses it rejects the call."""
+    otherwise = _OTHERWISE[waiting.question["type"]]
+    if not isinstance(answer, types.ElicitResult) or answer.action != "accept":
+        return {"type": otherwise, "hash": waiting.question["hash"]}
+    content = answer.content or {}
+    message = content.get("message")
+    said = {"message": message} if isinstance(message, str) and message else {}
+    return {"type": content.get("decision", otherwise), "hash": waiting.question["hash"], **said}
+
+
+def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
+    """Whether a client shows forms; one that says nothing about modes does."""
+    able = capabilities.elicitation if capabilities else None
+    return able is not None and (able.form is not None or able.url is None)
+
+
+def _text(asked: Mapping[str, Any]) -> str:
+    arguments = json.dumps(asked["args"], ensure_ascii=False, indent=2, default=str)
+    lines = [asked["description"], f"Arguments: {shown(arguments, most=_LONGEST)}"]
+    lines += [f"Note: {asked[name]}" for name in ("problem", "unchecked") if asked.get(name)]
+    return "\n".join(lines)

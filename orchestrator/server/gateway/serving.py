@@ -1,0 +1,98 @@
+"""A gateway over standard input and output, or over HTTP with users."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Collection
+from ipaddress import ip_address
+from typing import Any
+
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import TokenVerifier
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.context import ServerRequestContext
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import AnyHttpUrl
+from starlette.applications import Starlette
+
+from callsheet.graphs import SettingsError
+from callsheet.orchestrator.server.gateway.bearer_tokens import user_of_token
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
+from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer, Identify
+from callsheet.orchestrator.server.request_guard import gate
+
+PATH = "/mcp"
+
+
+def one_client() -> Identify:
+    """The one client of standard input and output, who is anonymous."""
+    caller = Caller(uuid.uuid4().hex)
+    return lambda context: caller
+
+
+def http_client(context: ServerRequestContext[Any, Any]) -> Caller:
+    """A client over HTTP, by its token and its session.
+
+    Clients of the newer protocol have no session; their calls share one session per user with the servers behind.
+    """
+    user = user_of_token(get_access_token())
+    session = context.request.headers.get("mcp-session-id", "") if context.request else ""
+    whole = "\0".join((user.id, *sorted(user.groups), session))
+    return Caller(hashlib.sha256(whole.encode()).hexdigest(), user)
+
+
+def http_app(
+    served: GatewayServer,
+    *,
+    url: str,
+    tokens: TokenVerifier | None = None,
+    issuer: str | None = None,
+    hosts: Collection[str] = (),
+    origins: Collection[str] = (),
+) -> Starlette:
+    """A web app that serves the gateway over streamable HTTP, at ``/mcp``.
+
+    Requests for foreign host names, from foreign pages, and without a valid token are refused.
+
+    Args:
+        served: The gateway.
+        url: Its address, as clients know it.
+        tokens: Knows who a bearer token stands for; without it, nobody is asked for one.
+        issuer: The authorization server where clients get tokens, for its discovery (RFC 9728).
+        hosts: Further host names; see ``request_guard.gate``.
+        origins: Origins of web pages that may use it.
+    """
+    auth = None
+    if tokens is not None:
+        resource = AnyHttpUrl(url) if issuer else None
+        auth = AuthSettings(
+            issuer_url=AnyHttpUrl(issuer or url), resource_server_url=resource, validate_token_resource=False
+        )
+    app = served.server.streamable_http_app(
+        streamable_http_path=PATH,
+        auth=auth,
+        token_verifier=tokens,
+        # Hosts and origins are checked by the guard that all servers of Callsheet have.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    for middleware in reversed(gate(hosts, origins)):
+        app.add_middleware(middleware.cls, *middleware.args, **middleware.kwargs)
+    return app
+
+
+def check_reach(host: str, tokens: TokenVerifier | None) -> None:
+    """Checks that other machines cannot call tools without a token.
+
+    Raises:
+        SettingsError: The address is not a loopback address, and no tokens are asked for.
+    """
+    try:
+        local = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if not local and tokens is None:
+        raise SettingsError(
+            f"at {host}, everybody who reaches this machine could call the tools: say who may with --tokens FILE or "
+            "--issuer URL, or bind to 127.0.0.1"
+        )

@@ -1,0 +1,129 @@
+"""Calls that may wait for a person, in this process."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NotRequired
+
+from langchain.agents.middleware import ToolCallRequest
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+from typing_extensions import TypedDict
+
+from callsheet.agents import BoundTool, Supervision, supervised
+from callsheet.agents.approval.supervised_call import Case
+from callsheet.graphs import User
+
+MOST_WAITING = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A call that waits for a person.
+
+    Attributes:
+        id: Names it in ``answer``.
+        question: The payload of the interrupt: ``type``, ``tool``, ``args``, ``why``, ``description``, ``hash``
+            and so on.
+    """
+
+    id: str
+    question: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Open:
+    call: ToolCall
+    bound: BoundTool
+    supervision: Supervision
+    user: User
+    question: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def request(self) -> ToolCallRequest:
+        return ToolCallRequest(tool_call=self.call, tool=self.bound, state={}, runtime=None)  # type: ignore[arg-type]
+
+    async def send(self, request: ToolCallRequest) -> ToolMessage:
+        answer: ToolMessage = await self.bound.ainvoke(request.tool_call)
+        return answer
+
+
+class _State(TypedDict):
+    answer: NotRequired[Any]
+
+
+async def _call(state: _State, runtime: Runtime[_Open]) -> dict[str, Any]:
+    given = runtime.context
+    return {"answer": await supervised(given.request, given.bound, given.supervision, given.send)}
+
+
+class SupervisedCalls:
+    """Calls tools, and asks a person where a call needs one.
+
+    A call that needs nobody is sent at once. Another becomes a ``Waiting``; its answer sends it, or does not. Waiting
+    calls are lost with the process, unsent; beyond 1,000, the oldest is dropped.
+    """
+
+    def __init__(self) -> None:
+        workflow = StateGraph(_State, context_schema=_Open)
+        workflow.add_node("call", _call)
+        workflow.add_edge(START, "call")
+        workflow.add_edge("call", END)
+        self._saver = InMemorySaver()
+        self._app = workflow.compile(checkpointer=self._saver, name="gateway")
+        self._open: dict[str, _Open] = {}
+
+    async def call(
+        self, bound: BoundTool, arguments: Mapping[str, Any], supervision: Supervision, user: User
+    ) -> ToolMessage | Waiting:
+        """Sends a call, unless it needs approval.
+
+        Args:
+            bound: The tool.
+            arguments: Its arguments.
+            supervision: Which calls need approval.
+            user: The caller, who alone may answer.
+        """
+        thread = uuid.uuid4().hex
+        call = ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call")
+        opened = _Open(call, bound, supervision, user)
+        if not Case(opened.request, bound, supervision, opened.send).why(arguments):
+            return await opened.send(opened.request)
+        while len(self._open) >= MOST_WAITING:
+            self.drop(next(iter(self._open)))
+        self._open[thread] = opened
+        return await self._run(thread, opened, {})
+
+    def waiting(self, waiting_id: str, user: User) -> Waiting | None:
+        """A call of this user that waits."""
+        opened = self._open.get(waiting_id)
+        return Waiting(waiting_id, opened.question) if opened and opened.user == user else None
+
+    async def answer(self, waiting_id: str, answer: Mapping[str, Any]) -> ToolMessage | Waiting:
+        """Answers the question of a waiting call, which is ``waiting``."""
+        return await self._run(waiting_id, self._open[waiting_id], Command(resume=dict(answer)))
+
+    async def _run(self, thread: str, opened: _Open, given: Any) -> ToolMessage | Waiting:
+        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        try:
+            state = await self._app.ainvoke(given, config, context=opened)
+        except BaseException:
+            self.drop(thread)
+            raise
+        if asked := state.get("__interrupt__"):
+            opened.question = asked[0].value
+            return Waiting(thread, opened.question)
+        self.drop(thread)
+        answer: ToolMessage = state["answer"]
+        return answer
+
+    def drop(self, waiting_id: str) -> None:
+        """Gives up a waiting call."""
+        self._open.pop(waiting_id, None)
+        self._saver.delete_thread(waiting_id)

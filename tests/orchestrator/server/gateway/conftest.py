@@ -1,0 +1,23 @@
+"""A gateway over a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from callsheet.retrievers import MiniLMEmbeddings
+from gateway_desk import Desk
+
+
+@pytest.fixture(scope="session")
+def whole_desk(tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
+    made = Desk(tmp_path_factory.mktemp("gateway"), minilm)
+    yield made
+    made.registry.close()
+
+
+@pytest.fixture
+def desk(whole_desk: Desk) -> Desk:
+    whole_desk.clear()
+    return whole_desk

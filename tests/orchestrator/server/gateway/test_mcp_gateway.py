@@ -1,0 +1,183 @@
+"""The gateway over a real server, driven by the SDK's client of both eras of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+from mcp import MCPError, types
+
+from gateway_desk import Desk, said
+
+pytestmark = pytest.mark.server
+ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+async def logged(desk: Desk, lines: list[str]) -> None:
+    """Waits until the server has written this down."""
+    async with asyncio.timeout(20):
+        while desk.log != lines:
+            await asyncio.sleep(0.02)
+
+
+@ERAS
+async def test_a_client_finds_reads_and_calls(desk: Desk, mode: str) -> None:
+    async with desk.client(mode) as client:
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+        found = await client.call_tool("find_tools", {"query": "how long is this name?"})
+        read = await client.call_tool("read_tools", {"tools": ["works/measure"]})
+        called = await client.call_tool("call_tool", {"tool": "works/measure", "arguments": {"name": "Oslo"}})
+    assert listed == ["find_tools", "read_tools", "call_tool"]
+    assert said(found).startswith("works/measure: Measures the length of a name")
+    assert json.loads(said(read))["inputSchema"]["required"] == ["name"]
+    assert called.structured_content == {"length": 4}
+    assert not called.is_error
+
+
+@ERAS
+async def test_an_image_arrives_as_an_image(desk: Desk, mode: str) -> None:
+    async with desk.client(mode) as client:
+        painted = await client.call_tool("call_tool", {"tool": "works/paint"})
+    (text, image) = painted.content
+    assert isinstance(text, types.TextContent)
+    assert isinstance(image, types.ImageContent)
+    assert text.text.startswith("one pixel")
+    assert base64.b64decode(image.data).startswith(b"\x89PNG")
+    assert image.mime_type == "image/png"
+
+
+@ERAS
+async def test_progress_is_passed_on(desk: Desk, mode: str) -> None:
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
+
+    async with desk.client(mode) as client:
+        arguments: dict[str, Any] = {"tool": "works/count", "arguments": {"steps": 3}}
+        counted = await client.call_tool("call_tool", arguments, progress_callback=hear)
+    assert said(counted) == "counted to 3"
+    assert heard == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+
+
+@ERAS
+async def test_a_cancelled_call_is_called_off_at_its_server(desk: Desk, mode: str) -> None:
+    async with desk.client(mode) as client:
+        call = asyncio.create_task(client.call_tool("call_tool", {"tool": "works/sleep"}))
+        await logged(desk, ["asleep"])
+        call.cancel()
+        await logged(desk, ["asleep", "called off"])
+        after = await client.call_tool("call_tool", {"tool": "works/measure", "arguments": {"name": "x"}})
+    assert after.structured_content == {"length": 1}
+
+
+@ERAS
+async def test_a_call_is_sent_after_a_person_approved_it(desk: Desk, mode: str) -> None:
+    asked: list[str] = []
+
+    async def approve(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(request.message)
+        assert desk.log == []
+        return types.ElicitResult(action="accept", content={"decision": "approve"})
+
+    async with desk.client(mode, approve) as client:
+        written = await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
+    assert said(written) == "wrote hello"
+    assert desk.log == ["wrote hello"]
+    (message,) = asked
+    assert "works/write" in message
+    assert '"text": "hello"' in message
+
+
+@ERAS
+@pytest.mark.parametrize(
+    "answer",
+    [
+        types.ElicitResult(action="decline"),
+        types.ElicitResult(action="cancel"),
+        types.ElicitResult(action="accept", content={"decision": "reject", "message": "not today"}),
+    ],
+)
+async def test_a_call_that_a_person_refused_is_not_sent(desk: Desk, mode: str, answer: types.ElicitResult) -> None:
+    async def refuse(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
+        return answer
+
+    async with desk.client(mode, refuse) as client:
+        written = await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
+    assert written.is_error
+    assert "a person refused this call" in said(written)
+    assert ("not today" in said(written)) == bool(answer.content)
+    assert desk.log == []
+
+
+@ERAS
+async def test_an_answer_that_is_none_asks_again(desk: Desk, mode: str) -> None:
+    answers = iter(["perhaps", "approve"])
+    asked: list[str] = []
+
+    async def answer(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(request.message)
+        return types.ElicitResult(action="accept", content={"decision": next(answers)})
+
+    async with desk.client(mode, answer) as client:
+        written = await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
+    assert not written.is_error
+    assert len(asked) == 2
+    assert "Note: " in asked[1]
+
+
+@ERAS
+async def test_a_client_that_cannot_ask_gets_the_ways_to_allow_the_call(desk: Desk, mode: str) -> None:
+    async with desk.client(mode) as client:
+        written = await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
+    assert written.is_error
+    assert "--approve never" in said(written)
+    assert "Nothing was sent" in said(written)
+    assert desk.log == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("call_tool", {"tool": "works/measurex"}, "no tool 'works/measurex'"),
+        ("call_tool", {"tool": "works/measure", "arguments": {"nam": "x"}}, "name"),
+        ("call_tool", {"tool": "works/measure", "arguments": "x"}, "arguments: Input should be a valid dictionary"),
+        ("read_tools", {"tools": []}, "give 1 to 10 ids"),
+        ("find_tools", {"query": ""}, "query: "),
+        ("find_tools", {"query": "x", "top": 3}, "top: Extra inputs"),
+    ],
+)
+async def test_a_wrong_call_is_an_error_that_says_what(
+    desk: Desk, name: str, arguments: dict[str, Any], told: str
+) -> None:
+    async with desk.client() as client:
+        result = await client.call_tool(name, arguments)
+    assert result.is_error
+    assert told in said(result)
+
+
+async def test_an_unknown_tool_is_a_protocol_error(desk: Desk) -> None:
+    async with desk.client() as client:
+        with pytest.raises(MCPError, match="no tool 'nonsense'; there are find_tools"):
+            await client.call_tool("nonsense", {})
+
+
+async def test_a_server_that_dies_is_an_error_and_is_started_again(desk: Desk) -> None:
+    async with desk.client() as client:
+        died = await client.call_tool("call_tool", {"tool": "works/die"})
+        after = await client.call_tool("call_tool", {"tool": "works/measure", "arguments": {"name": "x"}})
+    assert died.is_error
+    assert "works" in said(died)
+    assert after.structured_content == {"length": 1}
+
+
+async def test_twenty_clients_at_once(desk: Desk) -> None:
+    async def one(number: int) -> Any:
+        async with desk.client() as client:
+            arguments = {"tool": "works/measure", "arguments": {"name": "x" * number}}
+            return (await client.call_tool("call_tool", arguments)).structured_content
+
+    assert await asyncio.gather(*map(one, range(20))) == [{"length": number} for number in range(20)]
