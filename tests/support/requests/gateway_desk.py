@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
@@ -42,7 +43,8 @@ class Desk:
         self.server = GatewayServer(self.gateway, lambda context: Caller("desk")).server
 
     def client(self, mode: str = "auto", elicited: Elicited | None = None, server: Any = None, **more: Any) -> Client:
-        return Client(server or self.server, mode=mode, elicitation_callback=elicited, **more)
+        options: dict[str, Any] = {"mode": mode, "elicitation_callback": elicited, **more}
+        return Client(server or self.server, **options)
 
     @property
     def log(self) -> list[str]:
@@ -50,3 +52,10 @@ class Desk:
 
     def clear(self) -> None:
         self._log.unlink(missing_ok=True)
+
+
+async def logged(desk: Desk, lines: list[str]) -> None:
+    """Waits until the server has written this down."""
+    async with asyncio.timeout(20):
+        while desk.log != lines:
+            await asyncio.sleep(0.02)

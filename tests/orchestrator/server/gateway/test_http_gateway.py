@@ -18,7 +18,7 @@ import pytest
 import uvicorn
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
-from mcp import Client
+from mcp import Client, types
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.auth.provider import TokenVerifier
 
@@ -28,7 +28,7 @@ from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from callsheet.orchestrator.server.gateway.serving import http_app, http_client
 from callsheet.orchestrator.server.listener import listening
-from gateway_desk import Desk
+from gateway_desk import Desk, logged
 
 pytestmark = pytest.mark.server
 
@@ -49,10 +49,10 @@ def served(app: Any) -> Iterator[str]:
             thread.join()
 
 
-def client(url: str, token: str = "", mode: str = "auto") -> Client:
+def client(url: str, token: str = "", **more: Any) -> Client:
     headers = {"authorization": f"Bearer {token}"} if token else {}
     http = httpx2.AsyncClient(headers=headers, timeout=60)
-    return Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode)  # type: ignore[arg-type]
+    return Client(streamable_http_client(f"{url}/mcp", http_client=http), **more)
 
 
 def entry(token: str, user: str, **more: Any) -> dict[str, Any]:
@@ -82,12 +82,34 @@ async def test_each_user_has_sessions_of_their_own(desk: Desk, seen: list[Caller
     file = write(tmp_path / "tokens.json", entry("a", "anna", groups=["sales"]), entry("b", "bert"))
     with served(gateway(desk, seen, TokenFile(file))) as url:
         for token in ("a", "b"):
-            async with client(url, token, mode) as one:
+            async with client(url, token, mode=mode) as one:
                 arguments = {"tool": "works/measure", "arguments": {"name": "xyz"}}
                 called = await one.call_tool("call_tool", arguments)
                 assert called.structured_content == {"length": 3}
     assert {caller.user for caller in seen} == {User("anna", frozenset({"sales"})), User("bert")}
     assert len({caller.session for caller in seen}) == 2
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_approval_progress_and_cancellation_over_http(desk: Desk, seen: list[Caller], mode: str) -> None:
+    heard: list[float] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(progress)
+
+    async def approve(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"decision": "approve"})
+
+    with served(gateway(desk, seen)) as url:
+        async with client(url, mode=mode, elicitation_callback=approve) as one:
+            await one.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
+            counting = {"tool": "works/count", "arguments": {"steps": 2}}
+            await one.call_tool("call_tool", counting, progress_callback=hear)
+            call = asyncio.create_task(one.call_tool("call_tool", {"tool": "works/sleep"}))
+            await logged(desk, ["wrote hello", "asleep"])
+            call.cancel()
+            await logged(desk, ["wrote hello", "asleep", "called off"])
+    assert heard == [1, 2]
 
 
 async def test_twenty_clients_over_http(desk: Desk, seen: list[Caller]) -> None:

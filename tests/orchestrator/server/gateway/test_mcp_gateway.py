@@ -10,17 +10,10 @@ from typing import Any
 import pytest
 from mcp import MCPError, types
 
-from gateway_desk import Desk, said
+from gateway_desk import Desk, logged, said
 
 pytestmark = pytest.mark.server
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
-
-
-async def logged(desk: Desk, lines: list[str]) -> None:
-    """Waits until the server has written this down."""
-    async with asyncio.timeout(20):
-        while desk.log != lines:
-            await asyncio.sleep(0.02)
 
 
 @ERAS
