@@ -72,10 +72,13 @@ def parsed(group: click.Group, words: tuple[str, ...]) -> click.Context:
     command: click.Command = group
     context, rest = click.Context(group), list(words)
     while isinstance(command, click.Group):
+        if not rest and command.invoke_without_command:
+            break
         assert rest, f"{command.name} of what?"
         found = command.get_command(context, rest[0])
         assert found is not None, f"there is no {rest[0]}"
-        command, context, rest = found, found.make_context(rest[0], rest[1:], parent=context), rest[1:]
+        command, context = found, found.make_context(rest[0], rest[1:], parent=context)
+        _, rest, _ = found.make_parser(context).parse_args(rest[1:])
     return context
 
 

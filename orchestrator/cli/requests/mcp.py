@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 
 
-@click.command("mcp", short_help="Serve a catalog to MCP clients: find, read and call its tools.")
+@click.group(
+    "mcp", short_help="Serve a catalog to MCP clients: find, read and call its tools.", invoke_without_command=True
+)
 @click.option("--http", is_flag=True, help="Serve over HTTP instead of standard input and output.")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to bind to, with --http."
@@ -64,7 +66,9 @@ if TYPE_CHECKING:
     help="Chat model for --ask.  [default: CALLSHEET_MODEL]",
 )
 @common
+@click.pass_context
 def mcp(
+    context: click.Context,
     catalogs: tuple[str, ...],
     place: str | None,
     embeddings: str,
@@ -92,6 +96,8 @@ def mcp(
     Example, in a client's mcp.json:
       {"mcpServers": {"callsheet": {"command": "callsheet", "args": ["mcp", "--catalog", "servers.json", "--yes"]}}}
     """
+    if context.invoked_subcommand:
+        return 0
     if not http and (tokens or issuer or url):
         raise click.UsageError("--tokens, --issuer and --url are for --http")
     check_model(model if ask else None)
