@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -77,7 +78,8 @@ class Dependency(Record):
         return self.kind.direct and self.holds
 
 
-class Parameter(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
     """One argument of a tool, or one field of its result, from its JSON Schema.
 
     Attributes:
@@ -131,12 +133,12 @@ class Tool(Record):
         """``agent/name``."""
         return f"{self.agent}/{self.name}"
 
-    @cached_property
+    @property
     def parameters(self) -> tuple[Parameter, ...]:
         """The arguments that the input schema declares, in order."""
         return parameters_of(self.input_schema)
 
-    @cached_property
+    @property
     def outputs(self) -> tuple[Parameter, ...]:
         """The fields that the output schema declares, in order; empty without a schema."""
         return parameters_of(self.output_schema or {})
@@ -291,10 +293,8 @@ def parameters_of(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
 
 def _type_of(spec: Mapping[str, Any]) -> str:
     declared = spec.get("type")
-    if isinstance(declared, str):
-        return declared
-    if isinstance(declared, list):
-        return "|".join(map(str, declared))
+    if isinstance(declared, str | list):
+        return declared if isinstance(declared, str) else "|".join(map(str, declared))
     options = spec.get("anyOf") or spec.get("oneOf") or []
     types = (_type_of(option) for option in options if isinstance(option, dict)) if isinstance(options, list) else ()
     return "|".join(dict.fromkeys(types)) or _ANY

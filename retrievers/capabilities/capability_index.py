@@ -37,7 +37,6 @@ class CapabilityIndex:
     Attributes:
         taxonomy: The taxonomy.
         leaves: Ids of the narrowest capabilities, in the order of the columns.
-        rows: Id of a node -> its row.
     """
 
     def __init__(
@@ -51,7 +50,6 @@ class CapabilityIndex:
     ) -> None:
         self.taxonomy = taxonomy
         self.leaves = taxonomy.leaves
-        self.rows = {node: row for row, node in enumerate(nodes)}
         self._catalog, self._vectors, self._nodes = catalog, vectors, nodes
         self._embeddings = vectors.embeddings if isinstance(vectors, VectorProducts) else embeddings
         entries = [taxonomy.by_id[leaf] for leaf in self.leaves]
@@ -63,10 +61,15 @@ class CapabilityIndex:
         """The index restricted to these rows; nothing is computed again."""
         part = copy(self)
         part._nodes = [self._nodes[row] for row in rows]
-        part.rows = {node: row for row, node in enumerate(part._nodes)}
         part._whole = (self, rows)
-        part.__dict__.pop("of_tools", None)
+        for cached in ("of_tools", "rows"):
+            part.__dict__.pop(cached, None)
         return part
+
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        """Id of a node -> its row."""
+        return {node: row for row, node in enumerate(self._nodes)}
 
     @cached_property
     def of_tools(self) -> Confidences:

@@ -6,7 +6,6 @@ import copy
 import logging
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -53,13 +52,12 @@ class LexicalIndex:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._count = len(nodes)
-        corpus = [tokens(node.words) for node in nodes]
-        self._words = [frozenset(words) for words in corpus]
-        self._frequency = Counter(word for words in self._words for word in words)
-        self._bm25 = bm25s.BM25() if any(corpus) else None
+        self._places: dict[str, int] = {}
+        corpus = [[self._places.setdefault(word, len(self._places)) for word in tokens(node.words)] for node in nodes]
+        self._bm25 = bm25s.BM25() if self._places else None
         self._rows: NDArray[np.intp] = np.arange(len(nodes))
         if self._bm25:
-            self._bm25.index(corpus, show_progress=False)
+            self._bm25.index((corpus, self._places), create_empty_token=False, show_progress=False)
 
     def part(self, rows: Sequence[int]) -> LexicalIndex:
         """The index restricted to these rows, in this order; the rarity of words does not change."""
@@ -70,16 +68,21 @@ class LexicalIndex:
     def scores(self, query: str) -> Matches:
         """BM25 of every node for the words of a query."""
         words = list(dict.fromkeys(tokens(query)))
-        known = [word for word in words if word in self._frequency]
+        known = [word for word in words if word in self._places]
         if self._bm25 is None or not known or not len(self._rows):
             return Matches(np.zeros(len(self._rows), np.float32))
         scores = np.asarray(self._bm25.get_scores(known), np.float32)[self._rows]
-        best = self._words[int(self._rows[scores.argmax()])]
-        covered = sum(self._rarity(word) for word in known if word in best)
-        return Matches(scores, covered / sum(self._rarity(word) for word in words))
+        best = self._rows[scores.argmax()]
+        rarity = {word: inverse_frequency(len(self._nodes_with(word)), self._count) for word in words}
+        covered = sum(rarity[word] for word in known if best in self._nodes_with(word))
+        return Matches(scores, covered / sum(rarity.values()))
 
-    def _rarity(self, word: str) -> float:
-        return inverse_frequency(self._frequency[word], self._count)
+    def _nodes_with(self, word: str) -> NDArray[np.int32]:
+        """The rows of the nodes that have a word."""
+        if self._bm25 is None or (place := self._places.get(word)) is None:
+            return np.zeros(0, np.int32)
+        start, end = self._bm25.scores["indptr"][place : place + 2]
+        return np.asarray(self._bm25.scores["indices"][start:end])
 
 
 def inverse_frequency(n: int, count: int) -> float:

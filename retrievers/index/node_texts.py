@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from callsheet.graphs import Agent, Catalog, Parameter, Skill, Tool, shown, split_name
 from callsheet.graphs.catalog.model import SKILLS
 from callsheet.graphs.text.sanitizing import normalized
@@ -30,16 +32,15 @@ def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
     allowed values; of an agent, its name and its tools' names. The name alone and the whole description have weights
     of .2 each. Search by words uses all texts. A skill is represented as a tool is.
     """
-    nodes: list[Node] = []
+    agents, nodes = catalog.by_id, list[Node]()
     for agent in catalog.agents:
         name = shown(agent.name or agent.id)
         views = _views(agent.description if agent.tools else "", _subject(name), f"{name}: ", sentence="")
         nodes.append(Node(agent.id, "agent", agent.id, agent_text(agent), _agent_words(agent), views))
-    for agent in catalog.agents:
-        for tool in agent.tools:
-            name, sentence = split_name(tool.name), first_sentence(tool.description)
-            views = _views(tool.description, name, f"{name}: ", sentence=sentence)
-            nodes.append(Node(tool.id, "tool", agent.id, tool_text(agent, tool), _tool_words(agent, tool), views))
+    for tool_id, tool in catalog.tools.items():
+        agent, name, sentence = agents[tool.agent], split_name(tool.name), first_sentence(tool.description)
+        views = _views(tool.description, name, f"{name}: ", sentence=sentence)
+        nodes.append(Node(tool_id, "tool", agent.id, tool_text(agent, tool), _tool_words(agent, tool), views))
     return (*nodes, *map(_skill_node, catalog.skills))
 
 
@@ -110,17 +111,30 @@ def _joined(parts: Iterable[str]) -> str:
     return " ".join(shown(part) for part in parts if part)[:_MAX_WORDS]
 
 
-def identifiers(nodes: Sequence[Node]) -> dict[str, list[int]]:
-    """Names with an underscore, a hyphen, a dot or an inner capital, in lower case -> their rows.
+class Identifiers:
+    """The names with an underscore, a hyphen, a dot or an inner capital, and all ids, in any case.
 
-    Such names do not occur in ordinary sentences.
+    Such names do not occur in ordinary sentences. They are stored as sorted hashes: texts would take 250 bytes each.
+
+    Args:
+        nodes: The nodes.
     """
-    rows: dict[str, list[int]] = {}
-    for row, node in enumerate(nodes):
-        owner = SKILLS if node.kind == "skill" else node.owner
-        name = node.id.removeprefix(f"{owner}/")
-        if _COMPOSED.search(name) and IDENTIFIER.fullmatch(name):
-            rows.setdefault(name.casefold(), []).append(row)
-        if node.kind != "agent" and IDENTIFIER.fullmatch(node.id):
-            rows.setdefault(node.id.casefold(), []).append(row)
-    return rows
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        pairs = [(hash(name), row) for row, node in enumerate(nodes) for name in _identifiers_of(node)]
+        found = np.array(pairs, np.int64).reshape(-1, 2)
+        found = found[np.lexsort(found.T[::-1])]
+        self._hashes, self._rows = found[:, 0].copy(), found[:, 1].astype(np.int32)
+
+    def rows(self, word: str) -> list[int]:
+        """The rows of the nodes with this name or id, in their order."""
+        folded = word.casefold()
+        start, end = (int(self._hashes.searchsorted(hash(folded), side)) for side in ("left", "right"))
+        return [row for row in self._rows[start:end].tolist() if folded in _identifiers_of(self._nodes[row])]
+
+
+def _identifiers_of(node: Node) -> set[str]:
+    name = node.id.removeprefix(f"{SKILLS if node.kind == 'skill' else node.owner}/")
+    names = (name if _COMPOSED.search(name) else "", node.id if node.kind != "agent" else "")
+    return {text.casefold() for text in names if IDENTIFIER.fullmatch(text)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,6 +41,11 @@ class Node:
     text: str
     words: str
     views: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def bare(self) -> Node:
+        """The same node without its texts, which only the building of an index needs."""
+        return replace(self, text="", words="", views=())
 
 
 @dataclass(frozen=True, slots=True)

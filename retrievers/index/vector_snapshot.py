@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from callsheet.graphs.storage import replace_bytes
+from callsheet.retrievers.index.matrix import Vectors, precision
 
 FORMAT = 1
 
@@ -20,8 +20,8 @@ class Snapshot:
     """A file with the vectors of a set of rows.
 
     The id of a row is a hash of its content, so the vectors of the same ids are always valid, even if another process
-    has changed the index. The file has one line of JSON (format, shape, SHA-256 of the ids and of the vectors), then
-    the vectors as little-endian float32. It is replaced atomically.
+    has changed the index. The file has one line of JSON (format, shape, type, SHA-256 of the ids and of the vectors),
+    then the vectors, little-endian. It is replaced atomically.
 
     Args:
         file: Path of the file; ``write`` creates it.
@@ -30,7 +30,7 @@ class Snapshot:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def read(self, rows: Sequence[str]) -> NDArray[np.float32] | None:
+    def read(self, rows: Sequence[str]) -> Vectors | None:
         """The vectors ``(n, d)`` of these rows in this order; None if the file is damaged or has other rows."""
         try:
             line, _, body = self._file.read_bytes().partition(b"\n")
@@ -39,16 +39,19 @@ class Snapshot:
                 return None
             if head["sha256"] != hashlib.sha256(body).hexdigest():
                 return None
-            return np.frombuffer(body, "<f4").reshape(head["shape"])
+            vectors = np.frombuffer(body, head.get("type", "<f4")).reshape(head["shape"])
+            return vectors.astype(precision(len(vectors)), copy=False)
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def write(self, rows: Sequence[str], vectors: NDArray[np.float32]) -> None:
+    def write(self, rows: Sequence[str], vectors: Vectors) -> None:
         """Stores the vectors of these rows, in this order; errors are ignored, because the index works without it."""
-        body = np.ascontiguousarray(vectors, "<f4").tobytes()
+        kind = "<f4" if vectors.dtype == np.float32 else "<f2"
+        body = np.ascontiguousarray(vectors, kind).tobytes()
         head = {
             "format": FORMAT,
             "shape": vectors.shape,
+            "type": kind,
             "rows": _digest_of(rows),
             "sha256": hashlib.sha256(body).hexdigest(),
         }

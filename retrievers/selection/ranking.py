@@ -22,7 +22,7 @@ from callsheet.graphs import (
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
-from callsheet.retrievers.index.node_texts import IDENTIFIER, identifiers
+from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers
 from callsheet.retrievers.index.protocols import Node, VectorIndex
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
 from callsheet.retrievers.selection.query_units import Unit, spans_of, units_of
@@ -78,7 +78,7 @@ class Ranker:
         self._with_needs = {self.row[tool.id] for tool in catalog.tools.values() if tool.depends_on}
         self._needs: dict[tuple[int, float, float, float, float], tuple[tuple[Reached, float], ...]] = {}
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
-        self._named = identifiers(nodes)
+        self._named = Identifiers(nodes)
         self._capabilities, self._outcomes = capabilities, outcomes
 
     @property
@@ -281,8 +281,9 @@ class Ranker:
         """Rows of the agents, tools and skills that the query names exactly; of several with one name, the best."""
         words = {word.casefold() for word in IDENTIFIER.findall(query)}
         best: set[int] = set()
-        for word in words & self._named.keys():
+        for word in words:
+            named = [row for row in self._named.rows(word) if not left_out[row]]
             for kind in ("agent", "tool", "skill"):
-                rows = [row for row in self._named[word] if self.nodes[row].kind == kind and not left_out[row]]
+                rows = [row for row in named if self.nodes[row].kind == kind]
                 best.update([max(rows, key=lambda row: float(scores[row]))] if rows else ())
         return sorted(best)

@@ -101,13 +101,13 @@ class Assembly:
                 yield
 
     def _made(self, index: VectorIndex, loaded: Loaded, progress: Progress | None) -> tuple[Selector, Changes]:
-        nodes = nodes_of(loaded.catalog)
-        changes = index.sync(nodes, progress)
         self.source = catalog = loaded.catalog
         learned = self.learned and (self.settings is None or self.settings.learned)
         if self.settings is None or self.settings.proposed:
             seen = _seen() if learned else None
             catalog = with_inferred(catalog, rejected=loaded.rejected, cache=self._cache, seen=seen)
+        nodes = nodes_of(loaded.catalog)  # after the inference, whose memory they reuse
+        changes = index.sync(nodes, progress)
         names = [node.id for node in nodes]
         capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
         lexical = LexicalIndex(nodes)
@@ -116,7 +116,7 @@ class Assembly:
             index,
             lexical,
             self.settings,
-            nodes=nodes,
+            nodes=[node.bare for node in nodes],
             reranker=self.reranker,
             capabilities=capabilities,
             outcomes=following(OutcomeLog(), loaded.catalog) if learned else dict,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import private_file
+from callsheet.retrievers.index.matrix import Vectors, precision
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -78,9 +79,7 @@ class ChromaRows:
             there.update(self._collection.get(ids=list(ids[start : start + PAGE]), include=[])["ids"])
         return [row for row in ids if row not in there]
 
-    def add(
-        self, ids: Sequence[str], vectors: NDArray[np.float32], metadatas: Sequence[Mapping[str, str]] | None = None
-    ) -> None:
+    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Mapping[str, str]] | None = None) -> None:
         """Adds rows; of an id that is there already the old row stays."""
         self._collection.add(
             ids=list(ids),
@@ -99,8 +98,8 @@ class ChromaRows:
         for start in range(0, len(ids), PAGE):
             self._collection.delete(ids=list(ids[start : start + PAGE]))
 
-    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> NDArray[np.float32]:
-        """The vectors of these rows as ``(n, d) float32``, in the order of the ids.
+    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> Vectors:
+        """The vectors of these rows as ``(n, d)``, in the order of the ids.
 
         Args:
             ids: All of them must be there.
@@ -109,9 +108,12 @@ class ChromaRows:
         if not ids:
             return np.zeros((0, 1), np.float32)
         if metadata is not None:
-            return _ordered(self._embedded(where=dict(metadata)), ids)
+            return _ordered(self._embedded(where=dict(metadata)), ids).astype(precision(len(ids)), copy=False)
         pages = [ids[start : start + PAGE] for start in range(0, len(ids), PAGE)]
-        return np.concatenate([_ordered(self._embedded(ids=list(page)), page) for page in pages])
+        vectors = [
+            _ordered(self._embedded(ids=list(page)), page).astype(precision(len(ids)), copy=False) for page in pages
+        ]
+        return np.concatenate(vectors)
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from callsheet.retrievers.index.matrix import Vectors, precision
 
 
 class MemoryRows:
@@ -22,11 +23,11 @@ class MemoryRows:
     where = folder = None
 
     def __init__(self) -> None:
-        self._rows: dict[str, tuple[NDArray[np.float32], Mapping[str, str]]] = {}
+        self._rows: dict[str, tuple[Vectors, int, Mapping[str, str]]] = {}  # an array and the place in it
 
     def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
         """The rows with these values among their metadata: id -> all of their metadata."""
-        return {row: told for row, (_, told) in [*self._rows.items()] if metadata.items() <= told.items()}
+        return {row: told for row, (_, _, told) in [*self._rows.items()] if metadata.items() <= told.items()}
 
     def count(self) -> int:
         """How many rows there are."""
@@ -40,29 +41,30 @@ class MemoryRows:
         """Those of these ids that there is no row of, in their order."""
         return [row for row in ids if row not in self._rows]
 
-    def add(
-        self, ids: Sequence[str], vectors: NDArray[np.float32], metadatas: Sequence[Mapping[str, str]] | None = None
-    ) -> None:
+    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Mapping[str, str]] | None = None) -> None:
         """Adds rows; of an id that is there already the old row stays."""
-        for row, vector, told in zip(ids, vectors, metadatas or [{}] * len(ids), strict=True):
-            self._rows.setdefault(row, (vector.copy(), told))
+        own: Vectors = vectors.astype(precision(len(self._rows)))
+        for place, (row, told) in enumerate(zip(ids, metadatas or [{}] * len(ids), strict=True)):
+            self._rows.setdefault(row, (own, place, told))
 
     def metadata(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
         """The metadata of these rows, in the order of the ids; all of them must be there."""
-        return [self._rows[row][1] for row in ids]
+        return [self._rows[row][2] for row in ids]
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes rows."""
         for row in ids:
             self._rows.pop(row, None)
 
-    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> NDArray[np.float32]:
-        """The vectors of these rows as ``(n, d) float32``, in the order of the ids; all of them must be there."""
+    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> Vectors:
+        """The vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there."""
         if not ids:
             return np.zeros((0, 1), np.float32)
-        vectors = np.stack([self._rows[row][0] for row in ids])
-        for row, vector in zip(ids, vectors, strict=True):  # held once, as part of what is returned
-            self._rows[row] = (vector, self._rows[row][1])
+        vectors: Vectors = np.empty((len(ids), self._rows[ids[0]][0].shape[1]), precision(len(ids)))
+        for place, row in enumerate(ids):  # held once, as part of what is returned
+            array, old, told = self._rows[row]
+            vectors[place] = array[old]
+            self._rows[row] = (vectors, place, told)
         return vectors
 
     def writing(self) -> AbstractContextManager[None]:

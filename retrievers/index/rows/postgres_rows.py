@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from callsheet.graphs.catalog.errors import SettingsError, TrustError
 from callsheet.graphs.storage import DatabaseError, database_at
+from callsheet.retrievers.index.matrix import Vectors, precision
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -79,9 +79,7 @@ class PostgresRows:
             there = {row for (row,) in connection.execute(query, [self._name, list(ids)]).fetchall()}
         return [row for row in ids if row not in there]
 
-    def add(
-        self, ids: Sequence[str], vectors: NDArray[np.float32], metadatas: Sequence[Mapping[str, str]] | None = None
-    ) -> None:
+    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Mapping[str, str]] | None = None) -> None:
         """Adds rows in one transaction; of an id that is there already the old row stays."""
         from psycopg.types.json import Jsonb
 
@@ -105,17 +103,17 @@ class PostgresRows:
         with self._connection() as connection:
             connection.execute("DELETE FROM vectors WHERE collection = %s AND id = ANY(%s)", [self._name, list(ids)])
 
-    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> NDArray[np.float32]:
-        """The vectors of these rows as ``(n, d) float32``, in the order of the ids; all of them must be there."""
-        if not ids:
-            return np.zeros((0, 1), np.float32)
-        found: dict[str, NDArray[np.float32]] = {}
+    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> Vectors:
+        """The vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there."""
+        pages: list[Vectors] = [np.zeros((0, 1), np.float32)]
         query = "SELECT id, vector FROM vectors WHERE collection = %s AND id = ANY(%s)"
         with self._connection() as connection, connection.cursor(binary=True) as cursor:
             for start in range(0, len(ids), _PAGE):
-                cursor.execute(query, [self._name, list(ids[start : start + _PAGE])])
-                found.update((row, np.frombuffer(vector, "<f4")) for row, vector in cursor)
-        return np.stack([found[row] for row in ids])
+                page = list(ids[start : start + _PAGE])
+                found = dict(cursor.execute(query, [self._name, page]).fetchall())
+                vectors = [np.frombuffer(found[row], "<f4") for row in page]
+                pages.append(np.stack(vectors, dtype=precision(len(ids)), casting="same_kind"))
+        return np.concatenate(pages[1:] or pages)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
