@@ -150,12 +150,14 @@ def _fetched(server: ServerConfig, limits: Limits) -> bytes:
     """The text at the address of a specification; headers are sent only to the host of the server itself."""
     import httpx2
 
+    from callsheet.agents.servers.transport.http_client import certificates
+
     same = server.url is not None and origin(server.url) == origin(server.openapi)
     headers = {**(server.headers if same else {}), "accept-encoding": "identity"}
     host, until = origin(server.openapi), time.monotonic() + limits.start
     timeout = httpx2.Timeout(limits.list, connect=limits.start)
     try:
-        with httpx2.Client(headers=headers, timeout=timeout, follow_redirects=False) as client:
+        with httpx2.Client(headers=headers, timeout=timeout, verify=certificates(), follow_redirects=False) as client:
             request: Any = client.build_request("GET", server.openapi)
             for _ in range(_MOST_REDIRECTS):
                 response = client.send(request, stream=True)

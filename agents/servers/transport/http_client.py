@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import httpx2
@@ -18,6 +20,12 @@ from callsheet.agents.tools.tool_result import Fault
 _MOST_REDIRECTS = 3
 _BETWEEN_STREAMS = 0.5
 """Seconds between two requests for a stream of events; a server may ask for none."""
+
+
+@cache
+def certificates() -> ssl.SSLContext:
+    """The authorities that sign for servers; cached, because reading them takes longer than many calls."""
+    return httpx2.create_ssl_context()
 
 
 def bounded_client(headers: Mapping[str, str], child: ChildProcess) -> httpx2.AsyncClient:
@@ -38,6 +46,7 @@ def bounded_client(headers: Mapping[str, str], child: ChildProcess) -> httpx2.As
         # A compressed body could grow without bound after it was counted.
         headers={**headers, "accept-encoding": "identity"},
         timeout=httpx2.Timeout(None, connect=child.limits.start),
+        verify=certificates(),
         follow_redirects=False,
         event_hooks={"response": [bounded]},
     )
@@ -71,6 +80,7 @@ class Wire(httpx2.AsyncClient):
             headers={**(headers or {}), "accept-encoding": "identity"},
             timeout=timeout or httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT),
             auth=auth,
+            verify=certificates(),
             max_redirects=_MOST_REDIRECTS,
             event_hooks={"response": [self._check]},
         )

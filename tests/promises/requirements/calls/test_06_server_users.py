@@ -79,7 +79,7 @@ def _ready(process: subprocess.Popen[bytes], url: str, log: Path) -> str:
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:
-            if httpx.get(f"{url}/ok", timeout=2).status_code == 200:
+            if httpx.get(f"{url}/ok", timeout=2, verify=False).status_code == 200:
                 return url
         except httpx.HTTPError:
             time.sleep(0.2)
