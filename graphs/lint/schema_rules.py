@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from callsheet.graphs.catalog.finding import Severity
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
-from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, keywords
+from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, NAMED, keywords
+
+_REMEMBERED = 4_096
 
 
 @rule("invalid-schema", Severity.ERROR, "A schema is not valid JSON Schema, by the draft that it names (else 2020-12).")
@@ -90,6 +93,11 @@ def _schemas(subject: Subject) -> Iterator[tuple[Tool, str, Mapping[str, Any]]]:
 
 
 def _schema_error(schema: Mapping[str, Any]) -> str:
+    """Why a schema is invalid, or an empty text.
+
+    Checking against a metaschema is slow, and schemas consist of the same parts: each part is checked once, and the
+    whole schema only for the error.
+    """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
     from jsonschema.validators import validator_for
@@ -97,11 +105,36 @@ def _schema_error(schema: Mapping[str, Any]) -> str:
     try:
         # Not check_schema: it reads patterns as Python's, but they are ECMAScript's and have their own rule.
         draft = validator_for(schema, default=Draft202012Validator)
+        if all(_is_valid(draft, json.dumps(part)) for part in _parts(schema)):
+            return ""
         error = best_match(draft(draft.META_SCHEMA).iter_errors(dict(schema)))
     # The library may raise these on an invalid schema.
     except (TypeError, ValueError, AttributeError, RecursionError) as raised:
         return quoted(f"{type(raised).__name__}: {raised}")
     return f"{quoted(error.message)} at {quoted(error.json_path)}" if error else ""
+
+
+def _parts(schema: Any) -> Iterator[Any]:
+    """Parts of a schema: if each of them is valid, so is the schema. Texts and defaults, always valid, are left out."""
+    if not isinstance(schema, Mapping):
+        yield schema
+        return
+    own = {}
+    for key, value in schema.items():
+        if key in NAMED and isinstance(value, Mapping):
+            yield from (part for subschema in value.values() for part in _parts(subschema))
+        elif key == "items" and isinstance(value, Mapping):
+            yield from _parts(value)
+        elif key == "anyOf" and isinstance(value, list) and value:
+            yield from (part for subschema in value for part in _parts(subschema))
+        elif key != "default" and not (key in {"title", "description"} and isinstance(value, str)):
+            own[key] = value
+    yield own
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _is_valid(draft: Any, part: str) -> bool:
+    return bool(draft(draft.META_SCHEMA).is_valid(json.loads(part)))
 
 
 def _broken_references(subject: Subject) -> Iterator[tuple[Tool, str, str]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain, islice
 
 from callsheet.graphs.catalog.finding import Severity
 from callsheet.graphs.catalog.model import SKILLS, Agent, Tool
@@ -19,15 +21,15 @@ _ORDERING = re.compile(
     r"\b(?:instead|before|after|prior|whenever|when|always|must|never|should|don'?t|do not|rather|first|only|"
     r"replaces?|supersedes?|overrides?|deprecated|every|any|all)\b"
 )
-_NEAR = 80
+_NEAR, _REMEMBERED = 80, 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
-    """A text from outside, and its place."""
+class _Place:
+    """A place of an agent or a tool, and its texts from outside."""
 
     where: str
-    text: str
+    texts: tuple[str, ...]
     agent: str
     tool: str = ""
 
@@ -62,9 +64,10 @@ def invisible_characters(subject: Subject) -> Iterator[Remark]:
 )
 def long_text(subject: Subject) -> Iterator[Remark]:
     """The rest is neither shown nor embedded."""
-    for text in _texts(subject):
-        if len(text.text) > LONGEST_TEXT:
-            yield text.remark(f"has {len(text.text):,} characters; only the first {LONGEST_TEXT:,} are shown")
+    for place in chain.from_iterable(_places_by_agent(subject)):
+        for text in place.texts:
+            if len(text) > LONGEST_TEXT:
+                yield place.remark(f"has {len(text):,} characters; only the first {LONGEST_TEXT:,} are shown")
 
 
 @rule(
@@ -75,17 +78,24 @@ def long_text(subject: Subject) -> Iterator[Remark]:
 )
 def poisoned_text(subject: Subject) -> Iterator[Remark]:
     """Detects tool poisoning by phrases; an attacker can avoid these phrases."""
-    for text in (*_texts(subject), *_texts_of_skills(subject, "name", "description")):
-        for says, words in orders_in(text.text):
-            yield text.remark(f"{says}: {quoted(words)}")
+    for places in (*_places_by_agent(subject), _places_of_skills(subject, "name", "description")):
+        if any(orders_in(*_distinct(places))):  # one search for all of them is quick
+            yield from _orders_at(places)
 
 
 @rule("suspicious-skill", Severity.WARNING, "The instructions of a skill hold phrases of a poisoned text.")
 def suspicious_skill(subject: Subject) -> Iterator[Remark]:
     """Instructions give orders by nature, so this is a reason to read them, not an error."""
-    for text in _texts_of_skills(subject, "text"):
-        for says, words in orders_in(text.text.replace("<!--", "")):  # a comment of Markdown
-            yield text.remark(f"{says}: {quoted(words)}")
+    places = _places_of_skills(subject, "text")
+    comments_apart = [replace(place, texts=tuple(text.replace("<!--", "") for text in place.texts)) for place in places]
+    return _orders_at(comments_apart)
+
+
+def _orders_at(places: Iterable[_Place]) -> Iterator[Remark]:
+    for place in places:
+        for text in place.texts:
+            for says, words in orders_in(text):
+                yield place.remark(f"{says}: {quoted(words)}")
 
 
 @rule(
@@ -99,23 +109,30 @@ def shadowing(subject: Subject) -> Iterator[Remark]:
     for tool in subject.catalog.tools.values():
         owners[tool.name].add(tool.agent)
         owners[tool.id].add(tool.agent)
-    own = {agent.id: _own_names(agent) for agent in subject.catalog.agents}
-    for text in _texts(subject):
-        for name, context in _names_in(shown(text.text), owners):
-            if text.agent not in owners[name] and name not in own[text.agent] and _ORDERING.search(context.casefold()):
-                owner = min(owners[name])
-                yield text.remark(f"says when to use {quoted(name)}, a tool of agent {owner!r}: {quoted(context)}")
-                break
+    ordered = lru_cache(maxsize=_REMEMBERED)(lambda text: tuple(_ordered_names(text, owners)))
+    for agent, places in zip(subject.catalog.agents, _places_by_agent(subject), strict=True):
+        own = _own_names(agent)
+        for place in places:
+            for text in place.texts:
+                foreign = (at for at in ordered(text) if agent.id not in owners[at[0]] and at[0] not in own)
+                for name, context in islice(foreign, 1):
+                    owner = min(owners[name])
+                    yield place.remark(f"says when to use {quoted(name)}, a tool of agent {owner!r}: {quoted(context)}")
 
 
-def _names_in(text: str, known: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """The known names in a text, each with its context."""
+def _ordered_names(text: str, known: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """The known names in a text that says when to use them, each with its context."""
+    text = shown(text)
+    if not _ORDERING.search(text.casefold()):
+        return
     for match in _NAME.finditer(text):
         before, name, after = match.groups()
         name = name.rstrip(".-")
         in_quotes = bool(before and (after or match.group().endswith(before)))
         if name in known and (in_quotes or _TELLING.search(name)):
-            yield name, text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
+            context = text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
+            if _ORDERING.search(context.casefold()):
+                yield name, context
 
 
 def _own_names(agent: Agent) -> set[str]:
@@ -124,39 +141,33 @@ def _own_names(agent: Agent) -> set[str]:
 
 
 def _hidden(subject: Subject, sorts: tuple[Hidden, ...]) -> Iterator[Remark]:
+    """One remark for each place that has hidden characters."""
+    for places in (*_places_by_agent(subject), _places_of_skills(subject, "name", "description", "text")):
+        if any(map(hidden_in, _distinct(places))):
+            for place in places:
+                found = sum((Counter(hidden_in(text)) for text in place.texts), Counter[Hidden]())
+                if kinds := " and ".join(f"{found[sort]} {sort}" for sort in found if sort in sorts):
+                    yield place.remark(f"has {kinds} characters that are invisible: remove them at the source")
+
+
+def _distinct(places: Iterable[_Place]) -> frozenset[str]:
+    return frozenset(chain.from_iterable(place.texts for place in places))
+
+
+def _places_of_skills(subject: Subject, *fields: str) -> list[_Place]:
+    return [
+        _Place(f"its {name}", (getattr(skill, name),), SKILLS, skill.id)
+        for skill in subject.catalog.skills
+        for name in fields
+    ]
+
+
+def _places_by_agent(subject: Subject) -> Iterator[list[_Place]]:
     for agent in subject.catalog.agents:
-        yield from _hidden_at(list(_texts_of_agent(agent)), sorts)
-        for tool in agent.tools:
-            yield from _hidden_at(list(_texts_of_tool(tool)), sorts)
-    yield from _hidden_at(list(_texts_of_skills(subject, "name", "description", "text")), sorts)
+        yield [*_places_of_agent(agent), *(place for tool in agent.tools for place in _places_of_tool(tool))]
 
 
-def _hidden_at(texts: list[_Text], sorts: tuple[Hidden, ...]) -> Iterator[Remark]:
-    """One remark for each place of an agent or a tool that has hidden characters."""
-    places: defaultdict[str, Counter[Hidden]] = defaultdict(Counter)
-    for text in texts:
-        places[text.where].update({sort: n for sort, n in hidden_in(text.text).items() if sort in sorts})
-    for where, counts in places.items():
-        if counts:
-            kinds = " and ".join(f"{n} {sort}" for sort, n in counts.items())
-            first = next(text for text in texts if text.where == where)
-            yield first.remark(f"has {kinds} characters that are invisible: remove them at the source")
-
-
-def _texts_of_skills(subject: Subject, *fields: str) -> Iterator[_Text]:
-    for skill in subject.catalog.skills:
-        for name in fields:
-            yield _Text(f"its {name}", getattr(skill, name), SKILLS, skill.id)
-
-
-def _texts(subject: Subject) -> Iterator[_Text]:
-    for agent in subject.catalog.agents:
-        yield from _texts_of_agent(agent)
-        for tool in agent.tools:
-            yield from _texts_of_tool(tool)
-
-
-def _texts_of_agent(agent: Agent) -> Iterator[_Text]:
+def _places_of_agent(agent: Agent) -> Iterator[_Place]:
     fields = {
         "its id": agent.id,
         "its name": agent.name,
@@ -164,19 +175,17 @@ def _texts_of_agent(agent: Agent) -> Iterator[_Text]:
         "its instructions": agent.instructions,
         "its category": agent.category,
     }
-    return (_Text(where, text, agent.id) for where, text in fields.items() if text)
+    return (_Place(where, (text,), agent.id) for where, text in fields.items() if text)
 
 
-def _texts_of_tool(tool: Tool) -> Iterator[_Text]:
-    fields = {"its name": tool.name, "its title": tool.title, "its description": tool.description}
+def _places_of_tool(tool: Tool) -> Iterator[_Place]:
     values = {
+        "its name": tool.name,
+        "its title": tool.title,
+        "its description": tool.description,
         "its input schema": tool.input_schema,
         "its output schema": tool.output_schema,
         "its annotations": tool.annotations,
         "its dependencies": [[edge.parameter, edge.reason] for edge in tool.depends_on],
     }
-    for where, text in fields.items():
-        yield _Text(where, text, tool.agent, tool.id)
-    for where, value in values.items():
-        for text in strings_in(value):
-            yield _Text(where, text, tool.agent, tool.id)
+    return (_Place(where, tuple(strings_in(value)), tool.agent, tool.id) for where, value in values.items() if value)

@@ -11,7 +11,7 @@ from callsheet.graphs.text.sanitizing import LONGEST_TEXT, hidden_in, shown, str
 LARGEST_SCHEMA = 65_536
 _TEXTS = frozenset({"title", "description", "$comment"})
 _LISTS, _VALUES = frozenset({"enum", "examples"}), frozenset({"default", "const", "example"})
-_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 
 def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
@@ -23,7 +23,7 @@ def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
         return
     for key, value in schema.items():
         yield key, value
-        if key in _NAMED and isinstance(value, Mapping):
+        if key in NAMED and isinstance(value, Mapping):
             yield from keywords(list(value.values()))
         elif key not in _VALUES | _LISTS:
             yield from keywords(value)
@@ -62,7 +62,7 @@ def _shown_value(key: str, value: Any) -> Any:
         return [item for item in value if not _hides(item)]
     if key in _VALUES:
         return value
-    if key in _NAMED and isinstance(value, dict):
+    if key in NAMED and isinstance(value, dict):
         return {name: _shown_subschema(part) for name, part in value.items() if not _hides(str(name))}
     return _shown_subschema(value)
 

@@ -167,16 +167,15 @@ def clean(value: Any, *, deepest: int = DEEPEST) -> Any:
 
 def strings_in(value: Any) -> Iterator[str]:
     """All strings of a JSON value, with keys."""
-    match value:
-        case str():
-            yield value
-        case Mapping():
-            for key, item in value.items():
-                yield str(key)
-                yield from strings_in(item)
-        case list() | tuple():
-            for item in value:
-                yield from strings_in(item)
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from (item,) if isinstance(item, str) else strings_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from (item,) if isinstance(item, str) else strings_in(item)
 
 
 def split_name(name: str) -> str:

@@ -6,9 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
+from jsonschema import Draft7Validator, Draft202012Validator
 
+from callsheet.graphs import Agent, Catalog, Tool
+from callsheet.graphs.capabilities.taxonomy import default_taxonomy
 from callsheet.graphs.lint import schema_rules
-from callsheet.graphs.lint.lint_rule import Rule
+from callsheet.graphs.lint.lint_rule import Rule, Subject
 from callsheet.graphs.text.json_schema import LARGEST_SCHEMA
 
 Finds = Callable[..., list[tuple[str, str, str]]]
@@ -99,3 +103,33 @@ def test_a_hundred_levels_are_walked(finds: Finds) -> None:
     for _ in range(100):
         schema = {"items": schema}
     assert len(finds(schema_rules.unresolved_reference, a={"x": {"input_schema": schema}})) == 1
+
+
+KEYWORDS = [
+    "type",
+    "description",
+    "default",
+    "required",
+    "items",
+    "anyOf",
+    "properties",
+    "$defs",
+    "pattern",
+    "$ref",
+    "enum",
+]
+plain = st.sampled_from(["object", "string", "objekt", "", None, True, 3, ["a"], ["a", "a"], [], {}])
+schemas = st.recursive(
+    st.dictionaries(st.sampled_from(KEYWORDS), plain, max_size=3),
+    lambda inner: st.dictionaries(st.sampled_from(KEYWORDS), inner | plain | st.lists(inner, max_size=2), max_size=4),
+    max_leaves=8,
+)
+
+
+@given(schemas, st.sampled_from([Draft7Validator, Draft202012Validator]))
+def test_the_schemas_that_are_invalid_are_those_of_the_library(schema: dict[str, Any], draft: Any) -> None:
+    named = schema | {"$schema": draft.META_SCHEMA["$id"]}
+    subject = Subject(
+        Catalog(agents=(Agent(id="a", tools=(Tool(agent="a", name="x", input_schema=named),)),)), default_taxonomy()
+    )
+    assert bool(list(schema_rules.invalid_schema.findings(subject))) != draft(draft.META_SCHEMA).is_valid(named)
