@@ -122,8 +122,10 @@ class Database:
             yield connection
 
     @contextmanager
-    def exclusive(self, name: str, seconds: float) -> Iterator[None]:
+    def exclusive(self, name: str, seconds: float) -> Iterator[Connection[Any]]:
         """Lets one process at a time in, for as long as it takes; meanwhile, others can use the database.
+
+        The lock belongs to the connection that is returned: what is written with it is not written without the lock.
 
         Args:
             name: What they exclude each other from.
@@ -135,7 +137,7 @@ class Database:
         """
         with self.connect() as connection:
             self._wait(connection, _FOR_SESSION, name, seconds)
-            yield
+            yield connection
             connection.execute("SELECT 1")  # the lock was held all the time
 
     @contextmanager

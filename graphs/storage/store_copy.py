@@ -34,6 +34,8 @@ class Copied:
 def copy_files(source: str, target: str) -> Copied:
     """Copies pins, consents, listings, observations and outcomes; overwrites nothing.
 
+    Each file keeps its age, so that a listing is not taken for a new one.
+
     Args:
         source: ``local``, a folder that was a ``CALLSHEET_HOME``, or the address of a database.
         target: The same; a new folder is created.
@@ -50,7 +52,7 @@ def copy_files(source: str, target: str) -> Copied:
             try:
                 before = there.read()
             except FileNotFoundError:
-                there.replace(content)
+                there.replace(content, modified=file.modified())
                 written.append(name)
             else:
                 if before != content:

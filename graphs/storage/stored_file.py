@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -26,7 +27,7 @@ _SCHEME = "store:"
 _RECENT = 1.0
 _NAME = re.compile(r"(?:[\w-][\w.-]{0,99}/)?[\w-][\w.-]{0,199}", re.ASCII)
 _WRITE = """
-INSERT INTO files VALUES (%s, %s, nextval('versions'), clock_timestamp())
+INSERT INTO files VALUES (%s, %s, nextval('versions'), coalesce(to_timestamp(%s), clock_timestamp()))
 ON CONFLICT (name) DO UPDATE
 SET content = EXCLUDED.content, version = EXCLUDED.version, modified = EXCLUDED.modified
 """
@@ -48,8 +49,12 @@ class StoredFile(ABC):
         """
 
     @abstractmethod
-    def replace(self, content: bytes) -> None:
+    def replace(self, content: bytes, *, modified: float | None = None) -> None:
         """Replaces the content at once: readers see the old one or the new one. Creates the file and its folder.
+
+        Args:
+            content: The new content.
+            modified: The time that ``modified`` tells from then on; None: now.
 
         Raises:
             OSError: It cannot be written.
@@ -112,10 +117,12 @@ class LocalFile(StoredFile):
         """As in ``StoredFile``."""
         return self.path.read_bytes()
 
-    def replace(self, content: bytes) -> None:
+    def replace(self, content: bytes, *, modified: float | None = None) -> None:
         """As in ``StoredFile``; a new file can be read by its owner only."""
         private_folder(self.path.parent)
         replace_bytes(self.path, content)
+        if modified is not None:
+            os.utime(self.path, (modified, modified))
 
     def locked(self) -> AbstractContextManager[None]:
         """As in ``StoredFile``."""
@@ -165,11 +172,11 @@ class DatabaseFile(StoredFile):
         """As in ``StoredFile``."""
         return bytes(self._value(_CONTENT))
 
-    def replace(self, content: bytes) -> None:
+    def replace(self, content: bytes, *, modified: float | None = None) -> None:
         """As in ``StoredFile``."""
         with self._database.transaction() as connection:
             before = connection.execute(_CONTENT, [self.name]).fetchone()
-            connection.execute(_WRITE, [self.name, content])
+            connection.execute(_WRITE, [self.name, content, modified])
             if before is None or bytes(before[0]) != content:
                 self._announce(connection)
         self._last = (0.0, None)

@@ -43,6 +43,7 @@ class PostgresRows:
     def __init__(self, name: str, where: str) -> None:
         self._name = name
         self._database = database_at(where)
+        self._writer: Connection[Any] | None = None  # holds the lock of ``writing``
         self.where = f"{where.partition('://')[0]}://{self._database}"
 
     @classmethod
@@ -85,7 +86,7 @@ class PostgresRows:
 
         told = metadatas or [{}] * len(ids)
         rows = zip(ids, told, np.ascontiguousarray(vectors, "<f4"), strict=True)
-        with self._connection() as connection, connection.cursor() as cursor:
+        with self._locked_connection() as connection, connection.cursor() as cursor:
             cursor.executemany(
                 "INSERT INTO vectors VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
                 [(self._name, row, Jsonb(dict(metadata)), vector.tobytes()) for row, metadata, vector in rows],
@@ -100,7 +101,7 @@ class PostgresRows:
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes rows."""
-        with self._connection() as connection:
+        with self._locked_connection() as connection:
             connection.execute("DELETE FROM vectors WHERE collection = %s AND id = ANY(%s)", [self._name, list(ids)])
 
     def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> Vectors:
@@ -117,15 +118,29 @@ class PostgresRows:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Keeps other processes from writing to the same collection.
+        """Keeps other processes from writing to the same collection. If the lock is lost, nothing more is written.
 
         Raises:
             SettingsError: Another one has been at it for ten minutes, or the database cannot be used.
         """
         with _settings_errors():
             self._database.migrate("vectors", _TABLE)
-            with self._database.exclusive(f"the index {self._name}", _LOCK_SECONDS):
-                yield
+            with self._database.exclusive(f"the index {self._name}", _LOCK_SECONDS) as connection:
+                self._writer = connection
+                try:
+                    yield
+                finally:
+                    self._writer = None
+
+    @contextmanager
+    def _locked_connection(self) -> Iterator[Connection[Any]]:
+        """The connection that holds the lock, in a transaction; outside of ``writing``, the shared one."""
+        if self._writer is None:
+            with self._connection() as connection:
+                yield connection
+        else:
+            with self._writer.transaction():
+                yield self._writer
 
     @contextmanager
     def _connection(self) -> Iterator[Connection[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from callsheet.graphs.dependencies import ObservationLog
+from callsheet.graphs.storage import cache_file
 from callsheet.orchestrator.cli.main import main
 from callsheet.retrievers.index.rows import rows_of
 from callsheet.retrievers.index.rows.rows_copy import copy_rows
@@ -74,6 +76,16 @@ def test_to_a_database_and_back(
     monkeypatch.setenv("CALLSHEET_HOME", str(back))
     assert said("index", "--yes")["added"] == 0
     assert said("store", "copy", str(home), str(back))["rows"] == 0
+
+
+def test_a_listing_is_as_old_as_it_was(fleet: Fleet, said: Any, tmp_path: Path, store: str) -> None:
+    (listings := tmp_path / "old" / "listings").mkdir(parents=True)
+    (listings / "a.json").write_text("{}")
+    os.utime(listings / "a.json", (1_000_000, 1_000_000))
+    assert said("store", "copy", str(tmp_path / "old"), store)["rows"] == 1
+    assert cache_file("listings/a.json").modified() == 1_000_000
+    assert said("store", "copy", store, str(tmp_path / "back"))["rows"] >= 1
+    assert (tmp_path / "back" / "listings" / "a.json").stat().st_mtime == 1_000_000
 
 
 def test_nothing_is_overwritten(fleet: Fleet, said: Any, tmp_path: Path, store: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.graphs import Catalog, SettingsError
+from callsheet.graphs.storage import database_at
 from callsheet.retrievers import AgentGraphRetriever, Changes, default_place
 from callsheet.retrievers.index.rows import postgres_rows
 from counting import Counting, best, index, nodes, other_process
@@ -40,6 +41,36 @@ def test_two_processes_that_index_at_once_wait_for_each_other(store: str, monkey
     assert made.sync(nodes("new", 600)) == Changes()
     assert embedder.asked == []
     assert best(made, "text of new 7") == 7
+
+
+class LosingTheLock(Counting):
+    """Ends the connection that holds the lock of the index, as soon as a text is embedded."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__()
+        self._store, self.lock = database_at(store), ""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        with self._store.transaction() as connection:
+            [(ended,)] = connection.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' "
+                "AND (classid::bigint << 32 | objid::bigint) = hashtextextended(%s, 0)",
+                [f"{self._store.schema} the index {self.lock}"],
+            ).fetchall()
+        assert ended == 1
+        return super().embed_documents(texts)
+
+
+def test_without_its_lock_an_indexer_writes_and_deletes_nothing(store: str) -> None:
+    index(store, Counting()).sync(nodes("old", 3))
+    embedder = LosingTheLock(store)
+    made = index(store, embedder)
+    embedder.lock = made._rows._name
+    held = made._held()
+    with pytest.raises(SettingsError, match="cannot be used"):
+        made.sync(nodes("new", 3))
+    assert made._held() == held
+    assert made.sync(nodes("old", 3)) == Changes()
 
 
 def test_two_collections_are_written_at_once(store: str) -> None:
