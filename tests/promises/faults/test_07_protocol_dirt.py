@@ -27,12 +27,11 @@ KINDS = {
     "modern_only": "protocol",
     "is_error": "tool",
 }
+# What the server above does not do.
 SHARED = {
-    **dict.fromkeys(("garbage", "surrogate", "null_result", "unknown_content", "audio", "out_schema_mismatch"), ""),
-    **dict.fromkeys(("stderr_flood", "stdout_noise"), ""),
-    "half": "crash",
-    "rpc_error": "protocol",
-    "is_error": "tool",
+    **dict.fromkeys(("surrogate", "null_result", "unknown_content", "audio", "out_schema_mismatch"), ""),
+    "stdout_noise": "",
+    "rpc_error": "protocol",  # with data
 }
 UNKNOWN = ("half", "no_object")
 
