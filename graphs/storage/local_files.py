@@ -116,13 +116,14 @@ def replace_text(file: Path, text: str, *, mode: int = _FILE_MODE) -> None:
     replace_bytes(file, text.encode(), mode=mode)
 
 
-def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE) -> None:
+def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE, exact: bool = False) -> None:
     """Replaces a file atomically: readers see the old content or the new, never a part.
 
     Args:
         file: A file in an existing folder.
         content: The new content.
         mode: Permissions, before the umask; for the owner only by default.
+        exact: The permissions without the umask, as those of the file that is replaced.
 
     Raises:
         OSError: The file cannot be written.
@@ -134,6 +135,8 @@ def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE) -> None
             sink.write(content)
             sink.flush()
             os.fsync(sink.fileno())
+        if exact:
+            new.chmod(mode)
         new.replace(file)
     except BaseException:
         with suppress(OSError):

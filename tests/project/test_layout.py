@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 MOST = 10
 DOORS = ("__init__.py", "__init__.pyi")
 PACKAGES = ("graphs", "retrievers", "agents", "orchestrator")
-SAME_PART = {"capabilities", "index", "documents", "export", "catalog", "formats"}
+SAME_PART = {"capabilities", "index", "documents", "export", "catalog", "formats", "gateway"}
 """A room and the command about it, or rooms that hold the same for two kinds of things."""
 
 

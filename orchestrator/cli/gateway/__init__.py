@@ -1,0 +1,1 @@
+"""Commands around the gateway: ``callsheet mcp install`` and its undo."""

@@ -1,0 +1,65 @@
+"""Editing in place: whatever the form of a file, only the servers change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from callsheet.orchestrator.server.gateway.clients.jsonc_document import JsoncDocument
+
+FILE = Path("mcp.json")
+SPACE = st.sampled_from(["", " ", "\n", "\n  ", " // a, b }\n", '/* {" */', "\r\n\t", "\n// x\n\n"])
+VALUE = st.sampled_from(
+    ['{"a": 1}', '{ "u": "http://x" /* c */ }', "{}", '{"s": "// no \\" comment,}"}', '{"l": [1, 2,]}']
+)
+NAMES = st.lists(st.sampled_from(["a", "b", "c", 'd"', "é"]), unique=True)
+
+
+@st.composite
+def configurations(draw: st.DrawFn) -> str:
+    """An object of servers, with comments and commas wherever JSON with comments has them."""
+    members = []
+    for name in draw(NAMES):
+        parts = [draw(SPACE), json.dumps(name), draw(SPACE), ":", draw(SPACE), draw(VALUE), draw(SPACE)]
+        members.append("".join(parts))
+    comma = "," + draw(SPACE) if members and draw(st.booleans()) else ""
+    held = f"{{{','.join(members)}{comma or (draw(SPACE) if not members else '')}}}"
+    after = draw(st.sampled_from(["", ",", ', "z": [1],']))
+    return f'{draw(SPACE)}{{{draw(SPACE)}"first": "{{",{draw(SPACE)}"servers":{draw(SPACE)}{held}{after}{draw(SPACE)}}}'
+
+
+@given(configurations(), NAMES)
+@settings(max_examples=80)
+def test_only_the_servers_change(text: str, remove: list[str]) -> None:
+    document = JsoncDocument(text, "servers", FILE)
+    gone = [name for name in remove if name in document.servers]
+    after = JsoncDocument(
+        document.exchanged(gone, {"new": document.source("new", {"command": "x", "args": ["y"]})}), "servers", FILE
+    )
+    kept = {name: entry for name, entry in document.servers.items() if name not in gone}
+    assert after.servers == {**kept, "new": {"command": "x", "args": ["y"]}}
+    assert list(after.value) == list(document.value)
+    back = JsoncDocument(after.exchanged({"new"}, {name: document.source_of(name) for name in gone}), "servers", FILE)
+    assert back.servers == document.servers
+    for comment in ("// a, b }", "// x"):
+        assert back.text.count(comment) == text.count(comment)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{\n\t"a": 1\n}\n', '{\n\t"a": 1,\n\t"servers": {\n\t\t"n": {\n\t\t\t"c": 1\n\t\t}\n\t}\n}\n'),
+        ("", '{\n  "servers": {\n    "n": {\n      "c": 1\n    }\n  }\n}\n'),
+        ('{\n  "servers": {}\n}', '{\n  "servers": {\n    "n": {\n      "c": 1\n    }\n  }\n}'),
+        (
+            '{\n "servers": {\n  "a": {} // why\n }\n}',
+            '{\n "servers": {\n  "a": {}, // why\n  "n": {\n   "c": 1\n  }\n }\n}',
+        ),
+    ],
+)
+def test_a_new_server_looks_like_the_others(text: str, expected: str) -> None:
+    document = JsoncDocument(text, "servers", FILE)
+    assert document.exchanged((), {"n": document.source("n", {"c": 1})}) == expected
