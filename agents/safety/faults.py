@@ -71,8 +71,9 @@ class Faults:
 
         if isinstance(error, Fault):
             return Fault(error.kind, self.hidden(str(error)), effect=error.effect)
-        if self.child is not None and self.child.fault is not None:
-            return Fault(self.child.fault.kind, self.hidden(f"{self.child.fault}{_doubt(doing)}"))
+        if self.child is not None and (fault := self.child.fault) is not None:
+            doubt = "" if fault.effect == "none" else _doubt(doing)
+            return Fault(fault.kind, self.hidden(f"{fault}{doubt}"), effect=fault.effect)
         leaf = _leaf(error)
         if not isinstance(leaf, MCPError):
             return await self.broken(_named(leaf), doing)

@@ -10,8 +10,8 @@ from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
-Key = tuple[str, str]
-"""Run and agent."""
+Key = tuple[str, str, str]
+"""Run, agent and user."""
 Listed = Callable[[str, ServerConfig, Listing], object]
 """Called with every answer of a server to ``tools/list``: agent, server, answer."""
 _MOST_RELISTINGS = 10
@@ -35,7 +35,7 @@ class OpenSessions:
 
     def runs(self) -> set[str]:
         """The runs with sessions."""
-        return {run_id for run_id, _ in self._sessions}
+        return {run_id for run_id, _, _ in self._sessions}
 
     async def ready(self, key: Key, server: ServerConfig) -> Session:
         """The run's session with a server, started or replaced if necessary, after its tools are listed.
@@ -50,21 +50,20 @@ class OpenSessions:
 
     async def relist(self, run_id: str) -> None:
         """Lists the tools of a run's servers again, before any other request to them."""
-        for (run, agent_id), session in self._sessions.items():
+        for (run, agent_id, _), session in self._sessions.items():
             if run == run_id and not session.retired and self._tellings[session].done():
                 self._tell(agent_id, session)
 
     async def settled(self, run_id: str, agents: Collection[str]) -> None:
         """Waits for pending listings of a run's sessions; their errors are raised by ``ready``."""
-        found = [
-            self._tellings.get(self._sessions[run_id, agent]) for agent in agents if (run_id, agent) in self._sessions
-        ]
-        if pending := [telling for telling in found if telling and not telling.done()]:
+        found = [session for (run, agent, _), session in self._sessions.items() if run == run_id and agent in agents]
+        tellings = [self._tellings.get(session) for session in found]
+        if pending := [telling for telling in tellings if telling and not telling.done()]:
             await asyncio.wait(pending)
 
     def alone(self, server: ServerConfig) -> Session:
         """A session without a run."""
-        return self._opened(server, lambda: None)
+        return self._opened(server, lambda: None, "")
 
     def end(self, session: Session) -> None:
         """Ends a session immediately."""
@@ -92,19 +91,19 @@ class OpenSessions:
             self._ending.add(found)
         self._ending = {session for session in self._ending if not session.gone}
         self._sessions = {known: session for known, session in self._sessions.items() if not session.gone}
-        session = self._opened(server, lambda: self._heard(key, session))
+        session = self._opened(server, lambda: self._heard(key, session), key[2])
         session.idle = True
         self._sessions[key] = session
         self._tell(key[1], session)
         return session
 
-    def _opened(self, server: ServerConfig, changed: Callable[[], object]) -> Session:
+    def _opened(self, server: ServerConfig, changed: Callable[[], object], user: str) -> Session:
         if server.transport == "openapi":
             from callsheet.agents.servers.http_api.api_session import ApiSession
 
-            session: Session = ApiSession(server, self._environ, self._limits, changed)
+            session: Session = ApiSession(server, self._environ, self._limits, changed, user)
         else:
-            session = Session(server, self._environ, self._limits, changed)
+            session = Session(server, self._environ, self._limits, changed, user)
         _LIVE.add(session)
         session.when_gone(self._forget)
         return session

@@ -14,9 +14,9 @@ import anyio
 from callsheet.agents.safety.faults import CLOSED, START, Faults, named_in
 from callsheet.agents.safety.log_secrets import hide_in_logs
 from callsheet.agents.safety.secrets import of_server
-from callsheet.agents.servers.call_progress import Progress
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.transport.call_context import Progress
 from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -38,6 +38,7 @@ class Session:
         environ: Variables for ``${VAR}``.
         limits: Limits on time and size, unless the server has its own.
         changed: Called when the server announces changed tools.
+        user: Whose sign-in it uses.
 
     Attributes:
         server: As given.
@@ -56,8 +57,9 @@ class Session:
         environ: Mapping[str, str],
         limits: Limits,
         changed: Callable[[], object] = lambda: None,
+        user: str = "",
     ) -> None:
-        self.server, self.retired, self.idle = server, False, False
+        self.server, self.retired, self.idle, self._user = server, False, False, user
         self.limits = limits.own(server.callsheet.limits)
         self._expanded = server.expanded(environ)
         named = named_in(server, environ)
@@ -236,7 +238,7 @@ class Session:
         child_module, transport = await asyncio.to_thread(_client_library)
         self._child = self._faults.child = child = child_module.ChildProcess(self.limits, self._over)
         with anyio.move_on_after(self.limits.start) as scope:
-            async with transport.connected(self._expanded, child, self._changed, self._fail) as client:
+            async with transport.connected(self._expanded, child, self._changed, self._fail, self._user) as client:
                 scope.deadline = math.inf
                 child.responsive = True
                 self._client.set_result(client)

@@ -21,11 +21,11 @@ from functools import partial
 from typing import Any
 
 from callsheet.agents.servers.background_loop import BackgroundLoop
-from callsheet.agents.servers.call_progress import Progress, progress_of_caller
 from callsheet.agents.servers.catalogs.listings import Listing, late_ones_named
 from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.open_sessions import Listed, OpenSessions, any_live, end_all
+from callsheet.agents.servers.transport.call_context import USER, Progress, progress_of_caller
 from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.servers.transport.reaper import REAPER
 from callsheet.agents.tools.result_files import KeptResults
@@ -51,6 +51,7 @@ class _Order:
     repeatable: bool
     permit: Permit
     progress: Progress | None = None
+    user: str = ""
 
 
 class SessionPool:
@@ -119,7 +120,7 @@ class SessionPool:
         Raises:
             CancelledError: The caller was cancelled; the session is closed then.
         """
-        order = _Order(run_id, agent_id, server, tool, args, repeatable, permit, progress_of_caller())
+        order = _Order(run_id, agent_id, server, tool, args, repeatable, permit, progress_of_caller(), USER.get())
         return await _LOOP.awaited(self._call(order))
 
     def call_blocking(
@@ -134,7 +135,8 @@ class SessionPool:
         permit: Permit = lambda: "",
     ) -> Outcome:
         """As ``call``, for callers without an event loop."""
-        return _LOOP.blocking(self._call(_Order(run_id, agent_id, server, tool, args, repeatable, permit)))
+        order = _Order(run_id, agent_id, server, tool, args, repeatable, permit, None, USER.get())
+        return _LOOP.blocking(self._call(order))
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[None]:
@@ -269,7 +271,7 @@ class SessionPool:
         """The outcome of a call, and whether it may be sent again."""
         sent = False
         try:
-            session = await self._open.ready((order.run_id, order.agent_id), order.server)
+            session = await self._open.ready((order.run_id, order.agent_id, order.user), order.server)
             if why := order.permit():
                 return failed(order.agent_id, order.tool, "refused", why), False
             limits = session.limits.own(order.server.callsheet.tools.get(order.tool, {}))

@@ -17,6 +17,7 @@ from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import Permit, SessionPool
+from callsheet.agents.servers.transport.call_context import for_user
 from callsheet.agents.tools import in_process
 from callsheet.agents.tools.binding import BoundTool, bound_tool
 from callsheet.agents.tools.in_process import InProcess
@@ -217,7 +218,7 @@ class ToolRegistry:
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
         connection, repeatable = self._connections.get(tool.agent), self._assured(tool).repeatable
         keep = self.pool.results.of(run_id, tool.agent, tool.name)
-        pool, local = self.pool, (tool.agent, _local(connection, tool))
+        pool, local, reached = self.pool, (tool.agent, _local(connection, tool)), (run_id, tool.agent)
 
         def call(args: dict[str, Any]) -> Outcome:
             # Before a server is started for the call, and again after it has listed its tools.
@@ -225,8 +226,10 @@ class ToolRegistry:
             if why := permit():
                 return failed(tool.agent, tool.name, "refused", why)
             if isinstance(connection, ServerConfig):
-                reached = run_id, tool.agent, connection, tool.name
-                return pool.call_blocking(*reached, args, repeatable=repeatable, permit=permit)
+                with for_user(user.id if user else ""):
+                    return pool.call_blocking(
+                        *reached, connection, tool.name, args, repeatable=repeatable, permit=permit
+                    )
             return in_process.call_blocking(*local, args, self._limits, keep)
 
         async def acall(args: dict[str, Any]) -> Outcome:
@@ -235,8 +238,8 @@ class ToolRegistry:
             if why := await asyncio.to_thread(permit):
                 return failed(tool.agent, tool.name, "refused", why)
             if isinstance(connection, ServerConfig):
-                reached = run_id, tool.agent, connection, tool.name
-                return await pool.call(*reached, args, repeatable=repeatable, permit=permit)
+                with for_user(user.id if user else ""):
+                    return await pool.call(*reached, connection, tool.name, args, repeatable=repeatable, permit=permit)
             return await in_process.call(*local, args, self._limits, keep)
 
         calls = with_secrets(self.secrets.of(run_id), tool, call, acall)

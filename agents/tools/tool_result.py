@@ -14,7 +14,7 @@ from callsheet.agents.servers.limits import Limits
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.text.sanitizing import clean
 
-Kind = Literal["", "start", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large"]
+Kind = Literal["", "start", "sign_in", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large"]
 Effect = Literal["none", "reported", "unknown"]
 
 

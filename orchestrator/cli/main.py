@@ -27,6 +27,7 @@ from callsheet.orchestrator.cli.requests.eval import evaluate_command
 from callsheet.orchestrator.cli.requests.explore import explore
 from callsheet.orchestrator.cli.requests.mcp import mcp
 from callsheet.orchestrator.cli.requests.retrieve import retrieve
+from callsheet.orchestrator.cli.requests.sign_in import sign_in, sign_out
 
 CALLERS_MISTAKE, INTERRUPTED = 2, 130
 
@@ -57,6 +58,8 @@ for command in (
     infer,
     mcp,
     retrieve,
+    sign_in,
+    sign_out,
     store,
     sync,
 ):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
 
 _META = "callsheet"
-SERVER_TROUBLE = ("start", "timeout", "crash", "protocol", "too_large")
+SERVER_TROUBLE = ("start", "sign_in", "timeout", "crash", "protocol", "too_large")
 """Kinds of problems with a server as a whole."""
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -8,12 +8,12 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from callsheet.agents.servers.call_progress import Progress
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.http_api.api_catalog import listing_of
 from callsheet.agents.servers.http_api.api_request import ApiRequest, request_of
 from callsheet.agents.servers.http_api.specifications import api, origin
 from callsheet.agents.servers.session import Session
+from callsheet.agents.servers.transport.call_context import Progress
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.openapi.http_call import META, HttpCall
@@ -51,7 +51,7 @@ class ApiSession(Session):
         # In a thread: the import takes a second, and certificates are read.
         child_module, make = await asyncio.to_thread(_client_library)
         self._child = self._faults.child = child_module.ChildProcess(self.limits, self._over)
-        async with await asyncio.to_thread(make, self._expanded.headers, self._child) as client:
+        async with await asyncio.to_thread(make, self._expanded, self._child, self._user) as client:
             self._client.set_result(client)
             await self._stop.wait()
         return None

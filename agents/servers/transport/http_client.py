@@ -6,18 +6,20 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import httpx2
 from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, next_request_within_origin
 
+from callsheet.agents.servers.oauth.token_auth import authentication
 from callsheet.agents.servers.transport.bounded_body import BoundedBody
 from callsheet.agents.servers.transport.stdio_process import ChildProcess
 from callsheet.agents.tools.tool_result import Fault
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
-_MOST_REDIRECTS = 3
+_MOST_REDIRECTS, _SIGN_IN = 3, 10
 _BETWEEN_STREAMS = 0.5
 """Seconds between two requests for a stream of events; a server may ask for none."""
 
@@ -28,12 +30,13 @@ def certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def bounded_client(headers: Mapping[str, str], child: ChildProcess) -> httpx2.AsyncClient:
+def bounded_client(server: ServerConfig, child: ChildProcess, user: str) -> httpx2.AsyncClient:
     """A client of one server; whoever uses it bounds the time of an exchange.
 
     Args:
-        headers: Headers of each request.
+        server: The server, variables expanded.
         child: Knows the limits, and notes what went beyond them.
+        user: The user for whom it is called.
     """
 
     def fail(fault: Fault) -> None:
@@ -44,7 +47,8 @@ def bounded_client(headers: Mapping[str, str], child: ChildProcess) -> httpx2.As
 
     return httpx2.AsyncClient(
         # A compressed body could grow without bound after it was counted.
-        headers={**headers, "accept-encoding": "identity"},
+        headers={**server.headers, "accept-encoding": "identity"},
+        auth=authentication(server, user, fail),
         timeout=httpx2.Timeout(None, connect=child.limits.start),
         verify=certificates(),
         follow_redirects=False,
@@ -81,7 +85,8 @@ class Wire(httpx2.AsyncClient):
             timeout=timeout or httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT),
             auth=auth,
             verify=certificates(),
-            max_redirects=_MOST_REDIRECTS,
+            # The library counts the requests of a sign-in as redirects.
+            max_redirects=_MOST_REDIRECTS + (_SIGN_IN if auth and auth.requires_response_body else 0),
             event_hooks={"response": [self._check]},
         )
         self._most, self._fail, self._answers, self._sse, self._next = most, fail, answers, sse, 0.0
@@ -119,6 +124,7 @@ class Wire(httpx2.AsyncClient):
             raise fault
         request = response.request
         # What was redirected has its content still to be read.
-        asked = json.loads(await request.aread()).get("id") if request.method == "POST" and not self._sse else None
+        is_message = request.method == "POST" and request.headers.get("content-type", "") == "application/json"
+        asked = json.loads(await request.aread()).get("id") if is_message and not self._sse else None
         opens = self._sse and request.method == "GET" and response.is_success
         response.stream = BoundedBody(response, self._most, self._fail, self._answers, asked=asked, opens=opens)

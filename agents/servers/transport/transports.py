@@ -29,6 +29,7 @@ from mcp.types import (
     ToolListChangedNotification,
 )
 
+from callsheet.agents.servers.oauth.token_auth import authentication
 from callsheet.agents.servers.transport.http_client import Wire
 from callsheet.agents.servers.transport.process_environment import environment_of, program_of
 from callsheet.agents.servers.transport.reaper import REAPER
@@ -52,7 +53,7 @@ _MENDED: Mapping[str, dict[str, Any]] = {
 
 @asynccontextmanager
 async def connected(
-    server: ServerConfig, child: ChildProcess, changed: Callable[[], object], fail: Callable[[Fault], None]
+    server: ServerConfig, child: ChildProcess, changed: Callable[[], object], fail: Callable[[Fault], None], user: str
 ) -> AsyncIterator[Client]:
     """A client that has initialised the server; leaving it ends the connection and its process.
 
@@ -61,6 +62,7 @@ async def connected(
         child: The process of a stdio server; for other servers, only the limits and the recorded fault.
         changed: Called when the server announces changed tools.
         fail: Ends the session with a fault that the client library does not report.
+        user: The user for whom it is called.
     """
 
     async def listen(message: IncomingMessage) -> None:
@@ -74,9 +76,11 @@ async def connected(
         case "stdio":
             wire = _process(server, child)
         case "sse":
-            wire = sse_client(server.url or "", headers=dict(server.headers), httpx_client_factory=http)
+            auth = authentication(server, user, fail)
+            wire = sse_client(server.url or "", headers=dict(server.headers), httpx_client_factory=http, auth=auth)
         case "http":
-            wire = _http(server, http(headers=dict(server.headers)), most)
+            auth = authentication(server, user, fail)
+            wire = _http(server, http(headers=dict(server.headers), auth=auth), most)
         case "a2a" | "openapi":
             what = "an A2A agent" if server.transport == "a2a" else "an API over HTTP"
             raise Fault("protocol", f"it is {what}, and has no MCP session", effect="none")

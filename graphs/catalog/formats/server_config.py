@@ -27,6 +27,22 @@ _TRANSPORTS: Mapping[str, Literal["stdio", "http", "sse"]] = {
 }
 
 
+class MachineSignIn(Record):
+    """How a machine signs in to a server, without a person (OAuth 2.1, client credentials).
+
+    Attributes:
+        client_id: The client's id.
+        client_secret: Its secret; write ``${VAR}``.
+        issuer: The authorization server that has registered the client; the secret goes nowhere else.
+        scope: Scopes to ask for, separated by spaces; None: those that the server names.
+    """
+
+    client_id: str
+    client_secret: str
+    issuer: str
+    scope: str | None = None
+
+
 class ServerOptions(Record):
     """The object ``callsheet`` of a server's entry in an ``mcp.json``; other programs ignore it.
 
@@ -36,6 +52,7 @@ class ServerOptions(Record):
         tools: Limits of single tools, by tool name.
         roots: Folders that path arguments must stay in; none: no restriction.
         approval: When to ask a person before a call: ``always``, ``risky`` or ``never``; None: the setting of the run.
+        sign_in: Credentials of a machine for a remote server; None: a person signs in where the server asks for it.
     """
 
     trusted: bool = False
@@ -43,6 +60,7 @@ class ServerOptions(Record):
     tools: dict[str, dict[str, float]] = Field(default_factory=dict)
     roots: tuple[str, ...] = ()
     approval: Literal["always", "risky", "never"] | None = None
+    sign_in: MachineSignIn | None = None
 
 
 class ServerConfig(BaseModel):
@@ -94,8 +112,13 @@ class ServerConfig(BaseModel):
 
             return _VARIABLE.sub(value, text)
 
+        options, machine = self.callsheet, self.callsheet.sign_in
+        if machine is not None:
+            filled = machine.model_copy(update={"client_secret": fill(machine.client_secret)})
+            options = options.model_copy(update={"sign_in": filled})
         return self.model_copy(
             update={
+                "callsheet": options,
                 "command": None if self.command is None else fill(self.command),
                 "args": tuple(map(fill, self.args)),
                 "env": {key: fill(text) for key, text in self.env.items()},

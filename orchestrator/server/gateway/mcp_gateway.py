@@ -19,7 +19,7 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.servers.call_progress import PROGRESS
+from callsheet.agents.servers.transport.call_context import PROGRESS
 from callsheet.agents.tools.mcp_serving import error_lines
 from callsheet.graphs import CallsheetError, Tool, shown, shown_schema
 from callsheet.graphs.text.sanitizing import counted

@@ -56,7 +56,7 @@ async def test_no_timer_outlives_its_session(fleet: Fleet, monkeypatch: pytest.M
 
     monkeypatch.setattr(loop, "call_later", call_later)
     sessions = OpenSessions(Limits(idle=IDLE), {}, lambda *_: None)
-    session = await sessions.ready(("run", "a"), server)
+    session = await sessions.ready(("run", "a", ""), server)
     await session.ask("tools/call", {"name": "work", "arguments": {}}, 30)
     assert not timers[-1].cancelled()
     await end(sessions, session)

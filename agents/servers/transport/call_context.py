@@ -1,8 +1,10 @@
-"""Progress of a call, passed from its server to whoever waits for it."""
+"""What a session learns from the context of a call: for whom it is, and who waits for its progress."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -16,6 +18,8 @@ class Progress(Protocol):
 
 PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default=None)
 """Receives the progress of the calls in this context."""
+USER: ContextVar[str] = ContextVar("callsheet_user", default="")
+"""Id of the user for whom calls in this context are made; empty for an anonymous one."""
 
 
 def progress_of_caller() -> Progress | None:
@@ -30,3 +34,13 @@ def progress_of_caller() -> Progress | None:
         asyncio.run_coroutine_threadsafe(receive(progress, total, message), loop)
 
     return pass_on
+
+
+@contextmanager
+def for_user(user: str) -> Iterator[None]:
+    """Makes the calls of this block for a user."""
+    token = USER.set(user)
+    try:
+        yield
+    finally:
+        USER.reset(token)

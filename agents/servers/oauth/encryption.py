@@ -1,0 +1,69 @@
+"""Encryption of stored tokens, by a secret of the environment or one in the system's keyring."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from callsheet.graphs.catalog.errors import SettingsError
+
+VARIABLE, _SHORTEST = "CALLSHEET_KEY", 32
+_NO_KEY = (
+    f"tokens are stored encrypted, and there is no key: set {VARIABLE} to a secret of at least {_SHORTEST} characters "
+    "(openssl rand -hex 32 makes one), or use the system's keyring: {}"
+)
+
+
+def encrypted(content: bytes) -> bytes:
+    """The content, encrypted and signed.
+
+    Raises:
+        SettingsError: There is no key.
+    """
+    return _fernet(create=True).encrypt(content)
+
+
+def decrypted(content: bytes) -> bytes:
+    """The content of ``encrypted``.
+
+    Raises:
+        SettingsError: There is no key, or it was encrypted with another one.
+    """
+    try:
+        return _fernet(create=False).decrypt(content)
+    except InvalidToken as error:
+        raise SettingsError(
+            f"stored tokens were encrypted with another key than {VARIABLE} or the keyring's"
+        ) from error
+
+
+def _fernet(*, create: bool) -> Fernet:
+    secret = os.environ.get(VARIABLE) or _of_keyring(create=create)
+    if len(secret) < _SHORTEST:
+        raise SettingsError(f"{VARIABLE} has {len(secret)} characters, and needs at least {_SHORTEST}")
+    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"callsheet/sign-in/v1").derive(secret.encode())
+    return Fernet(base64.urlsafe_b64encode(key))
+
+
+def _of_keyring(*, create: bool) -> str:
+    """The secret in the system's keyring, which is made when it is first needed."""
+    try:
+        import keyring
+        import keyring.errors
+    except ImportError as error:
+        raise SettingsError(_NO_KEY.format("pip install 'callsheet[keyring]'")) from error
+    try:
+        secret: str | None = keyring.get_password("callsheet", VARIABLE)
+        if secret is None and create:
+            secret = secrets.token_hex(32)
+            keyring.set_password("callsheet", VARIABLE, secret)
+    except keyring.errors.KeyringError as error:
+        raise SettingsError(_NO_KEY.format(f"this one cannot be used ({error})")) from error
+    if secret is None:
+        raise SettingsError(_NO_KEY.format("it holds none yet"))
+    return secret

@@ -1,0 +1,177 @@
+"""Tokens by server address and user, encrypted, and refreshed by one process at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from callsheet.agents.servers.oauth.encryption import decrypted, encrypted
+from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
+from callsheet.graphs.storage import state_file
+
+_EARLY, _TIMEOUT, _LARGEST = 30.0, 20.0, 100_000
+
+
+class SignInError(CallsheetError, RuntimeError):
+    """Signing in, or refreshing a sign-in, has failed."""
+
+
+class Tokens(BaseModel):
+    """What signing in has given.
+
+    Attributes:
+        server: Address of the server that takes the access token, and of no other.
+        user: Who signed in; empty for whoever runs the program.
+        tokens: The tokens as they were issued.
+        expires: When the access token expires, in seconds since 1970; None if it is not known.
+        client: The registered client.
+        issuer: The authorization server.
+        token_endpoint: Where tokens are refreshed.
+        revocation_endpoint: Where they are revoked; None if nowhere.
+        resource: The resource for which they are issued (RFC 8707).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    server: str
+    user: str = ""
+    tokens: OAuthToken
+    expires: float | None = None
+    client: OAuthClientInformationFull
+    issuer: str
+    token_endpoint: str
+    revocation_endpoint: str | None = None
+    resource: str | None = None
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the access token is valid for a while."""
+        return self.expires is None or time.time() < self.expires - _EARLY
+
+
+class StoredTokens:
+    """The tokens of one user for one server.
+
+    Args:
+        server: Address of the server, with all variables expanded.
+        user: Id of the user; empty for whoever runs the program.
+    """
+
+    def __init__(self, server: str, user: str = "") -> None:
+        digest = hashlib.sha256(f"{server}\0{user}".encode()).hexdigest()[:32]
+        self.server, self.user = server, user
+        self._file = state_file(f"sign-ins/{digest}")
+
+    def read(self) -> Tokens | None:
+        """The tokens; None if nobody has signed in.
+
+        Raises:
+            SettingsError: They cannot be decrypted.
+        """
+        try:
+            found = Tokens.model_validate_json(decrypted(self._file.read()))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
+            raise SettingsError(f"the stored tokens for {self.server} cannot be read: sign in again") from error
+        return found if (found.server, found.user) == (self.server, self.user) else None
+
+    def write(self, tokens: Tokens) -> None:
+        """Stores tokens.
+
+        Raises:
+            SettingsError: There is no key to encrypt them.
+            OSError: They cannot be written.
+        """
+        self._file.replace(encrypted(tokens.model_dump_json().encode()))
+
+    def remove(self) -> None:
+        """Forgets the tokens."""
+        self._file.remove()
+
+    def refreshed(self, old: Tokens) -> Tokens | None:
+        """The tokens after a refresh; None if they cannot be refreshed, so that the user must sign in again.
+
+        One process at a time refreshes them: an authorization server that sees a refresh token twice may revoke all.
+
+        Args:
+            old: The tokens that are not good any more.
+
+        Raises:
+            SignInError: The authorization server does not answer; the tokens may still be good.
+        """
+        with self._file.locked():
+            now = self.read()
+            if now is None or now.tokens.access_token != old.tokens.access_token:
+                return now
+            if not now.tokens.refresh_token or (answer := _refresh(now)) is None:
+                return None
+            kept = {name: getattr(now.tokens, name) for name in ("refresh_token", "scope")}
+            issued = answer.model_copy(
+                update={name: old for name, old in kept.items() if getattr(answer, name) is None}
+            )
+            new = now.model_copy(update={"tokens": issued, "expires": expiry(issued)})
+            self.write(new)
+            return new
+
+
+def expiry(tokens: OAuthToken) -> float | None:
+    """When an access token that was issued now expires, in seconds since 1970."""
+    return time.time() + tokens.expires_in if tokens.expires_in is not None else None
+
+
+def revoke(tokens: Tokens) -> bool:
+    """Revokes tokens at their authorization server (RFC 7009); whether it has agreed."""
+    if tokens.revocation_endpoint is None:
+        return False
+    token = tokens.tokens.refresh_token or tokens.tokens.access_token
+    try:
+        return _posted(tokens, tokens.revocation_endpoint, {"token": token}).is_success
+    except SignInError:
+        return False
+
+
+def _refresh(tokens: Tokens) -> OAuthToken | None:
+    form = {"grant_type": "refresh_token", "refresh_token": tokens.tokens.refresh_token or ""}
+    answer = _posted(tokens, tokens.token_endpoint, form | ({"resource": tokens.resource} if tokens.resource else {}))
+    if answer.status_code >= 500 or answer.status_code == 429:
+        raise SignInError(f"the authorization server {tokens.issuer} answers with status {answer.status_code}")
+    if not answer.is_success:
+        return None
+    try:
+        return OAuthToken.model_validate_json(answer.content)
+    except ValidationError as error:
+        raise SignInError(f"the authorization server {tokens.issuer} gives an answer that is no token") from error
+
+
+def _posted(tokens: Tokens, address: str, form: dict[str, Any]) -> httpx2.Response:
+    """The answer to a form of the registered client; nobody is followed elsewhere."""
+    own, auth = tokens.client, None
+    data = {**form, "client_id": own.client_id}
+    if own.client_secret and str(own.token_endpoint_auth_method).endswith("_post"):
+        data["client_secret"] = own.client_secret
+    elif own.client_secret:
+        auth = quote(own.client_id, safe=""), quote(own.client_secret, safe="")  # RFC 6749, 2.3.1
+    try:
+        with (
+            httpx2.Client(timeout=_TIMEOUT, follow_redirects=False, auth=auth) as client,
+            client.stream("POST", address, data=data) as answer,
+        ):
+            content = b""
+            for part in answer.iter_bytes():
+                content += part
+                if len(content) > _LARGEST:
+                    raise SignInError(
+                        f"the authorization server {tokens.issuer} answers with more than {_LARGEST:,} bytes"
+                    )
+            return httpx2.Response(answer.status_code, content=content)
+    except httpx2.HTTPError as error:
+        raise SignInError(
+            f"the authorization server {tokens.issuer} cannot be reached: {type(error).__name__}"
+        ) from error

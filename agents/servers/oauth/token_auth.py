@@ -1,0 +1,145 @@
+"""Authentication of the requests of a session by stored tokens, or by the credentials of a machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+
+import httpx2
+from mcp.client.auth import OAuthFlowError
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
+from callsheet.agents.tools.tool_result import Fault
+from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.catalog.formats.server_config import MachineSignIn, ServerConfig
+
+
+def authentication(server: ServerConfig, user: str, fail: Callable[[Fault], None]) -> httpx2.Auth | None:
+    """How the requests to a server are authenticated; None if its entry has an ``Authorization`` header.
+
+    Args:
+        server: The server, variables expanded.
+        user: The user for whom it is called.
+        fail: Ends the session with a fault.
+    """
+    address, machine = server.url or "", server.callsheet.sign_in
+    if any(name.lower() == "authorization" for name in server.headers):
+        return None
+    if machine is None:
+        return TokenAuth(StoredTokens(address, user), fail)
+    return MachineAuth(address, machine, fail)
+
+
+class TokenAuth(httpx2.Auth):
+    """Sends the stored access token to its server, refreshes it, and says when the user must sign in.
+
+    Args:
+        stored: The tokens of a user for the server.
+        fail: Ends the session with a fault.
+    """
+
+    def __init__(self, stored: StoredTokens, fail: Callable[[Fault], None]) -> None:
+        self._stored, self._fail = stored, fail
+        self._home = _origin(httpx2.URL(stored.server))
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """One request, sent again once after a refresh."""
+        if _origin(request.url) != self._home:
+            yield request
+            return
+        tokens = await self._tokens(None)
+        for again in (True, False):
+            if tokens is not None:
+                request.headers["authorization"] = f"Bearer {tokens.tokens.access_token}"
+            response = yield request
+            if not _asks(response):
+                return
+            if again and tokens is not None and response.status_code == 401:
+                tokens = await self._tokens(tokens)
+            if tokens is None or not again or response.status_code == 403:
+                break
+        raise self._failed(_told(self._stored, response))
+
+    async def _tokens(self, refused: Tokens | None) -> Tokens | None:
+        """The tokens, refreshed if they have expired or were refused."""
+        try:
+            old = refused or await asyncio.to_thread(self._stored.read)
+            if old is None or (refused is None and old.fresh):
+                return old
+            return await asyncio.to_thread(self._stored.refreshed, old)
+        except (SignInError, SettingsError) as error:
+            raise self._failed(str(error)) from error
+
+    def _failed(self, why: str) -> Fault:
+        fault = Fault("sign_in", why, effect="none")
+        self._fail(fault)
+        return fault
+
+
+class MachineAuth(ClientCredentialsOAuthProvider):
+    """Signs in with the credentials of a machine (OAuth 2.1, client credentials), once a session.
+
+    Args:
+        address: The server.
+        machine: The credentials.
+        fail: Ends the session with a fault.
+    """
+
+    def __init__(self, address: str, machine: MachineSignIn, fail: Callable[[Fault], None]) -> None:
+        super().__init__(
+            address, _InMemory(), machine.client_id, machine.client_secret, scope=machine.scope, issuer=machine.issuer
+        )
+        self._fail = fail
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """As in the library; a failure ends the session with its reason."""
+        flow, response = super().async_auth_flow(request), None
+        while True:
+            try:
+                sent = await (flow.__anext__() if response is None else flow.asend(response))
+            except StopAsyncIteration:
+                return
+            except OAuthFlowError as error:
+                fault = Fault("sign_in", f"the machine cannot sign in: {error}", effect="none")
+                self._fail(fault)
+                raise fault from error
+            response = yield sent
+
+
+class _InMemory:
+    """Tokens of a machine, which can get others at any time."""
+
+    def __init__(self) -> None:
+        self._tokens: OAuthToken | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self._tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """The client is known from the catalog."""
+
+
+def _asks(response: httpx2.Response) -> bool:
+    """Whether a response asks for another token: for any, or for one with more scopes."""
+    asked = response.headers.get("www-authenticate", "Bearer").lower()
+    if response.status_code == 403:
+        return "insufficient_scope" in asked and "www-authenticate" in response.headers
+    return response.status_code == 401 and "bearer" in asked
+
+
+def _told(stored: StoredTokens, response: httpx2.Response) -> str:
+    whose = f" --user {stored.user}" if stored.user else ""
+    what = "more rights than you have given" if response.status_code == 403 else "sign-in"
+    return f"it asks for {what}: run `callsheet sign-in {stored.server}{whose}`"
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port

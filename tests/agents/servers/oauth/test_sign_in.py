@@ -1,0 +1,230 @@
+"""Signing in to a server with a real authorization server, and calling it with the stored tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from callsheet.agents import SessionPool
+from callsheet.agents.servers.oauth.browser_sign_in import browser_sign_in
+from callsheet.agents.servers.oauth.encryption import encrypted
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
+from callsheet.agents.servers.transport.call_context import for_user
+from callsheet.agents.tools.tool_result import Outcome
+from callsheet.graphs import SettingsError
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, read_servers
+from signed_in_server import MACHINE, SECRET, SignedInServer, browse, signed_in_server
+
+METADATA = "/.well-known/oauth-authorization-server"
+RESOURCE = "/.well-known/oauth-protected-resource/mcp"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SignedInServer]:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CALLSHEET_KEY", "k" * 32)
+    with signed_in_server() as started:
+        yield started
+
+
+@pytest.fixture
+def pool() -> Iterator[SessionPool]:
+    made = SessionPool()
+    yield made
+    made.close()
+
+
+async def signed_in(server: SignedInServer, user: str = "") -> StoredTokens:
+    server.authorization.person = user or "anna"
+    stored = StoredTokens(server.url, user)
+    stored.write(await browser_sign_in(server.url, browse, user=user))
+    return stored
+
+
+def entry(server: SignedInServer) -> ServerConfig:
+    return ServerConfig(url=server.url, transport="http")
+
+
+async def who(pool: SessionPool, server: SignedInServer, run: str = "run") -> Outcome:
+    return await pool.call(run, "tickets", entry(server), "whoami", {})
+
+
+def told(stored: StoredTokens) -> Tokens:
+    tokens = stored.read()
+    assert tokens is not None
+    return tokens
+
+
+async def test_without_a_sign_in_the_error_says_how_and_nothing_is_called(
+    server: SignedInServer, pool: SessionPool
+) -> None:
+    outcome = await who(pool, server)
+    listing = await pool.list_tools(entry(server))
+    assert (outcome.kind, outcome.effect) == ("sign_in", "none")
+    assert f"run `callsheet sign-in {server.url}`" in outcome.error
+    assert listing.kind == "sign_in"
+
+
+async def test_two_users_of_one_server_hold_two_tokens(server: SignedInServer, pool: SessionPool) -> None:
+    await signed_in(server, "bert")
+    await signed_in(server, "carla")
+    with for_user("bert"):
+        bert = await who(pool, server)
+    with for_user("carla"):
+        carla = await who(pool, server)
+    nobody = await who(pool, server)
+    assert (bert.text, carla.text, nobody.kind) == ("bert", "carla", "sign_in")
+
+
+async def test_an_expired_token_is_refreshed_once_by_all_who_use_it(server: SignedInServer) -> None:
+    stored = await signed_in(server)
+    old = told(stored)
+    stored.write(old.model_copy(update={"expires": time.time() - 1}))
+    pools = [SessionPool() for _ in range(4)]
+    outcomes = await asyncio.gather(*(who(pool, server) for pool in pools))
+    for pool in pools:
+        pool.close()
+    assert [outcome.text for outcome in outcomes] == ["anna"] * 4
+    assert server.authorization.refreshes == 1
+    assert told(stored).tokens.refresh_token != old.tokens.refresh_token
+
+
+async def test_a_refused_token_is_refreshed_within_the_call(server: SignedInServer, pool: SessionPool) -> None:
+    await signed_in(server)
+    assert (await who(pool, server)).text == "anna"
+    server.authorization.access.clear()
+    assert (await who(pool, server)).text == "anna"
+    assert server.authorization.refreshes == 1
+
+
+async def test_revoked_tokens_ask_again_and_the_run_goes_on(server: SignedInServer, pool: SessionPool) -> None:
+    await signed_in(server)
+    assert (await who(pool, server)).text == "anna"
+    server.authorization.access.clear()
+    server.authorization.refresh.clear()
+    refused = await who(pool, server)
+    await signed_in(server)
+    assert (refused.kind, refused.effect) == ("sign_in", "none")
+    assert (await who(pool, server)).text == "anna"
+
+
+async def test_a_machine_signs_in_by_itself(
+    server: SignedInServer, pool: SessionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TICKETS_SECRET", SECRET)
+    machine = {"client_id": MACHINE, "client_secret": "${TICKETS_SECRET}", "issuer": server.origin}
+    document = {"mcpServers": {"tickets": {"url": server.url, "callsheet": {"sign_in": machine}}}}
+    config = read_servers(document, "mcp.json")["tickets"]
+    called = await pool.call("run", "tickets", config, "whoami", {})
+    assert called.error == ""
+    assert called.text == "the machine"
+    monkeypatch.setenv("TICKETS_SECRET", "wrong")
+    refused = await pool.call("another", "tickets", config, "whoami", {})
+    assert (refused.kind, refused.effect) == ("sign_in", "none")
+    assert "Token exchange failed" in refused.error
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "why"),
+    [
+        (METADATA, {"issuer": "https://evil.example/"}, "issuer"),
+        (RESOURCE, {"resource": "https://evil.example/mcp"}, "does not match"),
+        (METADATA, {"token_endpoint": "http://tokens.example/token"}, "is not https"),
+        (METADATA, {"registration_endpoint": "http://register.example/"}, "is not https"),
+        (RESOURCE, {"authorization_servers": ["http://evil.example/"]}, "is not https"),
+    ],
+    ids=["issuer", "resource", "token endpoint", "registration", "authorization server"],
+)
+async def test_hostile_metadata_end_the_flow(
+    server: SignedInServer, path: str, change: dict[str, object], why: str
+) -> None:
+    server.changes[path] = change
+    with pytest.raises(SignInError, match=why):
+        await browser_sign_in(server.url, browse)
+    assert server.authorization.issued == []
+
+
+async def test_an_answer_of_another_authorization_server_is_refused(server: SignedInServer) -> None:
+    server.authorization.iss = "https://evil.example/"
+    with pytest.raises(SignInError, match="iss"):
+        await browser_sign_in(server.url, browse)
+    assert server.authorization.issued == []
+
+
+async def test_only_the_answer_to_this_request_is_taken_and_only_once(server: SignedInServer) -> None:
+    answers: list[int] = []
+
+    async def attacked(page: str) -> None:
+        callback = httpx2.URL(page).params["redirect_uri"]
+        async with httpx2.AsyncClient() as other:
+            answers.append((await other.get(callback, params={"code": "stolen", "state": "guessed"})).status_code)
+            sent = await other.get(page)
+            answers.append((await other.get(sent.headers["location"])).status_code)
+            answers.append((await other.get(sent.headers["location"])).status_code)
+
+    tokens = await browser_sign_in(server.url, attacked)
+    assert answers == [400, 200, 400]
+    assert tokens.tokens.access_token in server.authorization.access
+
+
+async def test_a_person_who_refuses_is_not_signed_in(server: SignedInServer) -> None:
+    server.authorization.deny = True
+    with pytest.raises(SignInError, match="access_denied"):
+        await browser_sign_in(server.url, browse)
+
+
+async def test_a_person_who_does_not_come_is_not_waited_for_without_end(server: SignedInServer) -> None:
+    async def nobody(page: str) -> None:
+        """The page is never opened."""
+
+    with pytest.raises(SignInError, match=r"nobody signed in to .* within 0.5 s"):
+        await browser_sign_in(server.url, nobody, seconds=0.5)
+
+
+async def test_tokens_of_one_address_are_not_sent_to_another(server: SignedInServer, pool: SessionPool) -> None:
+    await signed_in(server)
+    with signed_in_server() as other:
+        outcome = await who(pool, other)
+    assert outcome.kind == "sign_in"
+
+
+async def test_tokens_are_nowhere_to_be_read(
+    server: SignedInServer, pool: SessionPool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    stored = await signed_in(server)
+    stored.write(told(stored).model_copy(update={"expires": 1.0}))
+    assert (await who(pool, server)).text == "anna"
+    server.authorization.access.clear()
+    server.authorization.refresh.clear()
+    outcome = await who(pool, server)
+    on_disk = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert len(server.authorization.issued) == 4
+    for token in server.authorization.issued:
+        assert token.encode() not in on_disk
+        assert token not in caplog.text
+        assert token not in f"{outcome}"
+
+
+async def test_another_key_does_not_open_them(server: SignedInServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = await signed_in(server)
+    monkeypatch.setenv("CALLSHEET_KEY", "x" * 32)
+    with pytest.raises(SettingsError, match="encrypted with another key"):
+        stored.read()
+    monkeypatch.setenv("CALLSHEET_KEY", "short")
+    with pytest.raises(SettingsError, match="needs at least 32"):
+        stored.read()
+
+
+async def test_a_damaged_file_is_an_error_that_says_what_to_do(server: SignedInServer, tmp_path: Path) -> None:
+    stored = await signed_in(server)
+    (file,) = (tmp_path / "home").rglob("sign-ins/*")
+    file.write_bytes(encrypted(b'{"server": "half'))
+    with pytest.raises(SettingsError, match="sign in again"):
+        stored.read()

@@ -1,0 +1,194 @@
+"""An MCP server that asks for sign-in, with its own authorization server, on a free port of this machine."""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qs
+
+import httpx2
+import uvicorn
+from mcp import types
+from mcp.server import Server
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import (
+    AccessToken,
+    AuthorizationCode,
+    AuthorizationParams,
+    OAuthAuthorizationServerProvider,
+    ProviderTokenVerifier,
+    RefreshToken,
+    construct_redirect_uri,
+)
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import AnyHttpUrl
+from starlette.responses import JSONResponse
+
+from callsheet.orchestrator.server.listener import listening
+
+MACHINE, SECRET = "machine", "machine-secret-canary"
+
+
+class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
+    """Agrees to everything, at once, in the name of ``person``."""
+
+    def __init__(self) -> None:
+        self.person, self.deny, self.lasts = "anna", False, 3600
+        self.iss: str | None = None
+        self.issued: list[str] = []
+        self.refreshes = 0
+        self._clients: dict[str, OAuthClientInformationFull] = {}
+        self._codes: dict[str, AuthorizationCode] = {}
+        self.access: dict[str, AccessToken] = {}
+        self.refresh: dict[str, RefreshToken] = {}
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        return self._clients.get(client_id)
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        self._clients[client_info.client_id] = client_info
+
+    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+        back: dict[str, str | None] = {"state": params.state, "iss": self.iss}
+        if self.deny:
+            return construct_redirect_uri(str(params.redirect_uri), error="access_denied", **back)
+        code = secrets.token_hex(16)
+        self._codes[code] = AuthorizationCode(
+            code=code,
+            scopes=params.scopes or [],
+            expires_at=time.time() + 60,
+            client_id=client.client_id,
+            code_challenge=params.code_challenge,
+            redirect_uri=params.redirect_uri,
+            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
+            resource=params.resource,
+            subject=self.person,
+        )
+        return construct_redirect_uri(str(params.redirect_uri), code=code, **back)
+
+    async def load_authorization_code(self, client: Any, authorization_code: str) -> AuthorizationCode | None:
+        return self._codes.get(authorization_code)
+
+    async def exchange_authorization_code(self, client: Any, authorization_code: AuthorizationCode) -> OAuthToken:
+        del self._codes[authorization_code.code]
+        return self.issue(client.client_id, authorization_code.subject or "", authorization_code.resource)
+
+    async def load_refresh_token(self, client: Any, refresh_token: str) -> RefreshToken | None:
+        return self.refresh.get(refresh_token)
+
+    async def exchange_refresh_token(self, client: Any, refresh_token: RefreshToken, scopes: list[str]) -> OAuthToken:
+        self.refreshes += 1
+        del self.refresh[refresh_token.token]
+        return self.issue(client.client_id, refresh_token.subject or "", None)
+
+    async def load_access_token(self, token: str) -> AccessToken | None:
+        return self.access.get(token)
+
+    async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
+        self.access = {name: held for name, held in self.access.items() if held.subject != token.subject}
+        self.refresh = {name: held for name, held in self.refresh.items() if held.subject != token.subject}
+
+    def issue(self, client_id: str, subject: str, resource: str | None) -> OAuthToken:
+        access, refresh = f"access-canary-{secrets.token_hex(16)}", f"refresh-canary-{secrets.token_hex(16)}"
+        self.issued += [access, refresh]
+        self.access[access] = AccessToken(
+            token=access, client_id=client_id, scopes=[], resource=resource, subject=subject
+        )
+        self.refresh[refresh] = RefreshToken(token=refresh, client_id=client_id, scopes=[], subject=subject)
+        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lasts)
+
+
+class SignedInServer:
+    """The server.
+
+    Attributes:
+        url: Its address.
+        authorization: Its authorization server.
+        changes: Path of a JSON answer -> fields that are replaced in it.
+    """
+
+    def __init__(self, origin: str) -> None:
+        self.origin, self.url = origin, f"{origin}/mcp"
+        self.authorization = Authorization()
+        self.changes: dict[str, dict[str, Any]] = {}
+        server: Server[Any] = Server("tickets", on_list_tools=self._list, on_call_tool=self._call)
+        auth = AuthSettings(
+            issuer_url=AnyHttpUrl(origin),
+            resource_server_url=AnyHttpUrl(self.url),
+            client_registration_options=ClientRegistrationOptions(enabled=True),
+            revocation_options=RevocationOptions(enabled=True),
+            validate_token_resource=False,
+        )
+        verifier = ProviderTokenVerifier(self.authorization)
+        self._app = server.streamable_http_app(
+            auth=auth, auth_server_provider=self.authorization, token_verifier=verifier
+        )
+
+    async def _list(self, context: Any, request: Any) -> types.ListToolsResult:
+        hints = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True)
+        tool = types.Tool(
+            name="whoami", description="Who is signed in.", input_schema={"type": "object"}, annotations=hints
+        )
+        return types.ListToolsResult(tools=[tool])
+
+    async def _call(self, context: Any, request: Any) -> types.CallToolResult:
+        token = get_access_token()
+        who = token.subject if token and token.subject else "nobody"
+        return types.CallToolResult(content=[types.TextContent(type="text", text=who)])
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["path"] == "/token" and await self._machine(scope, receive, send):
+            return
+        if scope["type"] != "http" or scope["path"] not in self.changes:
+            await self._app(scope, receive, send)
+            return
+        body = b""
+
+        async def hold(message: Any) -> None:
+            nonlocal body
+            body += message.get("body", b"")
+
+        await self._app(scope, receive, hold)
+        await JSONResponse(json.loads(body) | self.changes[scope["path"]])(scope, receive, send)
+
+    async def _machine(self, scope: Any, receive: Any, send: Any) -> bool:
+        """Client credentials, which the library's authorization server does not know."""
+        headers = dict(scope["headers"])
+        known = base64.b64encode(f"{MACHINE}:{SECRET}".encode())
+        if headers.get(b"authorization") != b"Basic " + known:
+            return False
+        form = parse_qs((await receive())["body"].decode())
+        assert form["grant_type"] == ["client_credentials"]
+        issued = self.authorization.issue(MACHINE, "the machine", None)
+        await JSONResponse(issued.model_dump(mode="json", exclude_none=True))(scope, receive, send)
+        return True
+
+
+@contextmanager
+def signed_in_server() -> Iterator[SignedInServer]:
+    """A server that asks for sign-in."""
+    with listening(0) as listener:
+        app = SignedInServer(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.01)
+            yield app
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+async def browse(page: str) -> None:
+    """A browser whose user agrees."""
+    async with httpx2.AsyncClient(follow_redirects=True) as browser:
+        (await browser.get(page)).raise_for_status()
