@@ -1,6 +1,7 @@
 """Storage of Callsheet's data: local files and folders, or one schema of a Postgres database for several machines."""
 
 from callsheet.graphs.storage.change_listener import listen
+from callsheet.graphs.storage.connections import Connections
 from callsheet.graphs.storage.database import Database, DatabaseError, database_at, shared_database, store_address
 from callsheet.graphs.storage.database_address import is_address
 from callsheet.graphs.storage.local_files import (
@@ -20,6 +21,7 @@ from callsheet.graphs.storage.stored_file import DatabaseFile, LocalFile, Stored
 
 __all__ = [
     "LOCAL",
+    "Connections",
     "Copied",
     "Database",
     "DatabaseError",

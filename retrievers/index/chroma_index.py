@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_name, encode, encode_spans
 from callsheet.retrievers.index.matrix import Matrix
 from callsheet.retrievers.index.protocols import Changes, Node, Progress, Span
-from callsheet.retrievers.index.rows import rows_of
+from callsheet.retrievers.index.rows import DatabaseSearch, rows_of, searched
 from callsheet.retrievers.index.rows.chroma_rows import PAGE
+from callsheet.retrievers.index.rows.postgres_rows import settings_errors
 from callsheet.retrievers.index.vector_snapshot import Snapshot
 
 
@@ -48,7 +50,7 @@ class ChromaIndex:
         self.where = self._rows.where
         folder = self._rows.folder
         self._snapshot = None if folder is None else Snapshot(folder / f"{name}-{self._catalog}.vectors")
-        self._matrix = Matrix(np.zeros((0, 1), np.float32))
+        self._vectors: Matrix | DatabaseSearch = Matrix(np.zeros((0, 1), np.float32))
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
         """As in ``VectorIndex``. Other processes that write to the same folder wait for each other.
@@ -59,7 +61,7 @@ class ChromaIndex:
         rows = {self._row(node): node for node in nodes}
         known = self._snapshot.read(list(rows)) if self._snapshot else None
         if known is not None:
-            self._matrix = Matrix(known)
+            self._vectors = Matrix(known)
             return Changes()
         with self._rows.writing():
             held = self._held()
@@ -70,9 +72,9 @@ class ChromaIndex:
                 if progress:
                     progress(min(start + PAGE, len(missing)), len(missing))
             self._rows.delete([row for row in held if row not in rows])
-            self._matrix = Matrix(self._rows.vectors(list(rows), self._mine))
-            if self._snapshot:
-                self._snapshot.write(list(rows), self._matrix.rows)
+            self._vectors = searched(self._rows, list(rows), self._mine)
+            if self._snapshot and isinstance(self._vectors, Matrix):
+                self._snapshot.write(list(rows), self._vectors.rows)
         before = set(held.values())
         wanted = {node.id for node in nodes}
         updated = sum(node.id in before for _, node in missing)
@@ -83,16 +85,45 @@ class ChromaIndex:
         return copy(self)
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
-        """As in ``VectorIndex``, for every node; of a large catalog, all but the best are estimates (``Matrix``)."""
-        if not len(self._matrix.rows):
+        """As in ``VectorIndex``, for every node; of a large catalog, all but the best are estimates.
+
+        Raises:
+            SettingsError: The query's vector has other dimensions, or a database that searches does not answer.
+        """
+        return self.scores_of(None, query, spans)
+
+    def scores_of(
+        self,
+        rows: NDArray[np.intp] | None,
+        query: str,
+        spans: Sequence[Span] = (),
+        also: Iterable[NDArray[np.intp]] = (),
+    ) -> NDArray[np.float32]:
+        """As in ``RestrictedIndex``."""
+        if not len(self._vectors):
             return np.zeros((1 + len(spans), 0), np.float32)
-        return self._matrix.products(encode_spans(self.embeddings, query, spans))
+        vectors = self._fitting(encode_spans(self.embeddings, query, spans))
+        with settings_errors():
+            return self._vectors.best_products(vectors, rows, also)
 
     def products(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """As in ``VectorProducts``; of a large catalog, all but the best are estimates."""
-        if not len(self._matrix.rows):
+        """As in ``VectorProducts``; of a large catalog in memory, all but the best are estimates.
+
+        Raises:
+            SettingsError: As for ``scores``.
+        """
+        if not len(self._vectors):
             return np.zeros((len(vectors), 0), np.float32)
-        return self._matrix.products(vectors)
+        with settings_errors():
+            return self._vectors.products(self._fitting(vectors))
+
+    def _fitting(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        if vectors.shape[1] != (there := self._vectors.dimensions):
+            raise SettingsError(
+                f"the index has vectors of {there} dimensions, and {embedder_name(self.embeddings)} made one of "
+                f"{vectors.shape[1]}: an embedder with other dimensions needs another name, and an index of its own"
+            )
+        return vectors
 
     @property
     def _mine(self) -> Mapping[str, str]:

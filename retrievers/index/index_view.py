@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.retrievers.index.protocols import Changes, Node, Progress, Span, VectorIndex
+from callsheet.retrievers.index.protocols import Changes, Node, Progress, RestrictedIndex, Span, VectorIndex
 
 
 class PartOfIndex:
@@ -28,4 +28,17 @@ class PartOfIndex:
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
         """As in ``VectorIndex``, for these rows."""
-        return self._whole.scores(query, spans)[:, self._rows]
+        return self.scores_of(None, query, spans)
+
+    def scores_of(
+        self,
+        rows: NDArray[np.intp] | None,
+        query: str,
+        spans: Sequence[Span] = (),
+        also: Iterable[NDArray[np.intp]] = (),
+    ) -> NDArray[np.float32]:
+        """As in ``RestrictedIndex``; rows are places among these rows."""
+        own = self._rows if rows is None else self._rows[rows]
+        if isinstance(self._whole, RestrictedIndex):
+            return self._whole.scores_of(own, query, spans, (self._rows[more] for more in also))
+        return self._whole.scores(query, spans)[:, own]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -94,6 +94,31 @@ class VectorProducts(Protocol):
 
     def products(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Cosines ``(m, n)`` of vectors of the same embedder, ``(m, d)``, with those of every node."""
+        ...
+
+
+@runtime_checkable
+class RestrictedIndex(Protocol):
+    """An index that does not compare all nodes, but can be told which ones matter."""
+
+    def scores_of(
+        self,
+        rows: NDArray[np.intp] | None,
+        query: str,
+        spans: Sequence[Span] = (),
+        also: Iterable[NDArray[np.intp]] = (),
+    ) -> NDArray[np.float32]:
+        """As ``VectorIndex.scores``, for some nodes.
+
+        Args:
+            rows: The rows to search, so that nodes that a user may not see do not displace them; None: all rows.
+            query: The whole query.
+            spans: Start and end of each part, in characters.
+            also: For the query and each part, rows whose cosines are wanted, for example the best by words.
+
+        Returns:
+            ``(1 + len(spans), len(rows))``.
+        """
         ...
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import cache_folder, is_address, store_address
+from callsheet.retrievers.index.matrix import Matrix
 from callsheet.retrievers.index.rows.chroma_rows import ChromaRows, is_chroma_server
+from callsheet.retrievers.index.rows.database_search import DatabaseSearch
 from callsheet.retrievers.index.rows.memory_rows import MemoryRows
 from callsheet.retrievers.index.rows.postgres_rows import PostgresRows
 
 IN_MEMORY = ":memory:"
+IN_MEMORY_NODES = 200_000
+"""Number of nodes of a catalog above which a database with pgvector searches, unless ``CALLSHEET_IN_MEMORY`` says."""
 
 
 def rows_of(name: str, where: str | Path | None) -> ChromaRows | PostgresRows | MemoryRows:
@@ -24,6 +31,31 @@ def rows_of(name: str, where: str | Path | None) -> ChromaRows | PostgresRows | 
     if is_address(str(where)):
         return PostgresRows(name, str(where))
     return ChromaRows(name, where)
+
+
+def searched(
+    rows: ChromaRows | PostgresRows | MemoryRows, ids: Sequence[str], metadata: Mapping[str, str]
+) -> Matrix | DatabaseSearch:
+    """The products of these rows with queries: in memory, or of a large catalog inside a database that can search.
+
+    Args:
+        rows: The rows of a collection.
+        ids: Ids of rows, all of which are there.
+        metadata: Values that all of these rows have, and no others.
+
+    Raises:
+        SettingsError: The rows cannot be read, or ``CALLSHEET_IN_MEMORY`` is not a number.
+    """
+    if isinstance(rows, PostgresRows) and len(ids) > _most_in_memory() and (found := rows.search(ids, metadata)):
+        return found
+    return Matrix(rows.vectors(ids, metadata))
+
+
+def _most_in_memory() -> int:
+    told = os.environ.get("CALLSHEET_IN_MEMORY", "").strip() or str(IN_MEMORY_NODES)
+    if not told.isdecimal():
+        raise SettingsError(f"CALLSHEET_IN_MEMORY must be a number of nodes, not {told!r}")
+    return int(told)
 
 
 def default_place() -> str | Path:
@@ -44,10 +76,12 @@ def is_url(where: str | Path) -> bool:
 __all__ = [
     "IN_MEMORY",
     "ChromaRows",
+    "DatabaseSearch",
     "MemoryRows",
     "PostgresRows",
     "default_folder",
     "default_place",
     "is_url",
     "rows_of",
+    "searched",
 ]

@@ -11,6 +11,8 @@ import numpy as np
 from callsheet.graphs.catalog.errors import SettingsError, TrustError
 from callsheet.graphs.storage import DatabaseError, database_at
 from callsheet.retrievers.index.matrix import Vectors, precision
+from callsheet.retrievers.index.rows.database_search import DatabaseSearch
+from callsheet.retrievers.index.rows.database_table import DatabaseTable
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -27,7 +29,7 @@ _PAGE = 4_096
 class PostgresRows:
     """The same rows as ``ChromaRows``, each vector as little-endian float32.
 
-    The database is opened when it is first used. Vectors are compared in memory, so it needs no extension.
+    The database is opened when it is first used. It needs an extension only for ``search``.
 
     Args:
         name: Name of the collection.
@@ -45,6 +47,7 @@ class PostgresRows:
         self._database = database_at(where)
         self._writer: Connection[Any] | None = None  # holds the lock of ``writing``
         self.where = f"{where.partition('://')[0]}://{self._database}"
+        self._tables: dict[str, DatabaseTable] = {}
 
     @classmethod
     def collections(cls, where: str) -> list[str]:
@@ -112,9 +115,33 @@ class PostgresRows:
             for start in range(0, len(ids), _PAGE):
                 page = list(ids[start : start + _PAGE])
                 found = dict(cursor.execute(query, [self._name, page]).fetchall())
-                vectors = [np.frombuffer(found[row], "<f4") for row in page]
-                pages.append(np.stack(vectors, dtype=precision(len(ids)), casting="same_kind"))
+                pages.append(self._stacked([found[row] for row in page]).astype(precision(len(ids)), copy=False))
+        if len(widths := {page.shape[1] for page in pages[1:]}) > 1:
+            raise self._mixed(widths)
         return np.concatenate(pages[1:] or pages)
+
+    def search(self, ids: Sequence[str], metadata: Mapping[str, str]) -> DatabaseSearch | None:
+        """The search of these rows inside the database, as in ``DatabaseTable``; None if it cannot search.
+
+        Args:
+            ids: All of them must be there.
+            metadata: Values that all of these rows have, and no others.
+
+        Raises:
+            SettingsError: The database cannot be used.
+        """
+        name = "\0".join((self._name, *metadata.values()))
+        table = self._tables.setdefault(name, DatabaseTable(self._database, name))
+        widths: set[int] = set()
+
+        def alike(page: Sequence[str]) -> Vectors:
+            widths.add((vectors := self.vectors(page)).shape[1])
+            if len(widths) > 1:
+                raise self._mixed(widths)
+            return vectors
+
+        with settings_errors():
+            return table.search(ids, alike)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -123,7 +150,7 @@ class PostgresRows:
         Raises:
             SettingsError: Another one has been at it for ten minutes, or the database cannot be used.
         """
-        with _settings_errors():
+        with settings_errors():
             self._database.migrate("vectors", _TABLE)
             with self._database.exclusive(f"the index {self._name}", _LOCK_SECONDS) as connection:
                 self._writer = connection
@@ -142,16 +169,28 @@ class PostgresRows:
             with self._writer.transaction():
                 yield self._writer
 
+    def _stacked(self, vectors: Sequence[bytes]) -> Vectors:
+        if len(lengths := set(map(len, vectors))) > 1:
+            raise self._mixed({length // 4 for length in lengths})
+        return np.frombuffer(b"".join(vectors), "<f4").reshape(len(vectors), -1)
+
+    def _mixed(self, widths: set[int]) -> SettingsError:
+        return SettingsError(
+            f"the index {self._name} at {self.where} has vectors of {' and '.join(map(str, sorted(widths)))} "
+            "dimensions: an embedder with other dimensions needs another name, or another schema"
+        )
+
     @contextmanager
     def _connection(self) -> Iterator[Connection[Any]]:
-        with _settings_errors():
+        with settings_errors():
             self._database.migrate("vectors", _TABLE)
             with self._database.transaction() as connection:
                 yield connection
 
 
 @contextmanager
-def _settings_errors() -> Iterator[None]:
+def settings_errors() -> Iterator[None]:
+    """Errors of the database as errors of the settings that name it."""
     try:
         yield
     except (DatabaseError, TrustError) as error:
