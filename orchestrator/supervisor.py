@@ -30,7 +30,7 @@ from callsheet.orchestrator.state import (
 )
 from callsheet.orchestrator.step.step_inputs import StepInputs, after_input, after_work
 from callsheet.orchestrator.step.step_nodes import StepNodes
-from callsheet.orchestrator.step.step_selection import selected
+from callsheet.orchestrator.step.step_selection import check_tracing, selected
 from callsheet.retrievers import AgentGraphRetriever
 
 Model = str | BaseChatModel
@@ -75,8 +75,9 @@ def create_supervisor(
         CatalogError: The catalog cannot be read.
         TrustError: A command of the catalog has no consent, or its pins cannot be used.
         SettingsError: The policy cannot be read, the retriever or registry has a different one, or the settings are no
-            ``Settings``.
+            ``Settings``; or OpenTelemetry is on without its packages.
     """
+    check_tracing()
     if not isinstance(settings, Settings | None):
         raise SettingsError(f"settings must be Settings(...), not {type(settings).__name__}")
     loaded = load(source, yes=yes, policy=policy)
@@ -129,7 +130,12 @@ def create_supervisor(
 
 
 def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[RetrieverState, Settings, Query, Picked]:
-    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out."""
+    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out.
+
+    Raises:
+        SettingsError: OpenTelemetry is on without its packages.
+    """
+    check_tracing()
 
     def retrieve(state: Query) -> Picked:
         given = context()

@@ -94,6 +94,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "examples" / "catalogs" / "bookshop.yaml", folder)
     shutil.copytree(ROOT / "examples" / "catalogs" / "skills", folder / "skills")
     (folder / "mcp.json").write_text(json.dumps(config), encoding="utf-8")
+    (folder / "home").mkdir()  # as after any other command
     (folder / "docs").mkdir()
     (folder / "docs" / "leave.md").write_text("# Leave\n\nThere are 30 days of leave in a year.\n", encoding="utf-8")
     (folder / "policy.json").write_text('{"default": "allow"}', encoding="utf-8")

@@ -8,11 +8,17 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
-from langchain_core.tracers import BaseTracer
+from langchain_core.tracers import BaseTracer, LangChainTracer
+from langsmith import Client
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from callsheet import AgentGraphRetriever, CallsheetTools, create_retriever_app, create_supervisor
+from callsheet.graphs import SettingsError
 
 RATE = "look up the rate of USD"
 
@@ -77,24 +83,47 @@ app = create_supervisor({"units": [convert_length]}, settings=Settings(approval=
 app.invoke({"messages": "Convert 3 miles to kilometers"})
 wait_for_all_tracers()
 get_client().flush()
-found = {span.name: dict(span.attributes) for span in spans.get_finished_spans()}
-print(json.dumps({"names": sorted(found), "select": found["select"]}))
+def events(span):
+    return [[event.name, dict(event.attributes)] for event in span.events]
+
+print(json.dumps([[span.name, dict(span.attributes), events(span)] for span in spans.get_finished_spans()]))
 '''
 
 
-def test_opentelemetry_spans_carry_it() -> None:
-    told = {
-        "LANGSMITH_TRACING": "true",
-        "LANGSMITH_OTEL_ENABLED": "true",
-        "LANGSMITH_OTEL_ONLY": "true",
-        "LANGSMITH_API_KEY": "none",
-        "LANGSMITH_ENDPOINT": "http://127.0.0.1:9",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env={**os.environ, **told}, capture_output=True, text=True, check=False
-    )
+def test_opentelemetry_spans_carry_it(catalog: Any) -> None:
+    kept = InMemorySpanExporter()
+    provider: Any = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    client = Client("http://127.0.0.1:9", tracing_mode="otel", otel_tracer_provider=provider)
+    app = create_retriever_app(AgentGraphRetriever.from_catalog(catalog)).compile()
+    app.invoke({"query": RATE}, {"callbacks": [LangChainTracer(client=client)]})
+    client.flush()
+    (select,) = (dict(span.attributes or {}) for span in kept.get_finished_spans() if span.name == "select")
+    assert json.loads(str(select["gen_ai.completion"]))["trace"]["nodes"]
+
+
+def test_spans_without_contents() -> None:
+    """With the settings that the page on traces names; the program has a provider of its own."""
+    told = {"LANGSMITH_TRACING": "true", "LANGSMITH_TRACING_MODE": "otel", "LANGSMITH_ENDPOINT": "http://127.0.0.1:9"}
+    env = {**os.environ, **told, "LANGSMITH_HIDE_INPUTS": "true", "LANGSMITH_HIDE_OUTPUTS": "true"}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert {"supervisor", "plan", "retrieve", "select", "worker, step 1", "answer"} <= set(found["names"])
-    assert found["select"]["langsmith.metadata.step_id"] == "1"
-    assert json.loads(found["select"]["gen_ai.completion"])["trace"]["nodes"]
+    made = json.loads(done.stdout.splitlines()[-1])
+    assert {"supervisor", "plan", "retrieve", "step", "worker, step 1", "answer"} <= {name for name, _, _ in made}
+    found = {name: attributes for name, attributes, _ in made}
+    chosen = {name: found["select"][f"langsmith.metadata.callsheet.{name}"] for name in ("verdict", "agents", "tools")}
+    assert chosen == {"verdict": "found", "agents": '["units"]', "tools": '["units/convert_length"]'}
+    (call,) = (told for _, told, _ in made if told.get("langsmith.metadata.callsheet_tool") == "units/convert_length")
+    assert (call["gen_ai.operation.name"], call["gen_ai.tool.name"]) == ("execute_tool", "convert_length")
+    told = json.dumps(made)
+    assert [content for content in ("3 miles", "kilometers", "4.828") if content in told] == []
+
+
+@pytest.mark.parametrize("mode", ["otel", "hybrid"])
+def test_without_the_packages_nothing_is_traced_elsewhere(catalog: Any, mode: str, monkeypatch: Any) -> None:
+    monkeypatch.setenv("LANGSMITH_TRACING_MODE", mode)
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    with pytest.raises(SettingsError, match=r"pip install 'callsheet\[otel\]'"):
+        create_supervisor(catalog)
+    with pytest.raises(SettingsError, match=r"pip install 'callsheet\[otel\]'"):
+        create_retriever_app(AgentGraphRetriever.from_catalog(catalog))

@@ -65,6 +65,7 @@ def test_without_its_lock_an_indexer_writes_and_deletes_nothing(store: str) -> N
     index(store, Counting()).sync(nodes("old", 3))
     embedder = LosingTheLock(store)
     made = index(store, embedder)
+    assert isinstance(made._rows, postgres_rows.PostgresRows)
     embedder.lock = made._rows._name
     held = made._held()
     with pytest.raises(SettingsError, match="cannot be used"):
