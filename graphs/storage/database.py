@@ -123,9 +123,7 @@ class Database:
 
     @contextmanager
     def exclusive(self, name: str, seconds: float) -> Iterator[Connection[Any]]:
-        """Lets one process at a time in, for as long as it takes; meanwhile, others can use the database.
-
-        The lock belongs to the connection that is returned: what is written with it is not written without the lock.
+        """Lets one process at a time in, for as long as it takes: its connection holds the lock; others are not blocked.
 
         Args:
             name: What they exclude each other from.
