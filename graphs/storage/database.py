@@ -123,7 +123,7 @@ class Database:
 
     @contextmanager
     def exclusive(self, name: str, seconds: float) -> Iterator[Connection[Any]]:
-        """Lets one process at a time in, for as long as it takes: its connection holds the lock; others are not blocked.
+        """Lets one process at a time in, for as long as it takes; the connection that it returns holds the lock.
 
         Args:
             name: What they exclude each other from.
