@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
+from click.core import ParameterSource
 
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli.shared_options import check_model, common, open_catalog, open_retriever
@@ -96,7 +97,10 @@ def mcp(
     Example, in a client's mcp.json:
       {"mcpServers": {"callsheet": {"command": "callsheet", "args": ["mcp", "--catalog", "servers.json", "--yes"]}}}
     """
-    if context.invoked_subcommand:
+    if command := context.invoked_subcommand:
+        for option in context.command.params:
+            if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"{option.opts[0]} stands before {command!r}: write it behind, or leave it out")
         return 0
     if not http and (tokens or issuer or url):
         raise click.UsageError("--tokens, --issuer and --url are for --http")

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -118,15 +119,16 @@ class TomlDocument:
         raise SettingsError(f"{self._file}: line {start + 1} cannot be read. Nothing was written")
 
     def _runs(self, names: Collection[str]) -> Iterator[tuple[int, int]]:
-        """First and last index of the statements of servers that stand one after another."""
-        first = -1
-        for index, statement in enumerate([*self._statements, _Statement(0, 0, (), header=True)]):
-            mine = len(statement.path) > 1 and statement.path[0] == self.key and statement.path[1] in names
-            if mine and first < 0:
-                first = index
-            elif not mine and first >= 0:
-                yield first, index - 1
-                first = -1
+        """First and last index of the statements of one server that stand one after another."""
+
+        def owner(item: tuple[int, _Statement]) -> str | None:
+            path = item[1].path
+            return path[1] if len(path) > 1 and path[0] == self.key and path[1] in names else None
+
+        for name, group in groupby(enumerate(self._statements), key=owner):
+            indexes = [index for index, _ in group]
+            if name is not None:
+                yield indexes[0], indexes[-1]
 
     def _span(self, run: tuple[int, int]) -> tuple[int, int]:
         return self._statements[run[0]].start, self._statements[run[1]].end

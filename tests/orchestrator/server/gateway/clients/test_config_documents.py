@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from callsheet.orchestrator.server.gateway.clients.jsonc_document import JsoncDocument
+from callsheet.orchestrator.server.gateway.clients.toml_document import TomlDocument
 
 FILE = Path("mcp.json")
 SPACE = st.sampled_from(["", " ", "\n", "\n  ", " // a, b }\n", '/* {" */', "\r\n\t", "\n// x\n\n"])
@@ -63,3 +64,41 @@ def test_only_the_servers_change(text: str, remove: list[str]) -> None:
 def test_a_new_server_looks_like_the_others(text: str, expected: str) -> None:
     document = JsoncDocument(text, "servers", FILE)
     assert document.exchanged((), {"n": document.source("n", {"c": 1})}) == expected
+
+
+FORMS = (
+    '[mcp_servers.{0}]\ncommand = "x" # inside\n',
+    '[mcp_servers.{0}]\nnote = """\n[mcp_servers.z]\n# inside\n"""\n',
+    '[mcp_servers.{0}]\nargs = [\n  "[a]", # inside\n]\n[mcp_servers.{0}.env]\nA = "1"\n',
+    '[mcp_servers."{0} b".env]\nB = 1\n',
+    "[[mcp_servers.{0}.tools]]\nn = 1\n\n[[mcp_servers.{0}.tools]]\nn = 2\n",
+)
+BETWEEN = (
+    "",
+    "# outside\n",
+    "\n\n# outside\n\n",
+    '[projects."/{0}"]\nt = "x" # outside\n',
+    "[[list]]\na = 1\n# outside\n",
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(FORMS), st.sampled_from(BETWEEN)), max_size=5),
+    st.sets(st.integers(0, 4)),
+    st.sampled_from(["\n", "\r\n"]),
+)
+@settings(max_examples=80)
+def test_only_the_tables_of_servers_change(parts: list[tuple[str, str]], remove: set[int], newline: str) -> None:
+    text = "".join((form + between).format(f"s{n}") for n, (form, between) in enumerate(parts))
+    document = TomlDocument(f"top = 1 # outside\n{text}".replace("\n", newline), "mcp_servers", FILE)
+    gone = [name for n, name in enumerate(document.servers) if n in remove]
+    entry = {"command": "x", "args": ["y"], "env": {"A": "b"}}
+    after = TomlDocument(document.exchanged(gone, {"new": document.source("new", entry)}), "mcp_servers", FILE)
+    kept = {name: held for name, held in document.servers.items() if name not in gone}
+    assert after.servers == {**kept, "new": entry}
+    back = TomlDocument(
+        after.exchanged({"new"}, {name: document.source_of(name) for name in gone}), "mcp_servers", FILE
+    )
+    assert back.servers == document.servers
+    assert back.text.count("# outside") == document.text.count("# outside")
+    assert back.text.count("\n") == back.text.count(newline)

@@ -136,3 +136,10 @@ def test_nothing_to_undo_says_so(mcp: Mcp, user_home: Path) -> None:
     file = configured("cursor")
     status, _, err = mcp("uninstall", "--client", "cursor", "--yes")
     assert (status, err) == (1, f"nothing to undo: Callsheet was not installed in {file}\n")
+
+
+def test_an_option_before_the_subcommand_is_not_ignored(mcp: Mcp) -> None:
+    for option in (("--catalog", "mcp.json"), ("--pins", "x"), ("--yes",)):
+        status, _, err = mcp(*option, "install", "--client", "cursor")
+        assert status == 2
+        assert f"{option[0]} stands before 'install'" in err
