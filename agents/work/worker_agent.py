@@ -31,6 +31,7 @@ from callsheet.agents.approval.supervised_call import Supervision
 from callsheet.agents.approval.unknown_outcome import in_doubt
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models.chat_models import ModelError, answered
+from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.models.model_output import normalize, unstreamed
 from callsheet.agents.models.prompts import REMINDER, WORDLESS, WORKER
 from callsheet.agents.models.token_usage import Usage, usage_of, with_usage_of
@@ -115,10 +116,11 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             return _stopped(f"stopped after {spent:,} tokens: the run's token budget is spent")
         first, added = list(equipment.tools.values()), list(held.values())[len(equipment.tools) :]
         asking = request.override(
-            model=unstreamed(equipment.model, held),
+            model=equipment.model,
             tools=[*first, *equipment.own_tools(request.messages), *added],
             system_message=SystemMessage(equipment.prompt),
         )
+        asking = deferred(asking, held).override(model=unstreamed(equipment.model, held))
         response = normalize(await answered(handler(asking)), held, equipment.secrets, request.messages)
         if (done := done_before(response.result[-1], request.messages)) is not None:
             return done

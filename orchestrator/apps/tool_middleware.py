@@ -33,6 +33,7 @@ from callsheet.agents import (
     supervised,
     unstreamed,
 )
+from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.tools.tool_names import NEED_TOOL
 from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
@@ -74,8 +75,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     ``create_agent(model, middleware=[CallsheetTools("mcp.json")])``; the same in ``create_deep_agent`` and in its
     subagents, which may share one object. Tools are selected for each new message of the user, each sentence of the
     agent and each item of its to-do list, once for each text, and when the agent calls ``need_tool``. They are
-    appended: nothing is reordered or removed within a conversation, so a provider's prompt cache stays valid. The
-    agent's own tools do not change, and come first. Skills of the catalog are not used: an agent has its own.
+    appended: nothing is reordered or removed within a conversation. What that does to a provider's prompt cache differs
+    by provider; see the page on prompt caching. The agent's own tools do not change, and come first. Skills of the
+    catalog are not used: an agent has its own.
 
     Args:
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
@@ -205,7 +207,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     ) -> ModelRequest[Any]:
         need = [dict(DEFINITION)] if self._tool_requests and NEED_TOOL not in own else []
         tools = [*request.tools, *need, *held.values()]
-        return request.override(tools=tools, model=unstreamed(request.model, held))
+        shown = deferred(request.override(tools=tools), held)
+        return shown.override(model=unstreamed(request.model, held))
 
     def _normalized(
         self, response: ModelResponse[Any], state: Any, own: list[str], held: Mapping[str, BoundTool]

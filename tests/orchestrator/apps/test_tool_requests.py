@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
 
-from callsheet import Settings, create_supervisor
+from anthropic_stub import TEXT, anthropic, claude, use
+from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents.tools.tool_names import model_names
 from callsheet.graphs import Tool
 
@@ -107,3 +111,58 @@ def test_names_beside_are_never_taken_again() -> None:
     tools = [Tool(agent="a", name="search"), Tool(agent="a", name="need_tool")]
     assert model_names(tools, beside=["search"]) == ["a__search", "a__need_tool"]
     assert model_names(tools) == ["search", "a__need_tool"]
+
+
+ROUND = (use("need_tool", what="write a note into the notebook"), use("write_note", text="0.9"), TEXT)
+
+
+def worker(catalog: Any, url: str, model: str = "claude-opus-4-8") -> None:
+    settings = Settings(agents=1, tools=1, replans=0)
+    app = create_supervisor(catalog, worker_model=claude(url, model), settings=settings).compile()
+    app.invoke({"messages": [HumanMessage("look up the rate of USD")]})
+
+
+def test_a_tool_that_a_worker_asked_for_is_deferred_and_referred_to(catalog: Any, shop: Any) -> None:
+    with anthropic(*ROUND) as (url, bodies, betas):
+        worker(catalog, url)
+    first, second, _ = bodies
+    before, after = first["tools"], second["tools"]
+    assert shop.called == ["write_note"]
+    assert after[: len(before)] == before  # the cached prefix
+    added = after[len(before) :]
+    assert "write_note" in [tool["name"] for tool in added]
+    assert all(tool["defer_loading"] for tool in added)
+    assert not any("defer_loading" in tool for tool in before)
+    (result,) = second["messages"][-1]["content"]
+    assert result["type"] == "tool_result"
+    assert result["content"] == [{"type": "tool_reference", "tool_name": tool["name"]} for tool in added]
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+    assert betas == ["", "advanced-tool-use-2025-11-20", "advanced-tool-use-2025-11-20"]
+
+
+@pytest.mark.parametrize("model", ["claude-3-haiku", "claude-sonnet-4-20250514", "claude-opus-4-1"])
+def test_a_model_without_tool_search_gets_them_behind_the_others(catalog: Any, shop: Any, model: str) -> None:
+    with anthropic(*ROUND) as (url, bodies, betas):
+        worker(catalog, url, model)
+    assert shop.called == ["write_note"]
+    assert "defer_loading" not in json.dumps(bodies)
+    assert "You can now call:" in json.dumps(bodies[1]["messages"])
+    assert betas == ["", "", ""]
+
+
+async def test_the_middleware_defers_what_its_agent_asked_for(catalog: Any, shop: Any) -> None:
+    @tool
+    def own() -> str:
+        """A tool of the agent's own."""
+        return "own"
+
+    with anthropic(*ROUND) as (url, bodies, _):
+        added = CallsheetTools(catalog, agents=1, tools=1, approval="never")
+        agent = create_agent(claude(url, "claude-opus-5"), tools=[own], middleware=[added])
+        await agent.ainvoke({"messages": [HumanMessage("look up the rate of USD")]})
+    first, second, third = bodies
+    assert second["tools"][: len(first["tools"])] == first["tools"]
+    deferred = [tool["name"] for tool in second["tools"] if tool.get("defer_loading")]
+    assert "write_note" in deferred
+    assert [tool["name"] for tool in third["tools"]] == [tool["name"] for tool in second["tools"]]
+    assert shop.called == ["write_note"]
