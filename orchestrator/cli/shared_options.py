@@ -16,6 +16,7 @@ from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
+    from callsheet.agents import ToolRegistry
     from callsheet.graphs import Catalog, Loaded, Taxonomy
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
 
@@ -168,6 +169,25 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
     if tell:
         say_age(loaded, since=3600)
     return loaded
+
+
+def follow_shared_store(registry: ToolRegistry, catalogs: tuple[str, ...], *, yes: bool) -> None:
+    """Keeps a registry up to date with what other processes change in the shared store, if there is one.
+
+    Args:
+        registry: Over the catalogs.
+        catalogs: Values of ``--catalog``.
+        yes: Whether there is consent to their commands.
+    """
+    from callsheet.graphs import load, policy_of
+    from callsheet.graphs.storage import shared_database
+    from callsheet.orchestrator.run.process.catalog_updates import follow_store
+
+    if (database := shared_database()) is None:
+        return
+    named, given = catalogs or Environment().catalogs(), click.get_current_context().meta
+    policy, pins = policy_of(given.get(f"{_META}.policy")), given.get(f"{_META}.pins")
+    follow_store(database, registry, lambda: load(*named, yes=yes, pins=pins, policy=policy))
 
 
 def check_model(name: str | None) -> None:

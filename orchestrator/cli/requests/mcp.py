@@ -11,7 +11,13 @@ import click
 from click.core import ParameterSource
 
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.cli.shared_options import check_model, common, open_catalog, open_retriever
+from callsheet.orchestrator.cli.shared_options import (
+    check_model,
+    common,
+    follow_shared_store,
+    open_catalog,
+    open_retriever,
+)
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
@@ -118,6 +124,7 @@ def mcp(
 
     registry = ToolRegistry.from_catalog(loaded)
     gateway = Gateway(retriever, registry, approval=cast("ApprovalPolicy", approve))
+    follow_shared_store(registry, catalogs, yes=yes)
     asked = supervisor_tool(loaded, retriever, registry, model, cast("ApprovalPolicy", approve)) if ask else None
     identify = serving.http_client if http else serving.one_client()
     served = GatewayServer(gateway, identify, direct=direct, ask=asked)
