@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.costs import coldstart, firstminute, planning_costs
+from benchmarks.costs import coldstart, firstminute, planning_costs, scale
 from benchmarks.costs.latency import measure
 from benchmarks.fleet import fleet_costs, fleet_tasks
 from benchmarks.measurements import (
@@ -79,7 +79,11 @@ def _parsed(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"a data set, {', '.join(SPECIAL)}")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} queries each; no results are written")
-    parser.add_argument("--scale", action="store_true", help="latency also with 50,000 and 100,000 tools")
+    parser.add_argument(
+        "--scale",
+        action="store_true",
+        help="latency also with 100,000 tools; large catalogs in Postgres",
+    )
     parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
@@ -169,6 +173,13 @@ def _latency(options: Options, say: Say) -> Mapping[str, object]:
     return measure(known, quick=options.quick, scale=options.scale, say=say)
 
 
+def _scale(options: Options, say: Say) -> Mapping[str, object]:
+    if options.scale:
+        return scale.measure(say)
+    say("scale: left out without --scale")
+    return {}
+
+
 def _reading(
     measured: Callable[[Path], Mapping[str, object]], folder: str, options: Options, say: Say
 ) -> Mapping[str, object]:
@@ -221,6 +232,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "not-found": partial(_reading, not_found.on_hotpotqa, "hotpotqa"),
     "planning-costs": _planning_costs,
     "latency": _latency,
+    "scale": _scale,
     "coldstart": _coldstart,
     "first-minute": _first_minute,
     "fleet": _fleet,

@@ -81,7 +81,7 @@ def cost(name: str, catalog: Catalog, queries: Sequence[str], *, drawn: bool = F
     """Builds an index of a catalog, with drawn vectors where said so, and times its queries."""
     embedder = DrawnEmbeddings() if drawn else TimedEmbeddings()
     embedder.embed_query("warm")
-    embedder.seconds, before, start = 0.0, _memory_mb(), time.perf_counter()
+    embedder.seconds, before, start = 0.0, memory_mb(), time.perf_counter()
     retriever = AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=embedder)
     build, embedding = time.perf_counter() - start, embedder.seconds
     bare, full = interleaved(embedder.embed_query, retriever.select, queries)
@@ -93,7 +93,7 @@ def cost(name: str, catalog: Catalog, queries: Sequence[str], *, drawn: bool = F
         ratio=ratio_of_medians(full, bare),
         build_seconds=build,
         build_ratio=None if drawn else build / embedding,
-        memory_mb=_memory_mb() - before,
+        memory_mb=memory_mb() - before,
     )
 
 
@@ -160,7 +160,7 @@ def _row(each: Cost) -> list[str]:
     ]
 
 
-def _memory_mb() -> float:
+def memory_mb() -> float:
     """Resident memory of this process, megabytes; its peak where the system does not tell the present."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
