@@ -22,7 +22,7 @@ from callsheet.retrievers import AgentGraphRetriever, ChromaIndex
 from callsheet.retrievers.index.node_texts import RECIPE, nodes_of
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
-SIZES = (100_000, 300_000)
+SIZES = (100_000, 200_000)
 BASE, QUERIES, AT_ONCE, BEST = 200, 100, (1, 8, 32), 30
 INDEX = "index"
 ARMS = {"inside Postgres": "0", "in memory": "1000000000"}
