@@ -36,8 +36,8 @@ class Connections:
         Raises:
             DatabaseError: The database does not answer, or refuses.
         """
-        while self._idle:
-            opened, connection = self._idle.pop()
+        while (idle := self._unused()) is not None:
+            opened, connection = idle
             try:
                 with self._used(opened, connection):
                     return work(connection)
@@ -50,6 +50,12 @@ class Connections:
             for statement in self._settings:
                 connection.execute(statement)
             return work(connection)
+
+    def _unused(self) -> tuple[ExitStack, Connection[Any]] | None:
+        try:
+            return self._idle.pop()
+        except IndexError:  # another thread may have taken the last one
+            return None
 
     @contextmanager
     def _used(self, opened: ExitStack, connection: Connection[Any]) -> Iterator[None]:

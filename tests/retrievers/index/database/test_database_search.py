@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import numpy as np
@@ -214,6 +215,13 @@ def test_a_lost_connection_is_opened_again_and_a_lost_database_is_named(
     database_of(made)._conninfo = "postgresql://127.0.0.1:1/nowhere"
     with pytest.raises(SettingsError, match="cannot be used"):
         made.scores("q")
+
+
+def test_many_threads_search_at_once(large: tuple[ChromaIndex, list[Node]]) -> None:
+    made, _ = large
+    queries = [f"text of a {number}" for number in range(64)]
+    with ThreadPoolExecutor(16) as threads:
+        assert list(threads.map(lambda query: int(made.scores(query)[0].argmax()), queries)) == list(range(64))
 
 
 def test_other_dimensions_are_named(store: str) -> None:
