@@ -33,7 +33,7 @@ COLUMNS = [
 ABOUT = (
     "Selections from large generated catalogs in a shared store, without inferred dependencies; each row is a process "
     "of its own. Vectors of tools are mixtures of embedded texts. Index: what the first process takes; start: what "
-    "every other one takes. Recall of the exact best 30. Both searches have the same store, on the same cores."
+    "every other one takes. Recall of the exact best 30. Both searches have the same store, on the same cores"
 )
 
 
