@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.costs import coldstart, firstminute, planning_costs, scale
+from benchmarks.costs import coldstart, firstminute, gateway_costs, planning_costs, scale
 from benchmarks.costs.latency import measure
 from benchmarks.fleet import fleet_costs, fleet_tasks
 from benchmarks.measurements import (
@@ -202,6 +202,10 @@ def _planning_costs(options: Options, say: Say) -> Mapping[str, object]:
     return planning_costs.measure()
 
 
+def _gateway(options: Options, say: Say) -> Mapping[str, object]:
+    return gateway_costs.measure(say, quick=options.quick)
+
+
 def _fleet(options: Options, say: Say) -> Mapping[str, object]:
     if options.fleet is None and "fleet" not in options.only:
         say("fleet: left out, --fleet names no mcp.json of installed servers")
@@ -235,6 +239,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "scale": _scale,
     "coldstart": _coldstart,
     "first-minute": _first_minute,
+    "gateway": _gateway,
     "fleet": _fleet,
     "fleet-tasks": _fleet_tasks,
 }
