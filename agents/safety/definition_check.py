@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from callsheet.agents.servers.catalogs.listings import Listing
+from callsheet.agents.servers.transport.call_context import USER
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded
 from callsheet.graphs.catalog.model import Tool
@@ -31,7 +32,7 @@ class Unchanged:
 
     def __init__(self, accepted: Mapping[str, str] | None = None) -> None:
         self._accepted = accepted or {}
-        self._said: dict[str, Mapping[str, str]] = {}
+        self._said: dict[tuple[str, str], Mapping[str, str]] = {}
 
     def follow(self, accepted: Mapping[str, str]) -> None:
         """Replaces the accepted definitions."""
@@ -41,13 +42,13 @@ class Unchanged:
         """SHA-256 of a tool's accepted definition; without a pin, of its definition in the catalog."""
         return self._accepted.get(tool.id) or digest(tool.model_dump(mode="json"))
 
-    def heard(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Records what a server lists."""
-        self._said[agent_id] = digests(listing.tools)
+    def heard(self, agent_id: str, server: ServerConfig, listing: Listing, user: str) -> None:
+        """Records what a server lists to a user."""
+        self._said[agent_id, user] = digests(listing.tools)
 
     def __call__(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """Why a call must not be sent; empty if it may."""
-        accepted, said = self._accepted.get(tool.id), self._said.get(tool.agent)
+        """Why a call for the current user must not be sent; empty if it may."""
+        accepted, said = self._accepted.get(tool.id), self._said.get((tool.agent, USER.get()))
         if accepted is None or said is None or said.get(tool.name) == accepted:
             return ""
         return changed(tool.id) if tool.name in said else NOT_OFFERED

@@ -50,8 +50,13 @@ class Redaction:
     """
 
     def __init__(self, values: Iterable[str]) -> None:
+        self._forms: list[str] = []
+        self.add(values)
+
+    def add(self, values: Iterable[str]) -> None:
+        """Removes these values as well from now on."""
         forms = {form for value in values if len(value) >= _SHORTEST for form in _forms(value)}
-        self._forms = sorted(forms, key=len, reverse=True)
+        self._forms = sorted({*self._forms, *forms}, key=len, reverse=True)
 
     def text(self, text: str) -> str:
         """The text without the values."""

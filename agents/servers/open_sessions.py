@@ -12,8 +12,8 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 Key = tuple[str, str, str]
 """Run, agent and user."""
-Listed = Callable[[str, ServerConfig, Listing], object]
-"""Called with every answer of a server to ``tools/list``: agent, server, answer."""
+Listed = Callable[[str, ServerConfig, Listing, str], object]
+"""Called with every answer of a server to ``tools/list``: agent, server, answer, and the user whose session it is."""
 _MOST_RELISTINGS = 10
 _LIVE: set[Session] = set()
 
@@ -50,9 +50,9 @@ class OpenSessions:
 
     async def relist(self, run_id: str) -> None:
         """Lists the tools of a run's servers again, before any other request to them."""
-        for (run, agent_id, _), session in self._sessions.items():
-            if run == run_id and not session.retired and self._tellings[session].done():
-                self._tell(agent_id, session)
+        for key, session in self._sessions.items():
+            if key[0] == run_id and not session.retired and self._tellings[session].done():
+                self._tell(key, session)
 
     async def settled(self, run_id: str, agents: Collection[str]) -> None:
         """Waits for pending listings of a run's sessions; their errors are raised by ``ready``."""
@@ -94,7 +94,7 @@ class OpenSessions:
         session = self._opened(server, lambda: self._heard(key, session), key[2])
         session.idle = True
         self._sessions[key] = session
-        self._tell(key[1], session)
+        self._tell(key, session)
         return session
 
     def _opened(self, server: ServerConfig, changed: Callable[[], object], user: str) -> Session:
@@ -117,20 +117,20 @@ class OpenSessions:
         """The server announces that its tools have changed."""
         self._changed.add(session)
         if (telling := self._tellings.get(session)) is not None and telling.done() and not session.retired:
-            self._tell(key[1], session)
+            self._tell(key, session)
 
-    def _tell(self, agent_id: str, session: Session) -> None:
-        task = asyncio.create_task(self._told(agent_id, session))
+    def _tell(self, key: Key, session: Session) -> None:
+        task = asyncio.create_task(self._told(key, session))
         # ``ready`` raises its error; nobody may be waiting any more.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._tellings[session] = task
 
-    async def _told(self, agent_id: str, session: Session) -> None:
+    async def _told(self, key: Key, session: Session) -> None:
         for _ in range(_MOST_RELISTINGS):
             self._changed.discard(session)
             listing = await session.listing()
             # In a thread: comparing and searching a listing takes time, and other sessions go on.
-            await asyncio.to_thread(self._listed, agent_id, session.server, listing)
+            await asyncio.to_thread(self._listed, key[1], session.server, listing, key[2])
             if session not in self._changed:
                 return
 

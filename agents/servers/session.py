@@ -63,7 +63,8 @@ class Session:
         self.limits = limits.own(server.callsheet.limits)
         self._expanded = server.expanded(environ)
         named = named_in(server, environ)
-        self._faults = Faults(of_server(self._expanded, named, everything=True))
+        self._words = of_server(self._expanded, named, everything=True)
+        self._faults = Faults(self._words)
         self._redaction = of_server(self._expanded, named)
         hide_in_logs(self._redaction)
         self._changed = changed
@@ -174,6 +175,18 @@ class Session:
         if not self._client.done():
             self._scope.cancel()
 
+    def _auth(self) -> Any:
+        """How its requests are authenticated; None for a process."""
+        if not self._expanded.url:
+            return None
+        from callsheet.agents.servers.oauth.token_auth import authentication
+
+        return authentication(self._expanded, self._user, self._fail, self._hide)
+
+    def _hide(self, secret: str) -> None:
+        for redaction in (self._words, self._redaction):
+            redaction.add([secret])
+
     def _fail(self, fault: Fault) -> None:
         if self._child is not None:
             self._child.fault = self._child.fault or fault
@@ -238,7 +251,7 @@ class Session:
         child_module, transport = await asyncio.to_thread(_client_library)
         self._child = self._faults.child = child = child_module.ChildProcess(self.limits, self._over)
         with anyio.move_on_after(self.limits.start) as scope:
-            async with transport.connected(self._expanded, child, self._changed, self._fail, self._user) as client:
+            async with transport.connected(self._expanded, child, self._changed, self._fail, self._auth()) as client:
                 scope.deadline = math.inf
                 child.responsive = True
                 self._client.set_result(client)

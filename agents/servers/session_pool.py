@@ -180,9 +180,9 @@ class SessionPool:
         if self._open.any:
             _LOOP.blocking(self._open.close(run_id), _LAST_GOODBYE)
 
-    def _listed(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
+    def _listed(self, agent_id: str, server: ServerConfig, listing: Listing, user: str) -> None:
         for watcher in self._watchers:
-            watcher(agent_id, server, listing)
+            watcher(agent_id, server, listing, user)
 
     def _let_go(self, run_id: str, wait: float | None) -> None:
         with self._lock:

@@ -82,7 +82,7 @@ def bound_tool(
     return BoundTool(
         name=name,
         description=_description(tool),
-        args_schema=_object_schema(shown_schema(tool.input_schema)),
+        args_schema=object_schema(shown_schema(tool.input_schema)),
         func=run,
         coroutine=arun,
         response_format="content_and_artifact",
@@ -99,7 +99,7 @@ def _description(tool: Tool) -> str:
     return next(filter(None, (shown(text.strip()).strip() for text in said)), "a tool")
 
 
-def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema in the form that model providers demand: an object with properties."""
     properties = schema.get("properties")
     if schema.get("type", "object") != "object" or not isinstance(properties, dict | None):

@@ -117,8 +117,10 @@ class ToolRegistry:
         """Calls back after every switch of the catalog; the callback must return quickly."""
         self._followers.append(follower)
 
-    def _heard(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Applies the accepted part of a new listing to the catalog."""
+    def _heard(self, agent_id: str, server: ServerConfig, listing: Listing, user: str) -> None:
+        """Applies the accepted part of a new listing to the catalog; what a server lists to one user is not for all."""
+        if user:
+            return
         with self._following:
             live = self._loaded.live.get(agent_id)
             if live is None or self._connections.get(agent_id) != server:

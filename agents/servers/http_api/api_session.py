@@ -51,7 +51,7 @@ class ApiSession(Session):
         # In a thread: the import takes a second, and certificates are read.
         child_module, make = await asyncio.to_thread(_client_library)
         self._child = self._faults.child = child_module.ChildProcess(self.limits, self._over)
-        async with await asyncio.to_thread(make, self._expanded, self._child, self._user) as client:
+        async with await asyncio.to_thread(make, self._expanded.headers, self._child, self._auth()) as client:
             self._client.set_result(client)
             await self._stop.wait()
         return None

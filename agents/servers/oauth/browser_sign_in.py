@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -18,6 +20,13 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, Tokens, expiry
+from callsheet.agents.servers.transport.bounded_body import BoundedBody
+from callsheet.agents.tools.tool_result import Fault
+from callsheet.graphs.text.sanitizing import shown
+
+# Its errors are raised as well; the traceback would show what a server says as it is.
+logging.getLogger("mcp.client.auth").addHandler(logging.NullHandler())
+logging.getLogger("mcp.client.auth").propagate = False
 
 _HELLO = {
     "jsonrpc": "2.0",
@@ -69,7 +78,7 @@ async def browser_sign_in(
     try:
         async with asyncio.timeout(seconds), _Callback(listener) as callback:
             auth = OAuthClientProvider(server, metadata, storage, callback.begun(open_page), callback.answer)
-            hooks: Any = {"request": [_is_safe], "response": [_is_small]}
+            hooks: Any = {"request": [partial(_is_safe, httpx2.URL(server).host)], "response": [_bounded]}
             async with (
                 httpx2.AsyncClient(auth=auth, timeout=_TIMEOUT, event_hooks=hooks) as http,
                 http.stream("POST", server, json=_HELLO, headers=_HEADERS) as answer,
@@ -77,7 +86,7 @@ async def browser_sign_in(
                 status = answer.status_code
     except TimeoutError as error:
         raise SignInError(f"nobody signed in to {server} within {seconds:g} s") from error
-    except (OAuthFlowError, httpx2.HTTPError, ValidationError, ValueError, OSError) as error:
+    except (OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, ValidationError, ValueError, OSError, Fault) as error:
         raise SignInError(f"signing in to {server} failed: {_said(error)}") from error
     finally:
         listener.close()
@@ -155,7 +164,7 @@ class _Callback:
         if self._answer.done() or not self._state or given.get("state") != self._state:
             return PlainTextResponse("This is not the answer that is waited for.", 400)
         if "error" in given:
-            told = f"{given['error']} {given.get('error_description', '')}".strip()[:300]
+            told = " ".join(shown(f"{given['error']} {given.get('error_description', '')}", most=300).split())
             self._answer.set_exception(OAuthFlowError(f"the authorization server refused: {told}"))
             return PlainTextResponse("Not signed in. You can close this page.")
         self._answer.set_result(
@@ -164,26 +173,30 @@ class _Callback:
         return PlainTextResponse(_DONE)
 
 
-async def _is_safe(request: httpx2.Request) -> None:
-    """Refuses to send codes and tokens unencrypted over a network.
+async def _is_safe(home: str, request: httpx2.Request) -> None:
+    """Refuses to send codes and tokens unencrypted over a network, and to let a server reach this machine.
 
     Raises:
-        ValueError: The address is not https, nor of this machine.
+        ValueError: The address is not https, or is of this machine although the server is not.
     """
-    if request.url.scheme != "https" and request.url.host not in _LOOPBACK:
+    if request.url.host in _LOOPBACK:
+        if home not in _LOOPBACK:
+            raise ValueError(f"{home} leads to an address of this machine")
+    elif request.url.scheme != "https":
         raise ValueError(f"{request.url.copy_with(query=None)} is not https")
 
 
-async def _is_small(response: httpx2.Response) -> None:
-    size = response.headers.get("content-length", "0")
-    if size.isdigit() and int(size) > _LARGEST:
-        raise ValueError(f"{response.url.host} answers with more than {_LARGEST:,} bytes")
+async def _bounded(response: httpx2.Response) -> None:
+    response.stream = BoundedBody(response, _LARGEST, lambda fault: None, lambda: 0)
 
 
 def _listener(port: int) -> socket.socket:
     listener = socket.socket()
     try:
+        # Otherwise a fixed port could be used once in a minute only.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
+        listener.listen()
     except OSError as error:
         listener.close()
         raise SignInError(f"port {port} cannot be used: {error.strerror}") from error

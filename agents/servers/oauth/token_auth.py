@@ -16,20 +16,23 @@ from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.formats.server_config import MachineSignIn, ServerConfig
 
 
-def authentication(server: ServerConfig, user: str, fail: Callable[[Fault], None]) -> httpx2.Auth | None:
+def authentication(
+    server: ServerConfig, user: str, fail: Callable[[Fault], None], hide: Callable[[str], None]
+) -> httpx2.Auth | None:
     """How the requests to a server are authenticated; None if its entry has an ``Authorization`` header.
 
     Args:
         server: The server, variables expanded.
         user: The user for whom it is called.
         fail: Ends the session with a fault.
+        hide: Removes a secret from all that the session returns.
     """
     address, machine = server.url or "", server.callsheet.sign_in
     if any(name.lower() == "authorization" for name in server.headers):
         return None
     if machine is None:
-        return TokenAuth(StoredTokens(address, user), fail)
-    return MachineAuth(address, machine, fail)
+        return TokenAuth(StoredTokens(address, user), fail, hide)
+    return MachineAuth(address, machine, fail, hide)
 
 
 class TokenAuth(httpx2.Auth):
@@ -38,10 +41,11 @@ class TokenAuth(httpx2.Auth):
     Args:
         stored: The tokens of a user for the server.
         fail: Ends the session with a fault.
+        hide: Removes a secret from all that the session returns.
     """
 
-    def __init__(self, stored: StoredTokens, fail: Callable[[Fault], None]) -> None:
-        self._stored, self._fail = stored, fail
+    def __init__(self, stored: StoredTokens, fail: Callable[[Fault], None], hide: Callable[[str], None]) -> None:
+        self._stored, self._fail, self._hide = stored, fail, hide
         self._home = _origin(httpx2.URL(stored.server))
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
@@ -52,6 +56,7 @@ class TokenAuth(httpx2.Auth):
         tokens = await self._tokens(None)
         for again in (True, False):
             if tokens is not None:
+                self._hide(tokens.tokens.access_token)
                 request.headers["authorization"] = f"Bearer {tokens.tokens.access_token}"
             response = yield request
             if not _asks(response):
@@ -85,26 +90,34 @@ class MachineAuth(ClientCredentialsOAuthProvider):
         address: The server.
         machine: The credentials.
         fail: Ends the session with a fault.
+        hide: Removes a secret from all that the session returns.
     """
 
-    def __init__(self, address: str, machine: MachineSignIn, fail: Callable[[Fault], None]) -> None:
+    def __init__(
+        self, address: str, machine: MachineSignIn, fail: Callable[[Fault], None], hide: Callable[[str], None]
+    ) -> None:
         super().__init__(
             address, _InMemory(), machine.client_id, machine.client_secret, scope=machine.scope, issuer=machine.issuer
         )
-        self._fail = fail
+        self._fail, self._hide = fail, hide
+        self._known = {_origin(httpx2.URL(place)) for place in (address, machine.issuer)}
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """As in the library; a failure ends the session with its reason."""
+        """As in the library, but with the server and the issuer only; a failure ends the session with its reason."""
         flow, response = super().async_auth_flow(request), None
         while True:
             try:
                 sent = await (flow.__anext__() if response is None else flow.asend(response))
+                if _origin(sent.url) not in self._known:
+                    raise OAuthFlowError(f"its server leads to {sent.url.host}, which is not the issuer")
             except StopAsyncIteration:
                 return
             except OAuthFlowError as error:
                 fault = Fault("sign_in", f"the machine cannot sign in: {error}", effect="none")
                 self._fail(fault)
                 raise fault from error
+            if self.context.current_tokens:
+                self._hide(self.context.current_tokens.access_token)
             response = yield sent
 
 

@@ -6,18 +6,16 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 import httpx2
 from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, next_request_within_origin
 
-from callsheet.agents.servers.oauth.token_auth import authentication
 from callsheet.agents.servers.transport.bounded_body import BoundedBody
 from callsheet.agents.servers.transport.stdio_process import ChildProcess
 from callsheet.agents.tools.tool_result import Fault
-from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 _MOST_REDIRECTS, _SIGN_IN = 3, 10
 _BETWEEN_STREAMS = 0.5
@@ -30,13 +28,15 @@ def certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def bounded_client(server: ServerConfig, child: ChildProcess, user: str) -> httpx2.AsyncClient:
+def bounded_client(
+    headers: Mapping[str, str], child: ChildProcess, auth: httpx2.Auth | None = None
+) -> httpx2.AsyncClient:
     """A client of one server; whoever uses it bounds the time of an exchange.
 
     Args:
-        server: The server, variables expanded.
+        headers: Headers of each request.
         child: Knows the limits, and notes what went beyond them.
-        user: The user for whom it is called.
+        auth: How requests are authenticated.
     """
 
     def fail(fault: Fault) -> None:
@@ -47,8 +47,8 @@ def bounded_client(server: ServerConfig, child: ChildProcess, user: str) -> http
 
     return httpx2.AsyncClient(
         # A compressed body could grow without bound after it was counted.
-        headers={**server.headers, "accept-encoding": "identity"},
-        auth=authentication(server, user, fail),
+        headers={**headers, "accept-encoding": "identity"},
+        auth=auth,
         timeout=httpx2.Timeout(None, connect=child.limits.start),
         verify=certificates(),
         follow_redirects=False,

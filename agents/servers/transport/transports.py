@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 import anyio
+import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp import Client, MCPError
 from mcp.client.session import IncomingMessage
@@ -29,7 +30,6 @@ from mcp.types import (
     ToolListChangedNotification,
 )
 
-from callsheet.agents.servers.oauth.token_auth import authentication
 from callsheet.agents.servers.transport.http_client import Wire
 from callsheet.agents.servers.transport.process_environment import environment_of, program_of
 from callsheet.agents.servers.transport.reaper import REAPER
@@ -53,7 +53,11 @@ _MENDED: Mapping[str, dict[str, Any]] = {
 
 @asynccontextmanager
 async def connected(
-    server: ServerConfig, child: ChildProcess, changed: Callable[[], object], fail: Callable[[Fault], None], user: str
+    server: ServerConfig,
+    child: ChildProcess,
+    changed: Callable[[], object],
+    fail: Callable[[Fault], None],
+    auth: httpx2.Auth | None = None,
 ) -> AsyncIterator[Client]:
     """A client that has initialised the server; leaving it ends the connection and its process.
 
@@ -62,7 +66,7 @@ async def connected(
         child: The process of a stdio server; for other servers, only the limits and the recorded fault.
         changed: Called when the server announces changed tools.
         fail: Ends the session with a fault that the client library does not report.
-        user: The user for whom it is called.
+        auth: How requests over HTTP are authenticated.
     """
 
     async def listen(message: IncomingMessage) -> None:
@@ -76,10 +80,8 @@ async def connected(
         case "stdio":
             wire = _process(server, child)
         case "sse":
-            auth = authentication(server, user, fail)
             wire = sse_client(server.url or "", headers=dict(server.headers), httpx_client_factory=http, auth=auth)
         case "http":
-            auth = authentication(server, user, fail)
             wire = _http(server, http(headers=dict(server.headers), auth=auth), most)
         case "a2a" | "openapi":
             what = "an A2A agent" if server.transport == "a2a" else "an API over HTTP"

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -23,8 +27,10 @@ from callsheet.orchestrator.run.process.environment import Environment
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
 
-    from callsheet.agents import ApprovalPolicy
+    from callsheet.agents import ApprovalPolicy, ToolRegistry
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
+
+_INTERRUPTED = 130
 
 
 @click.group(
@@ -112,11 +118,11 @@ def mcp(
         raise click.UsageError("--tokens, --issuer and --url are for --http")
     check_model(model if ask else None)
     verifier = _verifier(tokens, issuer, url) if http else None
-    loaded = open_catalog(catalogs, yes=yes)
+    with redirect_stdout(sys.stderr):  # a module of the catalog may print; standard output is the protocol's
+        loaded = open_catalog(catalogs, yes=yes)
     retriever = open_retriever(loaded, place, embeddings)
 
     from callsheet.agents import ToolRegistry
-    from callsheet.agents.tools.mcp_serving import serve_stdio
     from callsheet.orchestrator.server.gateway import serving
     from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
@@ -137,10 +143,24 @@ def mcp(
         else:
             many = counted(len(retriever.catalog.tools), "tool")
             click.echo(f"serving {many} over standard input and output", err=True)
-            asyncio.run(serve_stdio(served.server))
+            _serve_stdio(served, registry)
     finally:
         registry.close()
     return 0
+
+
+def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
+    """Serves until the client disconnects, or the process is interrupted."""
+    from callsheet.agents.tools.mcp_serving import serve_stdio
+
+    def interrupted(*_: object) -> None:
+        # The library reads standard input in a thread that nothing ends but its end.
+        registry.close()
+        click.echo("interrupted", err=True)
+        os._exit(_INTERRUPTED)
+
+    signal.signal(signal.SIGINT, interrupted)
+    asyncio.run(serve_stdio(served.server))
 
 
 def _verifier(tokens: Path | None, issuer: str | None, url: str | None) -> TokenVerifier | None:

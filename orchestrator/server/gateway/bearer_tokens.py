@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import httpx2
 import jwt
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from mcp.server.auth.provider import AccessToken
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,7 +23,7 @@ from callsheet.orchestrator.run.current_user import user_of
 _LOG = logging.getLogger("callsheet")
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _METADATA = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
-_SECONDS = 10.0
+_SECONDS, _PAUSE = 10.0, 10.0
 
 
 class _Entry(BaseModel):
@@ -101,15 +102,18 @@ class IssuedTokens:
     def __init__(self, issuer: str, audience: str) -> None:
         self._issuer, self._audience = issuer, audience
         self._keys: jwt.PyJWKClient | None = None
+        self._looking, self._failed = threading.Lock(), -_PAUSE
+        self._limiter = CapacityLimiter(4)  # a slow server must not hold all threads of the gateway
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """The user of a token; None for one that is invalid, expired, or issued by or for somebody else."""
-        return await to_thread.run_sync(self._verified, token)
+        if token.count(".") != 2:
+            return None
+        return await to_thread.run_sync(self._verified, token, limiter=self._limiter)
 
     def _verified(self, token: str) -> AccessToken | None:
         try:
-            self._keys = self._keys or jwt.PyJWKClient(self._keys_address(), timeout=_SECONDS)
-            key = self._keys.get_signing_key_from_jwt(token)
+            key = self._known_keys().get_signing_key_from_jwt(token)
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
@@ -118,7 +122,7 @@ class IssuedTokens:
                 audience=self._audience,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except (jwt.PyJWKClientConnectionError, httpx2.HTTPError, ValueError) as error:
+        except (jwt.PyJWKClientConnectionError, httpx2.HTTPError, KeyError, ValueError) as error:
             _LOG.warning("no token can be checked: the keys of %s cannot be read: %s", self._issuer, error)
             return None
         except jwt.PyJWTError:
@@ -132,6 +136,16 @@ class IssuedTokens:
             subject=str(claims["sub"]),
             claims={"iss": self._issuer, "groups": claims.get("groups")},
         )
+
+    def _known_keys(self) -> jwt.PyJWKClient:
+        """The published keys; after a failure, they are not asked for again at once."""
+        with self._looking:
+            if self._keys is None:
+                if time.monotonic() < self._failed + _PAUSE:
+                    raise ValueError("its metadata could not be read a moment ago")
+                self._failed = time.monotonic()
+                self._keys = jwt.PyJWKClient(self._keys_address(), timeout=_SECONDS)
+            return self._keys
 
     def _keys_address(self) -> str:
         """Address of the keys, from the server's metadata (RFC 8414, OpenID Connect Discovery)."""

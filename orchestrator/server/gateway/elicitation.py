@@ -48,7 +48,9 @@ def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
     content = answer.content or {}
     message = content.get("message")
     said = {"message": message} if isinstance(message, str) and message else {}
-    return {"type": content.get("decision", otherwise), "hash": waiting.question["hash"], **said}
+    chosen = content.get("decision", otherwise)
+    offered = chosen in waiting.question["decisions"] and chosen in _TITLES
+    return {"type": chosen if offered else f"({chosen})", "hash": waiting.question["hash"], **said}
 
 
 def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
@@ -57,8 +59,16 @@ def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
     return able is not None and (able.form is not None or able.url is None)
 
 
+def _both_ends(text: str) -> str:
+    """A long text without its middle, which is said: what stands at the end must not be approved unseen."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]}\n[ATTENTION: {len(text) - 2 * half:,} characters are not shown]\n{text[-half:]}"
+
+
 def _text(asked: Mapping[str, Any]) -> str:
     arguments = json.dumps(asked["args"], ensure_ascii=False, indent=2, default=str)
-    lines = [asked["description"], f"Arguments: {shown(arguments, most=_LONGEST)}"]
+    lines = [asked["description"], f"Arguments: {_both_ends(shown(arguments, most=None))}"]
     lines += [f"Note: {asked[name]}" for name in ("problem", "unchecked") if asked.get(name)]
     return "\n".join(lines)

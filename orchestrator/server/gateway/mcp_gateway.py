@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -20,6 +21,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents.servers.transport.call_context import PROGRESS
+from callsheet.agents.tools.binding import object_schema
 from callsheet.agents.tools.mcp_serving import error_lines
 from callsheet.graphs import CallsheetError, Tool, shown, shown_schema
 from callsheet.graphs.text.sanitizing import counted
@@ -33,7 +35,7 @@ Context = ServerRequestContext[Any, Any]
 Identify = Callable[[Context], Caller]
 Ask = Callable[[str, Caller], Awaitable[str]]
 Result = types.CallToolResult | types.InputRequiredResult
-_MOST_LISTENERS = 1_000
+_MOST_LISTENERS, _LONGEST_TITLE = 1_000, 200
 _READING = ("find_tools", "read_tools")
 _INSTRUCTIONS = (
     "{tools} of {agents}, behind three tools. Search with find_tools by what is to be done, read the schemas of the "
@@ -74,6 +76,13 @@ class AskRequest(_Arguments):
     question: str = Field(min_length=1, description="The request, in plain words.")
 
 
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    loop: asyncio.AbstractEventLoop
+    session: ServerSession
+    changes: InMemorySubscriptionBus
+
+
 class _Server(Server[Any]):
     """Says to clients of the older protocol that its tools may change."""
 
@@ -101,8 +110,7 @@ class GatewayServer:
 
     def __init__(self, gateway: Gateway, identify: Identify, *, direct: int = 0, ask: Ask | None = None) -> None:
         self._gateway, self._identify = gateway, identify
-        self._changes = InMemorySubscriptionBus()
-        self._listeners: dict[str, tuple[asyncio.AbstractEventLoop, ServerSession]] = {}
+        self._listeners: dict[str, _Listener] = {}
         catalog = gateway.registry.catalog
         counts = counted(len(catalog.tools), "tool"), counted(len(catalog.agents), "agent")
         self.server: Server[Any] = _Server(
@@ -111,7 +119,7 @@ class GatewayServer:
             instructions=_INSTRUCTIONS.format(tools=counts[0], agents=counts[1]),
             on_list_tools=self._list,
             on_call_tool=self._call,
-            on_subscriptions_listen=ListenHandler(self._changes),
+            on_subscriptions_listen=self._listen,
         )
         # The client echoes which call waits: sealed, and bound to its tool, arguments and user.
         sealed = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="callsheet")
@@ -122,6 +130,7 @@ class GatewayServer:
             "call_tool": (CallTool, self._call_tool),
             **({"ask": (AskRequest, partial(_asked, ask))} if ask else {}),
         }
+        self._closing: set[asyncio.Task[None]] = set()
         self._direct = DirectTools(direct, list(self._own))
         gateway.registry.watch(lambda _: self._catalog_changed())
 
@@ -147,10 +156,20 @@ class GatewayServer:
 
     def _caller(self, context: Context) -> Caller:
         caller = self._identify(context)
-        self._listeners[caller.session] = asyncio.get_running_loop(), context.session
+        changes = known.changes if (known := self._listeners.pop(caller.session, None)) else InMemorySubscriptionBus()
+        self._listeners[caller.session] = _Listener(asyncio.get_running_loop(), context.session, changes)
         if len(self._listeners) > _MOST_LISTENERS:
-            del self._listeners[next(iter(self._listeners))]
+            oldest = next(iter(self._listeners))
+            del self._listeners[oldest]
+            closing = asyncio.create_task(self._gateway.close(oldest))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
         return caller
+
+    async def _listen(self, context: Context, request: types.SubscriptionsListenRequestParams) -> Any:
+        """One subscription of a client of the newer protocol, which hears of its own list only."""
+        changes = self._listeners[self._caller(context).session].changes
+        return await ListenHandler(changes)(context, request)
 
     async def _call(self, context: Context, request: types.CallToolRequestParams) -> Result:
         caller = self._caller(context)
@@ -171,7 +190,7 @@ class GatewayServer:
     async def _find(self, given: FindTools, context: Context, caller: Caller) -> Result:
         selection = await self._gateway.find(given.query, caller, agents=given.agents, tools=given.tools)
         if self._direct.show(caller.session, [tool.id for tool in selection.tools]):
-            await self._announce(context.session)
+            await self._announce(self._listeners[caller.session])
         return text_result(found_text(selection, self._gateway.catalog(caller)))
 
     async def _read(self, given: ReadTools, context: Context, caller: Caller) -> Result:
@@ -222,20 +241,20 @@ class GatewayServer:
             self._gateway.drop(waiting, caller)
             raise
 
-    async def _announce(self, session: ServerSession) -> None:
+    async def _announce(self, listener: _Listener) -> None:
         """Says that the list of tools has changed, by the way of the client's version of the protocol."""
-        await self._changes.publish(ToolsListChanged())
-        await session.send_tool_list_changed()
+        await listener.changes.publish(ToolsListChanged())
+        await listener.session.send_tool_list_changed()
 
     def _catalog_changed(self) -> None:
         """Tells all clients; called from any thread."""
         if not self._direct.most:
             return  # the three tools are the same for any catalog
-        for name, (loop, session) in list(self._listeners.items()):
-            if loop.is_closed():
+        for name, listener in list(self._listeners.items()):
+            if listener.loop.is_closed():
                 del self._listeners[name]
             else:
-                asyncio.run_coroutine_threadsafe(self._announce(session), loop)
+                asyncio.run_coroutine_threadsafe(self._announce(listener), listener.loop)
 
 
 async def _asked(ask: Ask, given: AskRequest, context: Context, caller: Caller) -> Result:
@@ -243,11 +262,12 @@ async def _asked(ask: Ask, given: AskRequest, context: Context, caller: Caller) 
 
 
 def _definition(name: str, tool: Tool) -> types.Tool:
-    hints = types.ToolAnnotations.model_validate(tool.annotations)
+    """A tool in valid form, whatever its server says: one that is not would cost the client the whole list."""
+    hints = {name: value for name, value in tool.annotations.items() if isinstance(value, bool)}
     return types.Tool(
         name=name,
-        title=tool.title or None,
+        title=shown(tool.title, most=_LONGEST_TITLE) or None,
         description=f"{shown(tool.description)} ({tool.id})",
-        input_schema=shown_schema(tool.input_schema),
-        annotations=hints,
+        input_schema=object_schema(shown_schema(tool.input_schema)),
+        annotations=types.ToolAnnotations.model_validate(hints),
     )

@@ -13,7 +13,8 @@ from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.context import ServerRequestContext
 from mcp.server.transport_security import TransportSecuritySettings
-from pydantic import AnyHttpUrl
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import AnyHttpUrl, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 
 from callsheet.graphs import SettingsError
@@ -37,7 +38,8 @@ def http_client(context: ServerRequestContext[Any, Any]) -> Caller:
     Clients of the newer protocol have no session; their calls share one session per user with the servers behind.
     """
     user = user_of_token(get_access_token())
-    session = context.request.headers.get("mcp-session-id", "") if context.request else ""
+    has_session = context.request and context.protocol_version not in MODERN_PROTOCOL_VERSIONS
+    session = context.request.headers.get("mcp-session-id", "") if context.request and has_session else ""
     whole = "\0".join((user.id, *sorted(user.groups), session))
     return Caller(hashlib.sha256(whole.encode()).hexdigest(), user)
 
@@ -65,10 +67,9 @@ def http_app(
     """
     auth = None
     if tokens is not None:
-        resource = AnyHttpUrl(url) if issuer else None
-        auth = AuthSettings(
-            issuer_url=AnyHttpUrl(issuer or url), resource_server_url=resource, validate_token_resource=False
-        )
+        own, named = _address("--url", url), _address("--issuer", issuer) if issuer else None
+        resource = own if named else None
+        auth = AuthSettings(issuer_url=named or own, resource_server_url=resource, validate_token_resource=False)
     app = served.server.streamable_http_app(
         streamable_http_path=PATH,
         auth=auth,
@@ -79,6 +80,13 @@ def http_app(
     for middleware in reversed(gate(hosts, origins)):
         app.add_middleware(middleware.cls, *middleware.args, **middleware.kwargs)
     return app
+
+
+def _address(option: str, text: str) -> AnyHttpUrl:
+    try:
+        return TypeAdapter(AnyHttpUrl).validate_python(text)
+    except ValidationError as error:
+        raise SettingsError(f"{option} must be an address with http:// or https://, not {text!r}") from error
 
 
 def check_reach(host: str, tokens: TokenVerifier | None) -> None:

@@ -16,11 +16,11 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from callsheet.agents import BoundTool, Supervision, supervised
+from callsheet.agents import BoundTool, ConcurrentRunError, Supervision, supervised
 from callsheet.agents.approval.supervised_call import Case
 from callsheet.graphs import User
 
-MOST_WAITING = 1_000
+MOST_WAITING = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class SupervisedCalls:
     """Calls tools, and asks a person where a call needs one.
 
     A call that needs nobody is sent at once. Another becomes a ``Waiting``; its answer sends it, or does not. Waiting
-    calls are lost with the process, unsent; beyond 1,000, the oldest is dropped.
+    calls are lost with the process, unsent; beyond 200 of one user, the oldest is dropped.
     """
 
     def __init__(self) -> None:
@@ -95,8 +95,9 @@ class SupervisedCalls:
         opened = _Open(call, bound, supervision, user)
         if not Case(opened.request, bound, supervision, opened.send).why(arguments):
             return await opened.send(opened.request)
-        while len(self._open) >= MOST_WAITING:
-            self.drop(next(iter(self._open)))
+        waiting = [thread for thread, other in self._open.items() if other.user == user]
+        if len(waiting) >= MOST_WAITING:
+            self.drop(waiting[0])
         self._open[thread] = opened
         return await self._run(thread, opened, {})
 
@@ -113,6 +114,8 @@ class SupervisedCalls:
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         try:
             state = await self._app.ainvoke(given, config, context=opened)
+        except ConcurrentRunError:
+            raise  # another answer came first, and its call goes on
         except BaseException:
             self.drop(thread)
             raise

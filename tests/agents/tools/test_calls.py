@@ -71,7 +71,7 @@ async def test_an_outcome_says_whether_the_tool_ran(
 
 async def test_who_has_the_last_word_may_refuse_when_the_server_was_listed(pool: SessionPool, servers: Servers) -> None:
     heard: list[str] = []
-    pool.watch(lambda agent_id, server, listing: heard.extend(entry["name"] for entry in listing.tools))
+    pool.watch(lambda agent_id, server, listing, user: heard.extend(entry["name"] for entry in listing.tools))
 
     def permit() -> str:
         return "it is not what it was" if heard == ["work"] else ""
@@ -84,7 +84,7 @@ async def test_who_has_the_last_word_may_refuse_when_the_server_was_listed(pool:
 
 async def test_a_server_that_says_its_tools_changed_is_listed_again(pool: SessionPool, servers: Servers) -> None:
     heard: list[list[str]] = []
-    pool.watch(lambda agent_id, server, listing: heard.append([entry["name"] for entry in listing.tools]))
+    pool.watch(lambda agent_id, server, listing, user: heard.append([entry["name"] for entry in listing.tools]))
     for _ in range(2):
         assert (await work(pool, servers, "list_changed")).error == ""
     assert heard[0] == ["work"]

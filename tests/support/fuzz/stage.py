@@ -126,7 +126,7 @@ class Stage:
             return message
         return None
 
-    def _heard(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
+    def _heard(self, agent_id: str, server: ServerConfig, listing: Listing, user: str) -> None:
         if agent_id == "puppet":
             self.listing = listing
 

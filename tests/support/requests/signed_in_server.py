@@ -112,12 +112,17 @@ class SignedInServer:
         url: Its address.
         authorization: Its authorization server.
         changes: Path of a JSON answer -> fields that are replaced in it.
+        lists: User -> names of the tools that are listed to that user.
+        leaks: Whether a tool returns the access token.
+        huge: Whether the metadata are much too long.
     """
 
     def __init__(self, origin: str) -> None:
         self.origin, self.url = origin, f"{origin}/mcp"
         self.authorization = Authorization()
         self.changes: dict[str, dict[str, Any]] = {}
+        self.lists: dict[str, tuple[str, ...]] = {}
+        self.leaks = self.huge = False
         server: Server[Any] = Server("tickets", on_list_tools=self._list, on_call_tool=self._call)
         auth = AuthSettings(
             issuer_url=AnyHttpUrl(origin),
@@ -136,15 +141,26 @@ class SignedInServer:
         tool = types.Tool(
             name="whoami", description="Who is signed in.", input_schema={"type": "object"}, annotations=hints
         )
-        return types.ListToolsResult(tools=[tool])
+        token = get_access_token()
+        names = self.lists.get((token.subject if token else None) or "", ("whoami",))
+        return types.ListToolsResult(tools=[tool.model_copy(update={"name": name}) for name in names])
 
     async def _call(self, context: Any, request: Any) -> types.CallToolResult:
         token = get_access_token()
         who = token.subject if token and token.subject else "nobody"
+        if self.leaks and token:
+            who = f"{who} with {token.token}"
         return types.CallToolResult(content=[types.TextContent(type="text", text=who)])
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["path"] == "/token" and await self._machine(scope, receive, send):
+            return
+        if self.huge and scope["type"] == "http" and "well-known" in scope["path"]:
+            await send(
+                {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]}
+            )
+            for more in (*[True] * 100, False):
+                await send({"type": "http.response.body", "body": b" " * 65_536, "more_body": more})
             return
         if scope["type"] != "http" or scope["path"] not in self.changes:
             await self._app(scope, receive, send)

@@ -11,13 +11,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from callsheet.agents import SessionPool
-from callsheet.agents.servers.oauth.browser_sign_in import browser_sign_in
+from callsheet.agents import SessionPool, ToolRegistry
+from callsheet.agents.servers.oauth.browser_sign_in import _is_safe, browser_sign_in
 from callsheet.agents.servers.oauth.encryption import encrypted
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
 from callsheet.agents.servers.transport.call_context import for_user
 from callsheet.agents.tools.tool_result import Outcome
-from callsheet.graphs import SettingsError
+from callsheet.graphs import Agent, Catalog, Loaded, SettingsError, Tool, User
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, read_servers
 from signed_in_server import MACHINE, SECRET, SignedInServer, browse, signed_in_server
 
@@ -82,6 +82,35 @@ async def test_two_users_of_one_server_hold_two_tokens(server: SignedInServer, p
     assert (bert.text, carla.text, nobody.kind) == ("bert", "carla", "sign_in")
 
 
+async def test_what_a_server_lists_to_one_user_is_not_for_all(server: SignedInServer) -> None:
+    await signed_in(server, "bert")
+    await signed_in(server, "carla")
+    server.lists = {"anna": ("whoami", "other"), "bert": ("whoami", "other"), "carla": ("whoami",)}
+    loaded = Loaded(Catalog(agents=(_agent("whoami", "other"),)), connections={"tickets": entry(server)})
+    registry = ToolRegistry.from_catalog(loaded)
+    outcomes = {}
+    for user in ("carla", "bert"):
+        for name in ("whoami", "other"):
+            tools = registry.bind([f"tickets/{name}"], user, user=User(user)).values()
+            outcomes[user, name] = [(await tool.ainvoke({})) for tool in tools]
+    registry.close()
+    assert outcomes["bert", "other"] == ["bert"]
+    assert outcomes["carla", "whoami"] == ["carla"]
+    assert sorted(registry.catalog.tools) == ["tickets/other", "tickets/whoami"]
+
+
+def _agent(*names: str) -> Agent:
+    return Agent(id="tickets", tools=tuple(Tool(agent="tickets", name=name) for name in names))
+
+
+async def test_a_token_that_a_server_returns_is_hidden(server: SignedInServer, pool: SessionPool) -> None:
+    stored = await signed_in(server)
+    server.leaks = True
+    outcome = await who(pool, server)
+    assert outcome.text.startswith("anna with ")
+    assert told(stored).tokens.access_token not in f"{outcome}"
+
+
 async def test_an_expired_token_is_refreshed_once_by_all_who_use_it(server: SignedInServer) -> None:
     stored = await signed_in(server)
     old = told(stored)
@@ -124,6 +153,12 @@ async def test_a_machine_signs_in_by_itself(
     called = await pool.call("run", "tickets", config, "whoami", {})
     assert called.error == ""
     assert called.text == "the machine"
+    with signed_in_server() as other:
+        server.changes[RESOURCE] = {"authorization_servers": [f"{other.origin}/"]}
+        led = await pool.call("led", "tickets", config, "whoami", {})
+    server.changes.clear()
+    assert led.kind == "sign_in"
+    assert "is not the issuer" in led.error
     monkeypatch.setenv("TICKETS_SECRET", "wrong")
     refused = await pool.call("another", "tickets", config, "whoami", {})
     assert (refused.kind, refused.effect) == ("sign_in", "none")
@@ -148,6 +183,24 @@ async def test_hostile_metadata_end_the_flow(
     with pytest.raises(SignInError, match=why):
         await browser_sign_in(server.url, browse)
     assert server.authorization.issued == []
+
+
+async def test_metadata_that_are_much_too_long_end_the_flow(server: SignedInServer) -> None:
+    server.huge = True
+    with pytest.raises(SignInError, match=r"1,000,000 bytes"):
+        await browser_sign_in(server.url, browse, seconds=30)
+
+
+async def test_a_server_elsewhere_does_not_lead_to_this_machine() -> None:
+    request = httpx2.Request("GET", "http://127.0.0.1:8000/admin")
+    await _is_safe("127.0.0.1", request)
+    with pytest.raises(ValueError, match="leads to an address of this machine"):
+        await _is_safe("mcp.example.com", request)
+
+
+async def test_a_fixed_port_can_be_used_again(server: SignedInServer, unused_tcp_port: int) -> None:
+    for _ in range(2):
+        assert await browser_sign_in(server.url, browse, port=unused_tcp_port)
 
 
 async def test_an_answer_of_another_authorization_server_is_refused(server: SignedInServer) -> None:

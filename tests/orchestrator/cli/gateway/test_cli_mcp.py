@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -136,12 +138,24 @@ def test_what_it_would_serve_is_printed(capsys: pytest.CaptureFixture[str]) -> N
     assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 1000
 
 
+@pytest.mark.server
+def test_ctrl_c_ends_it(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "callsheet", "mcp", "--catalog", str(CATALOG), "--index", str(tmp_path / "index")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stderr
+        while b"serving" not in program.stderr.readline():
+            pass
+        program.send_signal(signal.SIGINT)
+        assert program.wait(30) == 130
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         (["--tokens", "tokens.json"], "are for --http"),
         (["--http", "--tokens", "tokens.json"], "cannot be read: No such file"),
         (["--http", "--issuer", "https://id.example"], "--issuer needs --url"),
+        (["--http", "--issuer", "https://id.example", "--url", "bar"], "--url must be an address"),
         (["--http", "--host", "0.0.0.0"], "everybody who reaches this machine could call the tools"),
         (["--http", "--host", "nowhere.invalid"], "everybody who reaches this machine could call the tools"),
         (["--direct", "-1"], "is not in the range"),

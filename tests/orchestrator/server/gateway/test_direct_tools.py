@@ -11,7 +11,7 @@ from mcp import types
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.direct_tools import DirectTools
-from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
+from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer, _definition
 from gateway_desk import Desk
 
 OWN = ("find_tools", "read_tools", "call_tool")
@@ -51,6 +51,20 @@ def test_none_are_shown_without_the_option() -> None:
     tools = DirectTools(0, OWN)
     assert not tools.show("s", ["a/search"])
     assert shown(tools) == {}
+
+
+def test_an_odd_definition_becomes_a_valid_one() -> None:
+    odd = Tool(
+        agent="a",
+        name="odd",
+        title="t" * 100_000,
+        input_schema={"type": ["object", "null"]},
+        annotations={"readOnlyHint": "sometimes", "title": 5, "destructiveHint": True},
+    )
+    shown = _definition("odd", odd)
+    assert shown.annotations == types.ToolAnnotations(destructive_hint=True)
+    assert shown.input_schema == {"type": "object", "properties": {}}
+    assert len(shown.title or "") <= 201
 
 
 @pytest.mark.server

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from mcp import MCPError, types
 
+from callsheet.graphs import User
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, UnknownCallError
+from callsheet.orchestrator.server.gateway.supervised_calls import MOST_WAITING, Waiting
 from gateway_desk import Desk, logged, said
 
 pytestmark = pytest.mark.server
@@ -104,6 +107,35 @@ async def test_a_call_that_a_person_refused_is_not_sent(desk: Desk, mode: str, a
     assert "a person refused this call" in said(written)
     assert ("not today" in said(written)) == bool(answer.content)
     assert desk.log == []
+
+
+async def test_the_end_of_long_arguments_is_shown(desk: Desk) -> None:
+    asked: list[str] = []
+
+    async def refuse(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(request.message)
+        return types.ElicitResult(action="decline")
+
+    text = "a" * 50_000 + "; rm -rf /"
+    async with desk.client(elicited=refuse) as client:
+        await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": text}})
+    (message,) = asked
+    assert "; rm -rf /" in message
+    assert "characters are not shown" in message
+    assert len(message) < 6_000
+
+
+async def test_waiting_calls_are_bounded_for_each_user(desk: Desk) -> None:
+    anna, bert = Caller("a", User("anna")), Caller("b", User("bert"))
+    first = await desk.gateway.call("works/write", {"text": "x"}, anna)
+    assert isinstance(first, Waiting)
+    others = [await desk.gateway.call("works/write", {"text": "x"}, bert) for _ in range(MOST_WAITING + 1)]
+    assert desk.gateway.waiting(first.id, anna) == first
+    with pytest.raises(UnknownCallError):
+        desk.gateway.waiting(others[0].id or "", bert)
+    for waiting in (*others[1:], first):
+        assert isinstance(waiting, Waiting)
+        desk.gateway.drop(waiting, anna if waiting is first else bert)
 
 
 @ERAS
