@@ -176,12 +176,9 @@ class Session:
             self._scope.cancel()
 
     def _auth(self) -> Any:
-        """How its requests are authenticated; None for a process."""
-        if not self._expanded.url:
-            return None
         from callsheet.agents.servers.oauth.token_auth import authentication
 
-        return authentication(self._expanded, self._user, self._fail, self._hide)
+        return authentication(self._expanded, self._user, self._fail, self._hide) if self._expanded.url else None
 
     def _hide(self, secret: str) -> None:
         for redaction in (self._words, self._redaction):

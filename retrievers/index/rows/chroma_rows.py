@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import private_file
 from callsheet.retrievers.index.matrix import Vectors, precision
+from callsheet.retrievers.index.rows.unused_slots import clear_unused_slots
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -127,7 +128,10 @@ class ChromaRows:
             return
         self._collection  # noqa: B018 (makes the folder, or says why it cannot)
         with exclusive(self.folder / f"{self._name}.lock"):
-            yield
+            try:
+                yield
+            finally:
+                clear_unused_slots(self.folder)
 
     @property
     def _collection(self) -> Collection:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from chromadb import EphemeralClient, PersistentClient
 from chromadb.config import Settings
@@ -14,7 +15,11 @@ from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, ONNXMin
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import Changes, ChromaIndex, Node, VectorIndex
 from callsheet.retrievers.index.rows import chroma_rows
+from callsheet.retrievers.index.rows.chroma_rows import ChromaRows
+from callsheet.retrievers.index.rows.unused_slots import clear_unused_slots
 from counting import Counting, best, index, nodes, other_process
+
+CANARY = b"CANARY-of-memory"
 
 
 @pytest.fixture(params=["folder", "database"])
@@ -207,3 +212,27 @@ def test_the_rows_say_which_node_and_kind_they_are(tmp_path: Path) -> None:
     assert held.name == "nodes-named-r1"
     rows = held.get(include=["metadatas"])["metadatas"] or []
     assert sorted((row["node"], row["kind"]) for row in rows) == [("a", "agent"), ("a/0", "tool")]
+
+
+@pytest.mark.parametrize("rows", [3, 1_200])
+def test_unused_slots_are_cleared_and_the_vectors_stay(tmp_path: Path, rows: int) -> None:
+    index, ids = ChromaRows("rows", tmp_path), [str(number) for number in range(rows)]
+    vectors = np.random.default_rng(1).random((rows, 8), np.float32)
+    with index.writing():
+        index.add(ids, vectors)
+        for file in (*tmp_path.glob("*/data_level0.bin"), *tmp_path.glob("*/length.bin")):
+            if rows < 1_000:  # a longer index is written again without unused slots
+                file.write_bytes(file.read_bytes()[: -len(CANARY)] + CANARY)
+    on_disk = [file.read_bytes() for file in tmp_path.glob("*/*.bin")]
+    assert len(on_disk) >= 3
+    assert not any(CANARY in content for content in on_disk)
+    again = ChromaRows("rows", tmp_path)
+    assert again.vectors(ids) == pytest.approx(vectors, abs=1e-2)
+
+
+def test_a_header_of_another_form_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for name, content in (("header.bin", b"short"), ("data_level0.bin", CANARY)):
+        (tmp_path / "a" / name).write_bytes(content)
+    clear_unused_slots(tmp_path)
+    assert (tmp_path / "a" / "data_level0.bin").read_bytes() == CANARY

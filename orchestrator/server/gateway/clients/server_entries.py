@@ -27,7 +27,7 @@ _CODEX = frozenset("bearer_token_env_var enabled env_http_headers env_vars http_
 _VARIABLE = re.compile(r"\$\{[^}]*\}?")
 _OF_EDITORS = re.compile(r"\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|[A-Z_][A-Z0-9_]*)\}")
 _SHARED_VARIABLES = {
-    McpClient.CLAUDE_CODE: re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}"),
+    McpClient.CLAUDE_CODE: re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}$]*)?\}"),
     McpClient.CURSOR: _OF_EDITORS,
     McpClient.VSCODE: _OF_EDITORS,
     McpClient.CODEX: re.compile(r"(?!)"),
