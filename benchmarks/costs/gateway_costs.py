@@ -21,6 +21,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
 
 from benchmarks.sets.generated import generated_catalog
+from callsheet.graphs import dump
 
 SIZES, CALLS = (1, 10_000), 500
 COLUMNS = (
@@ -69,7 +70,7 @@ def _catalog(folder: Path, tools: int) -> list[str]:
     named = ["--catalog", f"{folder}/mcp.json"]
     if tools == 1:
         return named
-    (folder / "callsheet.json").write_text(generated_catalog(tools - 1).model_dump_json())
+    (folder / "callsheet.json").write_text(dump(generated_catalog(tools - 1)))
     return [*named, "--catalog", f"{folder}/callsheet.json"]
 
 
