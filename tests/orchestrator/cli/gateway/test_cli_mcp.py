@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from callsheet.retrievers.selection.budget import SchemaTokens
 from commands import run
 
 CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
+INSPECTOR = "@modelcontextprotocol/inspector@0.17.2"
 GATEWAY = ["find_tools", "read_tools", "call_tool"]
 TOOLS = ["keyword_search_tools", "semantic_search_tools", "read_tools"]
 
@@ -136,6 +138,22 @@ def test_what_it_would_serve_is_printed(capsys: pytest.CaptureFixture[str]) -> N
     assert [tool["name"] for tool in printed["tools"]] == GATEWAY
     agent, _ = agent_from_listing("callsheet", printed["tools"])
     assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 1000
+
+
+@pytest.mark.server
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("npx") is None, reason="the reference inspector needs npx, which comes with Node.js")
+def test_the_reference_inspector_finds_tools(tmp_path: Path) -> None:
+    gateway = [sys.executable, "-m", "callsheet", "mcp", "--catalog", str(CATALOG), "--index", str(tmp_path / "index")]
+    asked = ["--method", "tools/call", "--tool-name", "find_tools", "--tool-arg", "query=will it rain tomorrow?"]
+    done = subprocess.run(
+        ["npx", "--yes", INSPECTOR, "--cli", *gateway, *asked], capture_output=True, text=True, timeout=200, check=False
+    )
+    if "npm error" in done.stderr:
+        pytest.skip(f"npm cannot install the reference inspector: {done.stderr.splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    (content,) = json.loads(done.stdout)["content"]
+    assert content["text"].startswith("weather/")
 
 
 @pytest.mark.server
