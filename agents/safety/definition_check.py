@@ -43,12 +43,13 @@ class Unchanged:
         return self._accepted.get(tool.id) or digest(tool.model_dump(mode="json"))
 
     def heard(self, agent_id: str, server: ServerConfig, listing: Listing, user: str) -> None:
-        """Records what a server lists to a user."""
+        """Records what a server lists to a user, or to all (an empty one)."""
         self._said[agent_id, user] = digests(listing.tools)
 
     def __call__(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Why a call for the current user must not be sent; empty if it may."""
-        accepted, said = self._accepted.get(tool.id), self._said.get((tool.agent, USER.get()))
+        accepted = self._accepted.get(tool.id)
+        said = self._said.get((tool.agent, USER.get())) or self._said.get((tool.agent, ""))
         if accepted is None or said is None or said.get(tool.name) == accepted:
             return ""
         return changed(tool.id) if tool.name in said else NOT_OFFERED

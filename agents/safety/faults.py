@@ -35,13 +35,14 @@ class Faults:
         redaction: Removes secrets from messages.
 
     Attributes:
+        redaction: As given.
         hidden: Removes secrets from a text.
         child: The process of the server.
         cause: The error that broke the connection, if known.
     """
 
     def __init__(self, redaction: Redaction) -> None:
-        self.hidden = redaction.text
+        self.redaction, self.hidden = redaction, redaction.text
         self.child: ChildProcess | None = None
         self.cause: BaseException | None = None
 

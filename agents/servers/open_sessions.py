@@ -13,7 +13,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 Key = tuple[str, str, str]
 """Run, agent and user."""
 Listed = Callable[[str, ServerConfig, Listing, str], object]
-"""Called with every answer of a server to ``tools/list``: agent, server, answer, and the user whose session it is."""
+"""Called with every answer of a server to ``tools/list``: agent, server, answer, and the user whom alone it is for."""
 _MOST_RELISTINGS = 10
 _LIVE: set[Session] = set()
 
@@ -130,7 +130,8 @@ class OpenSessions:
             self._changed.discard(session)
             listing = await session.listing()
             # In a thread: comparing and searching a listing takes time, and other sessions go on.
-            await asyncio.to_thread(self._listed, key[1], session.server, listing, key[2])
+            user = key[2] if session.personal else ""
+            await asyncio.to_thread(self._listed, key[1], session.server, listing, user)
             if session not in self._changed:
                 return
 

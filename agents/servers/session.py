@@ -44,6 +44,7 @@ class Session:
         server: As given.
         limits: The effective limits.
         retired: Whether it takes no new calls.
+        personal: Whether its requests carry a user's own token, so that its answers are for that user only.
         idle: Whether it retires after ``limits.idle`` seconds without a request.
 
     Raises:
@@ -59,12 +60,11 @@ class Session:
         changed: Callable[[], object] = lambda: None,
         user: str = "",
     ) -> None:
-        self.server, self.retired, self.idle, self._user = server, False, False, user
+        self.server, self.retired, self.idle, self.personal, self._user = server, False, False, False, user
         self.limits = limits.own(server.callsheet.limits)
         self._expanded = server.expanded(environ)
         named = named_in(server, environ)
-        self._words = of_server(self._expanded, named, everything=True)
-        self._faults = Faults(self._words)
+        self._faults = Faults(of_server(self._expanded, named, everything=True))
         self._redaction = of_server(self._expanded, named)
         hide_in_logs(self._redaction)
         self._changed = changed
@@ -181,8 +181,9 @@ class Session:
         return authentication(self._expanded, self._user, self._fail, self._hide) if self._expanded.url else None
 
     def _hide(self, secret: str) -> None:
-        for redaction in (self._words, self._redaction):
-            redaction.add([secret])
+        self.personal = bool(self._user) and self.server.callsheet.sign_in is None
+        self._faults.redaction.add([secret])
+        self._redaction.add([secret])
 
     def _fail(self, fault: Fault) -> None:
         if self._child is not None:

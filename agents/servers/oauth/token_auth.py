@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 
 import httpx2
 from mcp.client.auth import OAuthFlowError
@@ -104,21 +105,22 @@ class MachineAuth(ClientCredentialsOAuthProvider):
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """As in the library, but with the server and the issuer only; a failure ends the session with its reason."""
-        flow, response = super().async_auth_flow(request), None
-        while True:
-            try:
-                sent = await (flow.__anext__() if response is None else flow.asend(response))
-                if _origin(sent.url) not in self._known:
-                    raise OAuthFlowError(f"its server leads to {sent.url.host}, which is not the issuer")
-            except StopAsyncIteration:
-                return
-            except OAuthFlowError as error:
-                fault = Fault("sign_in", f"the machine cannot sign in: {error}", effect="none")
-                self._fail(fault)
-                raise fault from error
-            if self.context.current_tokens:
-                self._hide(self.context.current_tokens.access_token)
-            response = yield sent
+        response = None
+        async with aclosing(super().async_auth_flow(request)) as flow:
+            while True:
+                try:
+                    sent = await (flow.__anext__() if response is None else flow.asend(response))
+                    if _origin(sent.url) not in self._known:
+                        raise OAuthFlowError(f"its server leads to {sent.url.host}, which is not the issuer")
+                except StopAsyncIteration:
+                    return
+                except OAuthFlowError as error:
+                    fault = Fault("sign_in", f"the machine cannot sign in: {error}", effect="none")
+                    self._fail(fault)
+                    raise fault from error
+                if self.context.current_tokens:
+                    self._hide(self.context.current_tokens.access_token)
+                response = yield sent
 
 
 class _InMemory:

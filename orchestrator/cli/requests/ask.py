@@ -15,7 +15,14 @@ import click
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
 from callsheet.orchestrator.cli.requests.thread_run import Ran, run
-from callsheet.orchestrator.cli.shared_options import check_model, common, kept_options, open_catalog, open_retriever
+from callsheet.orchestrator.cli.shared_options import (
+    approve_option,
+    check_model,
+    common,
+    kept_options,
+    open_catalog,
+    open_retriever,
+)
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.run.thread_files import Threads
@@ -35,15 +42,7 @@ if TYPE_CHECKING:
 )
 @click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 50), help="Maximum agents per step.")
 @click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 128), help="Maximum tools per worker.")
-@click.option(
-    "--approve",
-    default="risky",
-    envvar="CALLSHEET_APPROVAL",
-    show_default=True,
-    show_envvar=True,
-    type=click.Choice(["always", "risky", "never"]),
-    help="Which calls need your approval: all, those of tools that are not known to be harmless, or none.",
-)
+@approve_option
 @click.option(
     "--planning",
     default="auto",

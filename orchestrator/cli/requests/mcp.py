@@ -16,6 +16,7 @@ from click.core import ParameterSource
 
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli.shared_options import (
+    approve_option,
     check_model,
     common,
     follow_shared_store,
@@ -55,15 +56,7 @@ _INTERRUPTED = 130
     help="Who may use it over HTTP: a JSON file of token hashes with users and groups.",
 )
 @click.option("--issuer", metavar="URL", help="Authorization server whose tokens are accepted over HTTP.")
-@click.option(
-    "--approve",
-    default="risky",
-    envvar="CALLSHEET_APPROVAL",
-    show_default=True,
-    show_envvar=True,
-    type=click.Choice(["always", "risky", "never"]),
-    help="Which calls a person must approve: all, those of tools that are not known to be harmless, or none.",
-)
+@approve_option
 @click.option(
     "--direct",
     default=0,

@@ -7,6 +7,7 @@ import json
 import os
 import webbrowser
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -137,7 +138,7 @@ def _stored(server: str, catalogs: tuple[str, ...], user: str) -> StoredTokens:
     from callsheet.graphs.catalog.formats.server_config import is_address
 
     if is_address(server):
-        return StoredTokens(server, user)
+        return StoredTokens(_plain(server), user)
     named = catalogs or Environment().catalogs()
     if not named:
         raise SettingsError(f"{server!r} is no address: name the mcp.json that has it with --catalog")
@@ -148,4 +149,19 @@ def _stored(server: str, catalogs: tuple[str, ...], user: str) -> StoredTokens:
     address = servers[server].expanded(os.environ).url
     if not address:
         raise SettingsError(f"{server!r} is a command of this machine, and asks for no sign-in")
-    return StoredTokens(address, user)
+    return StoredTokens(_plain(address), user)
+
+
+def _plain(address: str) -> str:
+    """The address, which stands in messages.
+
+    Raises:
+        SettingsError: It holds a user or a password, or is malformed.
+    """
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise SettingsError("the address of the server is malformed") from error
+    if "@" in parts.netloc:
+        raise SettingsError(f"write the address of {parts.hostname} without user and password: sign-in replaces them")
+    return address

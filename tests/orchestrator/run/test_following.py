@@ -16,7 +16,7 @@ from callsheet import AgentGraphRetriever
 from callsheet.agents import ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing, difference
-from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, load
+from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, User, load
 from callsheet.graphs.storage import cache_folder
 from callsheet.graphs.trust.pin_book import PinBook
 from callsheet.orchestrator.run.process.catalog_updates import Following, follow_every
@@ -47,26 +47,30 @@ def followed(minilm: Any) -> Iterator[Callable[..., tuple[Loaded, ToolRegistry, 
         registry.close()
 
 
-async def answered(registry: ToolRegistry, tool_id: str) -> Any:
-    (bound,) = registry.bind([tool_id], "run").values()
+async def answered(registry: ToolRegistry, tool_id: str, user: str = "") -> Any:
+    (bound,) = registry.bind([tool_id], "run", user=User(user)).values()
     return await bound.ainvoke({"type": "tool_call", "id": "1", "name": bound.name, "args": {"x": 1}})
 
 
-async def test_what_a_server_announces_is_found_and_callable(servers: Servers, followed: Any) -> None:
+@pytest.mark.parametrize("user", ["", "anna"])
+async def test_what_a_server_announces_is_found_and_callable(servers: Servers, followed: Any, user: str) -> None:
     _, registry, retriever, following = followed({"a": servers.stdio("list_changed"), "b": servers.stdio("ok")})
     assert set(registry.catalog.tools) == {"a/work", "b/work"}
-    assert (await answered(registry, "a/work")).status == "success"
+    assert (await answered(registry, "a/work", user)).status == "success"
     assert until(lambda: "a/extra" in registry.catalog.tools)
     following.settled(30)
     assert until(lambda: "a/extra" in retriever.catalog.tools)
     assert "a/extra" in {tool.id for tool in retriever.select("work that is extra").tools}
-    assert (await answered(registry, "a/extra")).status == "success"
+    assert (await answered(registry, "a/extra", user)).status == "success"
     assert retriever.catalog.tool("a/work").description == "Does other work."
 
 
-async def test_a_tool_that_is_gone_when_its_session_opens_is_refused(servers: Servers, followed: Any) -> None:
+@pytest.mark.parametrize("user", ["", "anna"])
+async def test_a_tool_that_is_gone_when_its_session_opens_is_refused(
+    servers: Servers, followed: Any, user: str
+) -> None:
     _, registry, retriever, following = followed({"a": servers.stdio("vanishing")})
-    answer = await answered(registry, "a/work")
+    answer = await answered(registry, "a/work", user)
     assert answer.status == "error"
     assert "its server does not offer it any more" in answer.text
     assert servers.count("vanishing", "call") == 0

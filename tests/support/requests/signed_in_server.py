@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -188,20 +189,35 @@ class SignedInServer:
 
 
 @contextmanager
+def served(app: Any) -> Iterator[str]:
+    """The address of an app on a free port of this machine."""
+    with listening(0) as listener:
+        origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with _serving(app, listener):
+            yield origin
+
+
+@contextmanager
 def signed_in_server() -> Iterator[SignedInServer]:
     """A server that asks for sign-in."""
     with listening(0) as listener:
         app = SignedInServer(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
-        thread.start()
-        try:
-            while not server.started:
-                time.sleep(0.01)
+        with _serving(app, listener):
             yield app
-        finally:
-            server.should_exit = True
-            thread.join()
+
+
+@contextmanager
+def _serving(app: Any, listener: socket.socket) -> Iterator[None]:
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 async def browse(page: str) -> None:

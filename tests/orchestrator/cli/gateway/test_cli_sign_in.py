@@ -51,6 +51,8 @@ def test_signing_in_makes_the_tools_callable_and_signing_out_revokes(
         (["tikets"], "no server 'tikets'; those with an address are: tickets"),
         (["local"], "asks for no sign-in"),
         (["http://127.0.0.1:9/mcp"], "signing in to http://127.0.0.1:9/mcp failed"),
+        (["https://u:hidden-word@example.com/mcp"], "write the address of example.com without user and password"),
+        (["https://[::1"], "is malformed"),
     ],
 )
 def test_mistakes_say_what_to_do(
@@ -59,6 +61,7 @@ def test_mistakes_say_what_to_do(
     status, _, err = run(capsys, "sign-in", *arguments, "--catalog", tmp_path / "mcp.json")
     assert status == 2
     assert told in err
+    assert "hidden-word" not in err
 
 
 def test_without_a_key_nobody_is_sent_to_a_page(

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import jwt
 import pytest
-import uvicorn
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 from mcp import Client, types
@@ -27,26 +24,10 @@ from callsheet.orchestrator.server.gateway.bearer_tokens import IssuedTokens, To
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from callsheet.orchestrator.server.gateway.serving import http_app, http_client
-from callsheet.orchestrator.server.listener import listening
 from gateway_desk import Desk, logged
+from signed_in_server import served
 
 pytestmark = pytest.mark.server
-
-
-@contextmanager
-def served(app: Any) -> Iterator[str]:
-    """An app on a free port of this machine."""
-    with listening(0) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
-        thread.start()
-        try:
-            while not server.started:
-                time.sleep(0.01)
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def client(url: str, token: str = "", **more: Any) -> Client:
