@@ -69,7 +69,7 @@ class Gateway:
         """Selects agents, tools and skills for a query.
 
         Args:
-            query: What is to be done, in any language.
+            query: What is to be done.
             caller: Who asks.
             agents: Maximum number of agents.
             tools: Maximum number of tools, with those that they need.

@@ -52,7 +52,7 @@ class _Arguments(BaseModel):
 class FindTools(_Arguments):
     """Find tools by what they do, with the tools that those need. Gives ids and one line each, best first."""
 
-    query: str = Field(min_length=1, description="What is to be done, in any words and any language.")
+    query: str = Field(min_length=1, description="What is to be done, in any words; English is understood best.")
     agents: int = Field(default=5, ge=1, le=50, description="How many agents (servers) at most.")
     tools: int = Field(default=10, ge=1, le=50, description="How many tools at most.")
 
