@@ -28,8 +28,9 @@ from callsheet.orchestrator.cli.requests.explore import explore
 from callsheet.orchestrator.cli.requests.mcp import mcp
 from callsheet.orchestrator.cli.requests.retrieve import retrieve
 from callsheet.orchestrator.cli.requests.sign_in import sign_in, sign_out
+from callsheet.orchestrator.cli.shared_options import INTERRUPTED
 
-CALLERS_MISTAKE, INTERRUPTED = 2, 130
+CALLERS_MISTAKE = 2
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

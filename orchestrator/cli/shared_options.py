@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
 
 _META = "callsheet"
+INTERRUPTED = 130
+"""Exit status of an interrupted command."""
 SERVER_TROUBLE = ("start", "sign_in", "timeout", "crash", "protocol", "too_large")
 """Kinds of problems with a server as a whole."""
 Command = TypeVar("Command", bound=Callable[..., Any])

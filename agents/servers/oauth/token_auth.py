@@ -66,7 +66,7 @@ class TokenAuth(httpx2.Auth):
                 tokens = await self._tokens(tokens)
             if tokens is None or not again or response.status_code == 403:
                 break
-        raise self._failed(_told(self._stored, response))
+        raise _failed(self._fail, _told(self._stored, response))
 
     async def _tokens(self, refused: Tokens | None) -> Tokens | None:
         """The tokens, refreshed if they have expired or were refused."""
@@ -76,12 +76,7 @@ class TokenAuth(httpx2.Auth):
                 return old
             return await asyncio.to_thread(self._stored.refreshed, old)
         except (SignInError, SettingsError) as error:
-            raise self._failed(str(error)) from error
-
-    def _failed(self, why: str) -> Fault:
-        fault = Fault("sign_in", why, effect="none")
-        self._fail(fault)
-        return fault
+            raise _failed(self._fail, str(error)) from error
 
 
 class MachineAuth(ClientCredentialsOAuthProvider):
@@ -115,9 +110,7 @@ class MachineAuth(ClientCredentialsOAuthProvider):
                 except StopAsyncIteration:
                     return
                 except OAuthFlowError as error:
-                    fault = Fault("sign_in", f"the machine cannot sign in: {error}", effect="none")
-                    self._fail(fault)
-                    raise fault from error
+                    raise _failed(self._fail, f"the machine cannot sign in: {error}") from error
                 if self.context.current_tokens:
                     self._hide(self.context.current_tokens.access_token)
                 response = yield sent
@@ -140,6 +133,13 @@ class _InMemory:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """The client is known from the catalog."""
+
+
+def _failed(fail: Callable[[Fault], None], why: str) -> Fault:
+    """The fault that ends a session: the client library lets nobody know of errors of an authentication."""
+    fault = Fault("sign_in", why, effect="none")
+    fail(fault)
+    return fault
 
 
 def _asks(response: httpx2.Response) -> bool:

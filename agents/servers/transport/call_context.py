@@ -44,3 +44,13 @@ def for_user(user: str) -> Iterator[None]:
         yield
     finally:
         USER.reset(token)
+
+
+@contextmanager
+def reporting_to(receive: Progress) -> Iterator[None]:
+    """Reports the progress of the calls of this block."""
+    token = PROGRESS.set(receive)
+    try:
+        yield
+    finally:
+        PROGRESS.reset(token)

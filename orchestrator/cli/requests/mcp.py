@@ -16,6 +16,7 @@ from click.core import ParameterSource
 
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli.shared_options import (
+    INTERRUPTED,
     approve_option,
     check_model,
     common,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
     from callsheet.agents import ApprovalPolicy, ToolRegistry
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
-
-_INTERRUPTED = 130
 
 
 @click.group(
@@ -150,7 +149,7 @@ def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
         # The library reads standard input in a thread that nothing ends but its end.
         registry.close()
         click.echo("interrupted", err=True)
-        os._exit(_INTERRUPTED)
+        os._exit(INTERRUPTED)
 
     signal.signal(signal.SIGINT, interrupted)
     asyncio.run(serve_stdio(served.server))

@@ -20,7 +20,7 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.servers.transport.call_context import PROGRESS
+from callsheet.agents.servers.transport.call_context import reporting_to
 from callsheet.agents.tools.binding import object_schema
 from callsheet.agents.tools.mcp_serving import error_lines
 from callsheet.graphs import CallsheetError, Tool, shown, shown_schema
@@ -81,6 +81,7 @@ class _Listener:
     loop: asyncio.AbstractEventLoop
     session: ServerSession
     changes: InMemorySubscriptionBus
+    subscriptions: ListenHandler  # one a session, as it bounds their number
 
 
 class _Server(Server[Any]):
@@ -130,23 +131,15 @@ class GatewayServer:
             "call_tool": (CallTool, self._call_tool),
             **({"ask": (AskRequest, partial(_asked, ask))} if ask else {}),
         }
+        self._listed = [_own_definition(name, arguments) for name, (arguments, _) in self._own.items()]
         self._closing: set[asyncio.Task[None]] = set()
         self._direct = DirectTools(direct, list(self._own))
         gateway.registry.watch(lambda _: self._catalog_changed())
 
     def tools(self, caller: Caller | None = None) -> list[types.Tool]:
         """The tools as listed to a caller: the gateway's own, then the caller's direct ones."""
-        own = [
-            types.Tool(
-                name=name,
-                description=arguments.__doc__,
-                input_schema=convert_to_openai_tool(arguments)["function"]["parameters"],
-                annotations=_READS if name in _READING else types.ToolAnnotations(read_only_hint=False),
-            )
-            for name, (arguments, _) in self._own.items()
-        ]
         direct = self._direct_tools(caller) if caller else {}
-        return [*own, *(_definition(name, tool) for name, tool in direct.items())]
+        return [*self._listed, *(_definition(name, tool) for name, tool in direct.items())]
 
     def _direct_tools(self, caller: Caller) -> Mapping[str, Tool]:
         return self._direct.named(caller.session, self._gateway.catalog(caller)) if self._direct.most else {}
@@ -156,8 +149,10 @@ class GatewayServer:
 
     def _caller(self, context: Context) -> Caller:
         caller = self._identify(context)
-        changes = known.changes if (known := self._listeners.pop(caller.session, None)) else InMemorySubscriptionBus()
-        self._listeners[caller.session] = _Listener(asyncio.get_running_loop(), context.session, changes)
+        known, loop = self._listeners.pop(caller.session, None), asyncio.get_running_loop()
+        changes = known.changes if known else InMemorySubscriptionBus()
+        subscriptions = known.subscriptions if known else ListenHandler(changes)
+        self._listeners[caller.session] = _Listener(loop, context.session, changes, subscriptions)
         if len(self._listeners) > _MOST_LISTENERS:
             oldest = next(iter(self._listeners))
             del self._listeners[oldest]
@@ -168,8 +163,7 @@ class GatewayServer:
 
     async def _listen(self, context: Context, request: types.SubscriptionsListenRequestParams) -> Any:
         """One subscription of a client of the newer protocol, which hears of its own list only."""
-        changes = self._listeners[self._caller(context).session].changes
-        return await ListenHandler(changes)(context, request)
+        return await self._listeners[self._caller(context).session].subscriptions(context, request)
 
     async def _call(self, context: Context, request: types.CallToolRequestParams) -> Result:
         caller = self._caller(context)
@@ -200,22 +194,16 @@ class GatewayServer:
         return await self._sent(given.tool, given.arguments, context, caller)
 
     async def _sent(self, tool_id: str, arguments: Mapping[str, Any], context: Context, caller: Caller) -> Result:
-        token = PROGRESS.set(context.session.report_progress)
-        try:
+        with reporting_to(context.session.report_progress):
             return await self._ended(await self._gateway.call(tool_id, arguments, caller), context, caller)
-        finally:
-            PROGRESS.reset(token)
 
     async def _resumed(self, request: types.CallToolRequestParams, context: Context, caller: Caller) -> Result:
         """The same request again, with the answer to its question."""
         waiting = self._gateway.waiting(request.request_state or "", caller)
         answer = (request.input_responses or {}).get(_APPROVAL)
-        token = PROGRESS.set(context.session.report_progress)
-        try:
+        with reporting_to(context.session.report_progress):
             answered = await self._gateway.answer(waiting.id, decision(waiting, answer), caller)
             return await self._ended(answered, context, caller)
-        finally:
-            PROGRESS.reset(token)
 
     async def _ended(self, answer: ToolMessage | Waiting, context: Context, caller: Caller) -> Result:
         """The result of a call, after the questions about it are answered."""
@@ -259,6 +247,15 @@ class GatewayServer:
 
 async def _asked(ask: Ask, given: AskRequest, context: Context, caller: Caller) -> Result:
     return text_result(await ask(given.question, caller))
+
+
+def _own_definition(name: str, arguments: type[_Arguments]) -> types.Tool:
+    return types.Tool(
+        name=name,
+        description=arguments.__doc__,
+        input_schema=convert_to_openai_tool(arguments)["function"]["parameters"],
+        annotations=_READS if name in _READING else types.ToolAnnotations(read_only_hint=False),
+    )
 
 
 def _definition(name: str, tool: Tool) -> types.Tool:

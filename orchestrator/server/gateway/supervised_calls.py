@@ -47,6 +47,7 @@ class _Open:
 
     @property
     def request(self) -> ToolCallRequest:
+        # There is no agent whose state and runtime a tool could ask for.
         return ToolCallRequest(tool_call=self.call, tool=self.bound, state={}, runtime=None)  # type: ignore[arg-type]
 
     async def send(self, request: ToolCallRequest) -> ToolMessage:
