@@ -58,12 +58,15 @@ class EquippedState(AgentState[Any]):
 
     Attributes:
         callsheet_tools: Ids of the agent's tools from the catalog, in the order of their addition.
+        callsheet_places: Ids of tools by the id of the message after which they were added; those of the first
+            selection have no place.
         callsheet_own: Names of the agent's own tools, with which ours must not clash.
         callsheet_requests: Keys of the requests that were handled in this call of the agent.
         callsheet_run: Identifies the sessions of this call of the agent.
     """
 
     callsheet_tools: NotRequired[Annotated[list[str], PrivateStateAttr, _joined]]
+    callsheet_places: NotRequired[Annotated[dict[str, list[str]], PrivateStateAttr]]
     callsheet_own: NotRequired[Annotated[list[str], PrivateStateAttr, _joined]]
     callsheet_requests: NotRequired[Annotated[list[str], PrivateStateAttr]]
     callsheet_run: NotRequired[Annotated[str, PrivateStateAttr]]
@@ -137,12 +140,16 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         new = [request for request in requests_of(state) if request.key not in before][:_AT_ONCE]
         if not new:
             return None
-        held, seen = list(state.get("callsheet_tools", [])), self._retriever.within(caller())
+        had, seen = state.get("callsheet_tools", []), self._retriever.within(caller())
+        held = list(had)
         for request in new:
             if len(held) < self._most:
                 held = _joined(held, picked(request, seen, set(held), agents=self._agents, tools=self._tools))
-        asked = [*before, *(request.key for request in new)]
-        return {"callsheet_tools": held[: self._most], "callsheet_requests": asked[-_REMEMBERED:]}
+        asked, places = [*before, *(request.key for request in new)], state.get("callsheet_places", {})
+        if had and (added := held[len(had) : self._most]):
+            places = {**places, str(state["messages"][-1].id): added}
+        requests = asked[-_REMEMBERED:]
+        return {"callsheet_tools": held[: self._most], "callsheet_requests": requests, "callsheet_places": places}
 
     async def abefore_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """As ``before_model``, off the event loop."""
@@ -207,7 +214,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     ) -> ModelRequest[Any]:
         need = [dict(DEFINITION)] if self._tool_requests and NEED_TOOL not in own else []
         tools = [*request.tools, *need, *held.values()]
-        shown = deferred(request.override(tools=tools), held)
+        state: Any = request.state
+        shown = deferred(request.override(tools=tools), held, state.get("callsheet_places"))
         return shown.override(model=unstreamed(request.model, held))
 
     def _normalized(

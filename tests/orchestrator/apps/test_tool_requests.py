@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from openai.types.responses import FunctionToolParam
+from openai.types.responses.response_input_item_param import AdditionalTools
 
-from anthropic_stub import TEXT, anthropic, claude, use
 from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents.tools.tool_names import model_names
 from callsheet.graphs import Tool
+from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
 
 RATE = "look up the rate of USD"
 NARROW = Settings(agents=1, tools=1, replans=0)
@@ -166,3 +170,57 @@ async def test_the_middleware_defers_what_its_agent_asked_for(catalog: Any, shop
     assert "write_note" in deferred
     assert [tool["name"] for tool in third["tools"]] == [tool["name"] for tool in second["tools"]]
     assert shop.called == ["write_note"]
+
+
+CALLS = (function_call("need_tool", what="write a note into the notebook"), function_call("write_note", text="0.9"))
+
+
+def additions(body: Any) -> list[Any]:
+    return [item for item in body["input"] if item.get("type") == "additional_tools"]
+
+
+def test_openai_gets_a_tool_that_a_worker_asked_for_between_the_messages(catalog: Any, shop: Any) -> None:
+    with openai(*CALLS, MESSAGE) as (url, bodies):
+        app = create_supervisor(catalog, worker_model=gpt(url), settings=NARROW).compile()
+        app.invoke({"messages": [HumanMessage(RATE)]})
+    first, second, third = bodies
+    assert shop.called == ["write_note"]
+    assert first["tools"] == second["tools"] == third["tools"]
+    assert second["input"][: len(first["input"])] == first["input"]
+    assert third["input"][: len(second["input"])] == second["input"]  # the cached prefix is the whole request before
+    called, answered, added = second["input"][-3:]
+    assert (called["type"], answered["type"]) == ("function_call", "function_call_output")
+    assert added["type"] == "additional_tools"
+    assert set(added) <= set(AdditionalTools.__annotations__)
+    assert added["role"] == "developer"
+    assert all(set(tool) <= set(FunctionToolParam.__annotations__) for tool in added["tools"])
+    note = next(tool for tool in added["tools"] if tool["name"] == "write_note")
+    assert note["type"] == "function"
+    assert note["description"].startswith("Writes a note")
+    assert note["parameters"]["properties"]["text"] == {"type": "string"}
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "a-model-of-somebody-else"])
+def test_a_model_that_takes_no_additions_gets_them_behind_the_others(catalog: Any, shop: Any, model: str) -> None:
+    with openai(*CALLS, MESSAGE) as (url, bodies):
+        app = create_supervisor(catalog, worker_model=gpt(url, model), settings=NARROW).compile()
+        app.invoke({"messages": [HumanMessage(RATE)]})
+    first, second, _ = bodies
+    assert shop.called == ["write_note"]
+    assert not additions(second)
+    assert second["tools"][: len(first["tools"])] == first["tools"]
+    assert "write_note" in [tool["name"] for tool in second["tools"]]
+
+
+async def test_the_middleware_adds_for_openai_what_later_messages_need(catalog: Any, shop: Any) -> None:
+    with openai(MESSAGE, *CALLS[1:], MESSAGE, MESSAGE) as (url, bodies):
+        added = CallsheetTools(catalog, agents=1, tools=1, approval="never")
+        agent = create_agent(gpt(url), tools=[], middleware=[added], checkpointer=InMemorySaver())
+        for text in (RATE, "write a note into the notebook", RATE):
+            await agent.ainvoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "1"}})
+    assert shop.called == ["write_note"]
+    assert all(body["tools"] == bodies[0]["tools"] for body in bodies)
+    for before, after in pairwise(bodies):
+        assert after["input"][: len(before["input"])] == before["input"]
+    (items,) = additions(bodies[-1])
+    assert "write_note" in [tool["name"] for tool in items["tools"]]
