@@ -3,61 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any, NotRequired
 
-from langchain.agents.middleware import ToolCallRequest
 from langchain_core.messages import ToolMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
-from langgraph.types import Command, interrupt
+from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.assurance import ApprovalPolicy
+from callsheet.agents.approval.call_case import Case
 from callsheet.agents.approval.decisions import (
+    SIGN_IN,
     AnswerError,
     Decision,
-    Kind,
-    Verdict,
-    answer_schema,
-    fingerprint,
-    question,
     read_decision,
+    read_sign_in,
     read_verdict,
+    sign_in_answers,
+    sign_in_question,
 )
-from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.safety.definition_check import AGREED
-from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
-from callsheet.agents.tools.binding import BoundTool
-from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.agents.safety.secrets import LostSecretError
+from callsheet.graphs.catalog.errors import CallsheetError
 
-Answer = ToolMessage | Command[Any]
-Send = Callable[[ToolCallRequest], Awaitable[Answer]]
 _CUT_OFF = "it was running when the program stopped; whether it took effect is unknown"
 # Seconds for which an approval is valid; a tool that interrupts by itself may wait for longer.
 _GOOD_FOR = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Supervision:
-    """How the calls of one step are supervised.
-
-    Attributes:
-        step_id: The step.
-        policy: Which calls need approval.
-        registry: The tools and their hints.
-        secrets: Holds secret arguments.
-        notice: Whether the model is told that a person changed its arguments.
-        by_rules: Whether rules choose the calls, without a model.
-    """
-
-    step_id: str
-    policy: ApprovalPolicy
-    registry: ToolRegistry
-    secrets: RunSecrets = field(default_factory=RunSecrets)
-    notice: bool = True
-    by_rules: bool = False
 
 
 class CallState(TypedDict):
@@ -71,6 +43,7 @@ class CallState(TypedDict):
         problem: What was wrong with the last answer.
         unknown: What is known about a call with unknown outcome; empty for others.
         kind: The kind of error.
+        sign_in: The sign-in that the call needs; empty if it needs none.
         answer: The message for the model.
     """
 
@@ -81,98 +54,11 @@ class CallState(TypedDict):
     problem: str
     unknown: str
     kind: NotRequired[str]
+    sign_in: NotRequired[dict[str, Any]]
     answer: NotRequired[Any]
 
 
 _Update = dict[str, Any]
-
-
-@dataclass(slots=True)
-class Case:
-    """Objects of a call that no checkpoint can hold.
-
-    Attributes:
-        request: The call.
-        bound: The tool.
-        supervision: How the call is supervised.
-        send: Sends the call.
-        asked: The hash in the pending question; empty without one.
-        cut_off: Whether the call was running when the program stopped.
-    """
-
-    request: ToolCallRequest
-    bound: BoundTool
-    supervision: Supervision
-    send: Send
-    asked: str = ""
-    cut_off: bool = False
-
-    @property
-    def named(self) -> str:
-        """Agent and tool, as at the start of every error of a call."""
-        return f"agent {self.bound.agent!r}, tool {self.bound.id.removeprefix(f'{self.bound.agent}/')!r}"
-
-    def why(self, args: Mapping[str, Any]) -> str:
-        """Why a call with these arguments needs approval; empty if it needs none."""
-        policy = self.supervision.policy
-        doubt = self.supervision.registry.assurance(self.bound.id).why(policy, by_rules=self.supervision.by_rules)
-        asks = doubt or policy != "never"
-        return "; ".join(filter(None, (doubt, self.unchecked(args)))) if asks else ""
-
-    def unchecked(self, args: Mapping[str, Any]) -> str:
-        """Why these arguments could not be validated; empty if they were."""
-        registry, secrets = self.supervision.registry, self.supervision.secrets
-        try:
-            opened = secrets.opened(registry.schema(self.bound.id), args)
-        except LostSecretError:
-            return ""  # it is refused when it is sent
-        return str(secrets.hidden(registry.unchecked(self.bound.id, opened)))
-
-    def mark(self, args: Mapping[str, Any]) -> str:
-        """The fingerprint that an approval is bound to."""
-        return fingerprint(self.bound.id, self.supervision.registry.pin(self.bound.id), args)
-
-    def ask(self, kind: Kind, state: CallState, why: str) -> tuple[Any, str]:
-        """A person's answer, and the fingerprint of the call that it is about."""
-        mark = self.mark(state["args"])
-        told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": state["problem"]}
-        unchecked = self.unchecked(state["args"]) if kind == "tool_approval" else ""
-        shown = question(kind, self.request.tool_call, self.bound, state["args"], **told, unchecked=unchecked)
-        schema = self.bound.args_schema
-        answer = interrupt(shown, response_schema=answer_schema(kind, schema if isinstance(schema, dict) else {}))
-        if self.asked not in ("", mark):
-            raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
-        return answer, mark
-
-    def check(self, answer: Decision | Verdict, mark: str) -> None:
-        """Checks that an answer is about this call, and that edited arguments fit.
-
-        Raises:
-            AnswerError: It is not, or they do not.
-        """
-        if answer.hash not in (None, mark):
-            raise AnswerError("the answer's hash is that of another call: look at this one again")
-        if isinstance(answer, Decision) and answer.args is not None:
-            schema, secrets = self.supervision.registry.schema(self.bound.id), self.supervision.secrets
-            if trouble := fit_of(schema, secrets.opened(schema, answer.args)).misfit:
-                raise AnswerError(secrets.hidden(trouble))
-
-    def refused(self) -> ToolMessage | None:
-        """The refusal of a call whose tool is no longer in the catalog; None if it is there."""
-        registry = self.supervision.registry
-        if self.bound.id in registry.catalog.tools or not (why := registry.refused([self.bound.id]).get(self.bound.id)):
-            return None
-        return self.said(f"{self.named}: {why}", kind="refused", effect="none")
-
-    def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
-        """A message for the model that is not the tool's own answer."""
-        return ToolMessage(
-            text,
-            name=self.request.tool_call["name"],
-            tool_call_id=self.request.tool_call["id"] or "",
-            status="error" if error else "success",
-            artifact={"tool": self.bound.id, "kind": kind, "effect": effect, "seconds": 0.0},
-        )
 
 
 async def _ask(state: CallState) -> _Update:
@@ -182,7 +68,7 @@ async def _ask(state: CallState) -> _Update:
     if not state["why"]:
         return {"approved": case.mark(state["args"]), "when": time.time()}
     try:
-        answer, mark = case.ask("tool_approval", state, state["why"])
+        answer, mark = case.ask("tool_approval", state["args"], state["why"], state["problem"])
         decision = read_decision(answer, case.request.tool_call["name"])
         case.check(decision, mark)
     except (AnswerError, LostSecretError) as error:
@@ -226,6 +112,9 @@ async def _send(state: CallState) -> _Update:
     if isinstance(answer, ToolMessage):
         if args != request.tool_call["args"]:
             answer = _edited(answer, args, notice=case.supervision.notice)
+        if needs_sign_in(answer) and case.signs_in:
+            left = "nobody has signed in at that address, or the new sign-in does not do"
+            return {"sign_in": {"why": answer.text}, "problem": left if state.get("sign_in") else ""}
         if _effect(answer) == "unknown" and not case.supervision.registry.assurance(case.bound.id).repeatable:
             return _unknown(case, answer)
     return {"answer": answer, "unknown": ""}
@@ -241,7 +130,7 @@ def _unknown(case: Case, answer: ToolMessage) -> _Update:
 async def _settle(state: CallState) -> _Update:
     case = get_runtime(Case).context
     try:
-        answer, mark = case.ask("unknown_outcome", state, state["unknown"])
+        answer, mark = case.ask("unknown_outcome", state["args"], state["unknown"], state["problem"])
         verdict = read_verdict(answer)
         case.check(verdict, mark)
     except (AnswerError, LostSecretError) as error:
@@ -259,11 +148,47 @@ async def _settle(state: CallState) -> _Update:
             return {"answer": case.said(state["unknown"], kind=kind, effect="unknown"), "unknown": ""}
 
 
+async def _begin_sign_in(state: CallState) -> _Update:
+    case, why = get_runtime(Case).context, state.get("sign_in", {})["why"]
+    try:
+        return {"sign_in": {"why": why, **await case.sign_in()}}
+    except (CallsheetError, OSError) as error:
+        said = f"{why}; a sign-in from here is not possible: {error}"
+        return {"answer": case.said(said, kind=SIGN_IN, effect="none")}
+
+
+async def _sign_in(state: CallState) -> _Update:
+    case, told = get_runtime(Case).context, state.get("sign_in", {})
+    shown = {name: value for name, value in told.items() if name != "state"}
+    shown |= {"problem": state["problem"]} if state["problem"] else {}
+    asked = sign_in_question(case.request.tool_call, case.bound, shown, step_id=case.supervision.step_id)
+    try:
+        reply = read_sign_in(interrupt(asked, response_schema=sign_in_answers()))
+        if reply.type == "signed_in" and (told["confirm"] or reply.code):
+            await case.confirm(told["state"], reply.code)
+    except (CallsheetError, OSError) as error:
+        return {"problem": str(error), "sign_in": {"why": told["why"]}}
+    if reply.type == "signed_in":
+        return {"problem": ""}
+    said = f"{told['why']}; a person was asked to sign in, and declined. Nothing was sent"
+    return {"answer": case.said(said, kind=SIGN_IN, effect="none")}
+
+
+def _after_begin(state: CallState) -> str:
+    return END if "answer" in state else "sign_in"
+
+
+def _after_sign_in(state: CallState) -> str:
+    return END if "answer" in state else "begin_sign_in" if state["problem"] else "send"
+
+
 def _after_ask(state: CallState) -> str:
     return END if "answer" in state else "send" if state["approved"] else "ask"
 
 
 def _after_send(state: CallState) -> str:
+    if "answer" not in state and "url" not in state.get("sign_in", {"url": ""}):
+        return "begin_sign_in"
     return "settle" if state["unknown"] else END if "answer" in state else "ask"
 
 
@@ -276,14 +201,24 @@ def _call_app() -> Any:
     call.add_node("ask", _ask)
     call.add_node("send", _send)
     call.add_node("settle", _settle)
+    call.add_node("begin_sign_in", _begin_sign_in)
+    call.add_node("sign_in", _sign_in)
     call.add_edge(START, "ask")
     call.add_conditional_edges("ask", _after_ask, ["ask", "send", END])
-    call.add_conditional_edges("send", _after_send, ["ask", "settle", END])
+    call.add_conditional_edges("send", _after_send, ["ask", "settle", "begin_sign_in", END])
+    call.add_conditional_edges("begin_sign_in", _after_begin, ["sign_in", END])
+    call.add_conditional_edges("sign_in", _after_sign_in, ["begin_sign_in", "send", END])
     call.add_conditional_edges("settle", _after_settle, ["send", "settle", END])
     return call.compile(name="call")
 
 
 CALL = _call_app()
+
+
+def needs_sign_in(answer: object) -> bool:
+    """Whether a call was not sent because its server needs a sign-in."""
+    artifact = answer.artifact if isinstance(answer, ToolMessage) and isinstance(answer.artifact, dict) else {}
+    return artifact.get("kind") == SIGN_IN
 
 
 def _effect(message: ToolMessage) -> str:

@@ -198,6 +198,11 @@ class ToolRegistry:
         tool = self.catalog.tools.get(tool_id)
         return tool.input_schema if tool else {}
 
+    def server(self, tool_id: str) -> ServerConfig | None:
+        """The server of a tool, variables not expanded; None if it has none, or is not in the catalog."""
+        connection = self._connections.get(tool_id.partition("/")[0]) if tool_id in self.catalog.tools else None
+        return connection if isinstance(connection, ServerConfig) else None
+
     def unavailable(self) -> Mapping[str, str]:
         """Agents that are not called for now because they failed repeatedly, with the reason."""
         return self.pool.circuits.open()

@@ -17,6 +17,7 @@ from langgraph.types import Command, Interrupt
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from callsheet.agents.approval.decisions import SIGN_IN
 from callsheet.agents.approval.input_requests import KIND
 from callsheet.agents.planning.user_question import KIND as QUESTION
 from callsheet.orchestrator.run.settings import Settings
@@ -90,6 +91,7 @@ def _refusals(asked: Sequence[Interrupt]) -> dict[str, dict[str, str]]:
         "tool_approval": {"type": "reject", "message": NOBODY},
         "unknown_outcome": {"type": "give_up"},
         KIND: {"type": "leave"},
+        SIGN_IN: {"type": "decline"},
         QUESTION: {"type": "leave"},
     }
     return {key: said[kind] for key, kind in kinds.items() if kind in said}

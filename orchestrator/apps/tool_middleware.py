@@ -251,8 +251,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return Command(update={"messages": [said], "callsheet_tools": added})
 
     def _supervision(self, state: Any) -> Supervision:
-        secrets = self._registry.secrets.of(state.get("callsheet_run", ""))
-        return Supervision("", self._approval, self._registry, secrets)
+        run = state.get("callsheet_run", "")
+        secrets = self._registry.secrets.of(run)
+        return Supervision("", self._approval, self._registry, secrets, run=run, user=caller().id)
 
     def _called(self, request: ToolCallRequest) -> ToolCallRequest:
         tool = self._held(request.state).get(request.tool_call["name"]) if request.tool is None else None

@@ -153,7 +153,14 @@ class StepNodes:
             requests=self._requests(step, state) if model and settings.tool_requests else None,
             refused=refused,
             supervision=Supervision(
-                step.id, settings.approval, self.registry, secrets, notice=model is not None, by_rules=model is None
+                step.id,
+                settings.approval,
+                self.registry,
+                secrets,
+                notice=model is not None,
+                by_rules=model is None,
+                run=state["run_id"],
+                user=caller().id,
             ),
         )
         seconds = settings.step_seconds

@@ -64,9 +64,8 @@ class StoredTokens:
     """
 
     def __init__(self, server: str, user: str = "") -> None:
-        digest = hashlib.sha256(f"{server}\0{user}".encode()).hexdigest()[:32]
         self.server, self.user = server, user
-        self._file = state_file(f"sign-ins/{digest}")
+        self._file = state_file(f"sign-ins/{file_digest(server, user)}")
 
     def read(self) -> Tokens | None:
         """The tokens; None if nobody has signed in.
@@ -121,6 +120,11 @@ class StoredTokens:
             return new
 
 
+def file_digest(server: str, user: str) -> str:
+    """Name of the file for a server and a user: 32 hexadecimal digits."""
+    return hashlib.sha256(f"{server}\0{user}".encode()).hexdigest()[:32]
+
+
 def expiry(tokens: OAuthToken) -> float | None:
     """When an access token that was issued now expires, in seconds since 1970."""
     return time.time() + tokens.expires_in if tokens.expires_in is not None else None
@@ -132,14 +136,15 @@ def revoke(tokens: Tokens) -> bool:
         return False
     token = tokens.tokens.refresh_token or tokens.tokens.access_token
     try:
-        return _posted(tokens, tokens.revocation_endpoint, {"token": token}).is_success
+        return posted(tokens.client, tokens.issuer, tokens.revocation_endpoint, {"token": token}).is_success
     except SignInError:
         return False
 
 
 def _refresh(tokens: Tokens) -> OAuthToken | None:
     form = {"grant_type": "refresh_token", "refresh_token": tokens.tokens.refresh_token or ""}
-    answer = _posted(tokens, tokens.token_endpoint, form | ({"resource": tokens.resource} if tokens.resource else {}))
+    form |= {"resource": tokens.resource} if tokens.resource else {}
+    answer = posted(tokens.client, tokens.issuer, tokens.token_endpoint, form)
     if answer.status_code >= 500 or answer.status_code == 429:
         raise SignInError(f"the authorization server {tokens.issuer} answers with status {answer.status_code}")
     if not answer.is_success:
@@ -150,28 +155,28 @@ def _refresh(tokens: Tokens) -> OAuthToken | None:
         raise SignInError(f"the authorization server {tokens.issuer} gives an answer that is no token") from error
 
 
-def _posted(tokens: Tokens, address: str, form: dict[str, Any]) -> httpx2.Response:
-    """The answer to a form of the registered client; nobody is followed elsewhere."""
-    own, auth = tokens.client, None
-    data = {**form, "client_id": own.client_id}
-    if own.client_secret and str(own.token_endpoint_auth_method).endswith("_post"):
-        data["client_secret"] = own.client_secret
-    elif own.client_secret:
-        auth = quote(own.client_id, safe=""), quote(own.client_secret, safe="")  # RFC 6749, 2.3.1
+def posted(client: OAuthClientInformationFull, issuer: str, address: str, form: dict[str, Any]) -> httpx2.Response:
+    """The answer of an authorization server to a form of the registered client; nobody is followed elsewhere.
+
+    Raises:
+        SignInError: It cannot be reached, or answers with too much.
+    """
+    auth = None
+    data = {**form, "client_id": client.client_id}
+    if client.client_secret and str(client.token_endpoint_auth_method).endswith("_post"):
+        data["client_secret"] = client.client_secret
+    elif client.client_secret:
+        auth = quote(client.client_id, safe=""), quote(client.client_secret, safe="")  # RFC 6749, 2.3.1
     try:
         with (
-            httpx2.Client(timeout=_TIMEOUT, follow_redirects=False, auth=auth) as client,
-            client.stream("POST", address, data=data) as answer,
+            httpx2.Client(timeout=_TIMEOUT, follow_redirects=False, auth=auth) as http,
+            http.stream("POST", address, data=data) as answer,
         ):
             content = b""
             for part in answer.iter_bytes():
                 content += part
                 if len(content) > _LARGEST:
-                    raise SignInError(
-                        f"the authorization server {tokens.issuer} answers with more than {_LARGEST:,} bytes"
-                    )
+                    raise SignInError(f"the authorization server {issuer} answers with more than {_LARGEST:,} bytes")
             return httpx2.Response(answer.status_code, content=content)
     except httpx2.HTTPError as error:
-        raise SignInError(
-            f"the authorization server {tokens.issuer} cannot be reached: {type(error).__name__}"
-        ) from error
+        raise SignInError(f"the authorization server {issuer} cannot be reached: {type(error).__name__}") from error

@@ -14,7 +14,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from callsheet.orchestrator.cli.approval_prompt import approve_all
+from callsheet.orchestrator.cli.approval_prompt import approve_all, description
 from callsheet.orchestrator.cli.output.console import console
 from callsheet.retrievers import Selection, explain_tool
 
@@ -92,7 +92,7 @@ class Show:
         for found in interrupts:
             asked = found.value
             if isinstance(asked, Mapping) and "description" in asked:
-                self._console.print(f"  [yellow]{escape(asked['description'])}[/]")
+                self._console.print(f"  [yellow]{escape(description(asked))}[/]")
                 if "args" in asked:
                     self._indented(_short(json.dumps(asked["args"], ensure_ascii=False)), "", 4)
             else:

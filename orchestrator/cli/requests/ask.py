@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
+from callsheet.orchestrator.cli.approval_prompt import (
+    approve_all,
+    ask_person,
+    described,
+    has_terminal,
+    leave_inputs,
+    signed_in,
+)
 from callsheet.orchestrator.cli.requests.thread_run import Ran, run
 from callsheet.orchestrator.cli.shared_options import (
     approve_option,
@@ -162,6 +169,8 @@ def _rounds(once: Callable[[Any], Ran], given: Any, show: Show | None, approve: 
         answers = approve_all(ran.waiting) if approve == "never" else {}
         if approve == "never" or show is None or not has_terminal():
             answers |= leave_inputs(ran.waiting)
+        if given is None:  # `callsheet sign-in` may have been run since
+            answers |= signed_in(ran.waiting)
         left = [found for found in ran.waiting if found.id not in answers]
         asked = ask_person(left) if left and has_terminal() else {}
         if not (answers := {**answers, **asked}):

@@ -70,9 +70,7 @@ def sign_in(
     from mcp.shared.auth import OAuthClientInformationFull
 
     from callsheet.agents.servers.oauth.browser_sign_in import browser_sign_in
-    from callsheet.agents.servers.oauth.encryption import encrypted
 
-    encrypted(b"")  # without a key, nobody need sign in
     secret = os.environ.get("CALLSHEET_CLIENT_SECRET")
     method = "client_secret_basic" if secret else "none"
     client = (
@@ -88,7 +86,6 @@ def sign_in(
 
     flow = browser_sign_in(stored.server, open_page, user=user, client=client, scope=scope, port=port, seconds=seconds)
     tokens = asyncio.run(flow)
-    stored.write(tokens)
     if as_json:
         click.echo(
             json.dumps({"server": tokens.server, "user": user, "issuer": tokens.issuer, "expires": tokens.expires})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.orchestrator.cli.approval_prompt import description
 from callsheet.orchestrator.run.thread_files import Threads
 
 if TYPE_CHECKING:
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "error")
-_WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
+_WAITS = {
+    "tool_approval": "needs_approval",
+    "unknown_outcome": "outcome_unknown",
+    "needs_input": "needs_input",
+    "sign_in": "needs_sign_in",
+}
 _NO_PLAN: Mapping[str, Any] = {"steps": [], "note": ""}
 
 
@@ -75,7 +81,7 @@ class Ran:
             "status": _WAITS[asked[0]["type"]] if asked else "waiting",
             "calls": [],
             "result": "",
-            "error": " ".join(value["description"] for value in asked),
+            "error": " ".join(map(description, asked)),
         }
 
 

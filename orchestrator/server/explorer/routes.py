@@ -81,7 +81,21 @@ def _public(site: Site) -> list[Route]:
         Route(ROOT, page_files.home),
         *(Route(f"{ROOT}/{name}", page_files.page) for name in ("", *page_files.names())),
         Route(f"{ROOT}/health", _health(site)),
+        Route(f"{ROOT}/sign-in/callback", _signed_in),
     ]
+
+
+async def _signed_in(request: Request) -> Response:
+    """The answer of an authorization server to a sign-in of a run: a browser brings it, without credentials."""
+    callback = await run_in_threadpool(_sign_in_library)
+    answer: Response = await callback(request)
+    return answer
+
+
+def _sign_in_library() -> Any:
+    from callsheet.agents.servers.oauth.callback import callback
+
+    return callback
 
 
 def _closes(site: Site) -> Lifespan[Starlette]:

@@ -12,7 +12,8 @@ import httpx2
 import pytest
 
 from callsheet.agents import SessionPool, ToolRegistry
-from callsheet.agents.servers.oauth.browser_sign_in import _is_safe, browser_sign_in
+from callsheet.agents.servers.oauth.authorization import check_safe
+from callsheet.agents.servers.oauth.browser_sign_in import browser_sign_in
 from callsheet.agents.servers.oauth.encryption import encrypted
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
 from callsheet.agents.servers.transport.call_context import for_user
@@ -192,10 +193,10 @@ async def test_metadata_that_are_much_too_long_end_the_flow(server: SignedInServ
 
 
 async def test_a_server_elsewhere_does_not_lead_to_this_machine() -> None:
-    request = httpx2.Request("GET", "http://127.0.0.1:8000/admin")
-    await _is_safe("127.0.0.1", request)
+    address = httpx2.URL("http://127.0.0.1:8000/admin")
+    check_safe("127.0.0.1", address)
     with pytest.raises(ValueError, match="leads to an address of this machine"):
-        await _is_safe("mcp.example.com", request)
+        check_safe("mcp.example.com", address)
 
 
 async def test_a_fixed_port_can_be_used_again(server: SignedInServer, unused_tcp_port: int) -> None:

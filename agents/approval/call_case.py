@@ -1,0 +1,194 @@
+"""A call, what supervises it, and the person who is asked about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from langchain.agents.middleware import ToolCallRequest
+from langchain_core.messages import ToolMessage
+from langgraph.types import Command, interrupt
+
+from callsheet.agents.approval.assurance import ApprovalPolicy
+from callsheet.agents.approval.decisions import (
+    AnswerError,
+    Decision,
+    Kind,
+    Verdict,
+    answer_schema,
+    fingerprint,
+    question,
+)
+from callsheet.agents.safety.arguments import fit_of
+from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
+from callsheet.agents.tools.binding import BoundTool
+from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.graphs.catalog.errors import CatalogError
+
+Answer = ToolMessage | Command[Any]
+Send = Callable[[ToolCallRequest], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Supervision:
+    """How the calls of one step are supervised.
+
+    Attributes:
+        step_id: The step.
+        policy: Which calls need approval.
+        registry: The tools and their hints.
+        secrets: Holds secret arguments.
+        notice: Whether the model is told that a person changed its arguments.
+        by_rules: Whether rules choose the calls, without a model.
+        run: The run, whose sign-ins are its own; empty: nobody is asked to sign in.
+        user: Id of the user; empty for an anonymous one.
+        redirect: Where answers to sign-ins come; empty: as the process is configured.
+    """
+
+    step_id: str
+    policy: ApprovalPolicy
+    registry: ToolRegistry
+    secrets: RunSecrets = field(default_factory=RunSecrets)
+    notice: bool = True
+    by_rules: bool = False
+    run: str = ""
+    user: str = ""
+    redirect: str = ""
+
+
+@dataclass(slots=True)
+class Case:
+    """Objects of a call that no checkpoint can hold.
+
+    Attributes:
+        request: The call.
+        bound: The tool.
+        supervision: How the call is supervised.
+        send: Sends the call.
+        asked: The hash in the pending question; empty without one.
+        cut_off: Whether the call was running when the program stopped.
+    """
+
+    request: ToolCallRequest
+    bound: BoundTool
+    supervision: Supervision
+    send: Send
+    asked: str = ""
+    cut_off: bool = False
+
+    @property
+    def named(self) -> str:
+        """Agent and tool, as at the start of every error of a call."""
+        return f"agent {self.bound.agent!r}, tool {self.bound.id.removeprefix(f'{self.bound.agent}/')!r}"
+
+    def why(self, args: Mapping[str, Any]) -> str:
+        """Why a call with these arguments needs approval; empty if it needs none."""
+        policy = self.supervision.policy
+        doubt = self.supervision.registry.assurance(self.bound.id).why(policy, by_rules=self.supervision.by_rules)
+        asks = doubt or policy != "never"
+        return "; ".join(filter(None, (doubt, self.unchecked(args)))) if asks else ""
+
+    def unchecked(self, args: Mapping[str, Any]) -> str:
+        """Why these arguments could not be validated; empty if they were."""
+        registry, secrets = self.supervision.registry, self.supervision.secrets
+        try:
+            opened = secrets.opened(registry.schema(self.bound.id), args)
+        except LostSecretError:
+            return ""  # it is refused when it is sent
+        return str(secrets.hidden(registry.unchecked(self.bound.id, opened)))
+
+    def mark(self, args: Mapping[str, Any]) -> str:
+        """The fingerprint that an approval is bound to."""
+        return fingerprint(self.bound.id, self.supervision.registry.pin(self.bound.id), args)
+
+    def ask(self, kind: Kind, args: Mapping[str, Any], why: str, problem: str) -> tuple[Any, str]:
+        """A person's answer, and the fingerprint of the call that it is about."""
+        mark = self.mark(args)
+        told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": problem}
+        unchecked = self.unchecked(args) if kind == "tool_approval" else ""
+        shown = question(kind, self.request.tool_call, self.bound, args, **told, unchecked=unchecked)
+        schema = self.bound.args_schema
+        answer = interrupt(shown, response_schema=answer_schema(kind, schema if isinstance(schema, dict) else {}))
+        if self.asked not in ("", mark):
+            raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
+        return answer, mark
+
+    def check(self, answer: Decision | Verdict, mark: str) -> None:
+        """Checks that an answer is about this call, and that edited arguments fit.
+
+        Raises:
+            AnswerError: It is not, or they do not.
+        """
+        if answer.hash not in (None, mark):
+            raise AnswerError("the answer's hash is that of another call: look at this one again")
+        if isinstance(answer, Decision) and answer.args is not None:
+            schema, secrets = self.supervision.registry.schema(self.bound.id), self.supervision.secrets
+            if trouble := fit_of(schema, secrets.opened(schema, answer.args)).misfit:
+                raise AnswerError(secrets.hidden(trouble))
+
+    async def sign_in(self) -> dict[str, Any]:
+        """What a person must know to sign in to the server of the tool, and the ``state`` that names the sign-in.
+
+        Raises:
+            CallsheetError, OSError: It cannot begin.
+        """
+        # In a thread: the import takes a second.
+        sign_in = await asyncio.to_thread(_sign_in_library)
+        supervision = self.supervision
+        server = supervision.registry.server(self.bound.id)
+        if server is None:
+            raise CatalogError("its server is no longer in the catalog")
+        who = {"user": supervision.user, "run": supervision.run, "redirect": supervision.redirect}
+        begun = await sign_in(server, os.environ, **who)
+        return {
+            "state": begun.state,
+            "url": begun.authorization.page,
+            "issuer": str(begun.authorization.metadata.issuer),
+            "expires": datetime.fromtimestamp(begun.expires, UTC).isoformat(timespec="seconds"),
+            "confirm": begun.confirmed,
+        }
+
+    async def confirm(self, state: str, code: str) -> None:
+        """Takes the code that a page has shown after a sign-in.
+
+        Raises:
+            CallsheetError, OSError: It is another, or the tokens cannot be stored.
+        """
+        from callsheet.agents.servers.oauth.pending_sign_ins import confirm
+
+        supervision = self.supervision
+        await asyncio.to_thread(confirm, state, user=supervision.user, run=supervision.run, code=code)
+
+    @property
+    def signs_in(self) -> bool:
+        """Whether a person can sign in to the server of the tool."""
+        server = self.supervision.registry.server(self.bound.id)
+        asks = self.supervision.policy != "never" and bool(self.supervision.run)
+        return asks and server is not None and server.callsheet.sign_in is None
+
+    def refused(self) -> ToolMessage | None:
+        """The refusal of a call whose tool is no longer in the catalog; None if it is there."""
+        registry = self.supervision.registry
+        if self.bound.id in registry.catalog.tools or not (why := registry.refused([self.bound.id]).get(self.bound.id)):
+            return None
+        return self.said(f"{self.named}: {why}", kind="refused", effect="none")
+
+    def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
+        """A message for the model that is not the tool's own answer."""
+        return ToolMessage(
+            text,
+            name=self.request.tool_call["name"],
+            tool_call_id=self.request.tool_call["id"] or "",
+            status="error" if error else "success",
+            artifact={"tool": self.bound.id, "kind": kind, "effect": effect, "seconds": 0.0},
+        )
+
+
+def _sign_in_library() -> Any:
+    from callsheet.agents.servers.oauth.run_sign_in import sign_in_of_run
+
+    return sign_in_of_run
