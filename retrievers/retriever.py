@@ -28,6 +28,7 @@ from callsheet.retrievers.capabilities import Assignments, Discovery, assign_cap
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 from callsheet.retrievers.index.embedding.providers import embeddings_of
 from callsheet.retrievers.index.protocols import Changes, Progress, VectorIndex
+from callsheet.retrievers.index.rows import IN_MEMORY
 from callsheet.retrievers.selection.reranking import Reranker
 from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, Selection, explain_tool
 from callsheet.retrievers.selection.select_settings import SelectSettings
@@ -112,10 +113,26 @@ class AgentGraphRetriever(BaseRetriever):
         # Not the embedder without LangChain: users find theirs in the index, and hand it on.
         embedder = _embedder(embeddings)
         assembly = assembly_of(loaded, embedder, index=index, settings=settings, reranker=reranker, taxonomy=taxonomy)
+        return cls._first(assembly, loaded, k, progress)
+
+    @classmethod
+    def _first(
+        cls, assembly: Assembly, loaded: Loaded, k: int, progress: Progress | None = None
+    ) -> AgentGraphRetriever:
         selector, changes = assembly.first(loaded, progress)
         retriever = cls(selector=selector, k=k, changes=changes, place=assembly.place, policy=loaded.policy)
         retriever._assembly = assembly
         return retriever
+
+    def beside(self, loaded: Loaded) -> AgentGraphRetriever:
+        """A retriever over another catalog, with the same embedder and an index in memory; it infers no dependencies.
+
+        Args:
+            loaded: The other catalog, with its policy.
+        """
+        embedder = self._assembly.embeddings if self._assembly else embeddings_of(EMBEDDED)
+        settings = SelectSettings(proposed=False)
+        return self._first(assembly_of(loaded, embedder, index=IN_MEMORY, settings=settings), loaded, self.k)
 
     def follow(self, loaded: Loaded, progress: Progress | None = None) -> Changes:
         """Switches to another state of the catalog; embeds only its new texts.

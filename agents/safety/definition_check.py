@@ -44,7 +44,7 @@ class Unchanged:
 
     def heard(self, agent_id: str, server: ServerConfig, listing: Listing, user: str) -> None:
         """Records what a server lists to a user, or to all (an empty one)."""
-        self._said[agent_id, user] = digests(listing.tools)
+        self._said[agent_id, user] = {**digests(listing.resources), **digests(listing.tools)}
 
     def __call__(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Why a call for the current user must not be sent; empty if it may."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -14,6 +14,7 @@ import anyio
 from callsheet.agents.safety.faults import CLOSED, START, Faults, named_in
 from callsheet.agents.safety.log_secrets import hide_in_logs
 from callsheet.agents.safety.secrets import of_server
+from callsheet.agents.servers.catalogs.listing_pages import listed_resources, listed_tools
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.transport.call_context import Progress
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from callsheet.agents.servers.transport.stdio_process import ChildProcess
 
-_GOODBYE, _SETTLING, _MOST_PAGES = 4.0, 0.5, 200
+_GOODBYE, _SETTLING = 4.0, 0.5
 
 
 class Session:
@@ -82,7 +83,7 @@ class Session:
         """Sends one request and returns the server's raw answer.
 
         Args:
-            method: ``tools/list`` or ``tools/call``.
+            method: ``tools/list``, ``tools/call``, ``resources/read`` or ``prompts/get``.
             params: Parameters in wire form.
             seconds: Timeout of the exchange, without the start of the server.
             progress: Receives the progress that the server reports.
@@ -117,41 +118,31 @@ class Session:
             return redacted
 
     async def listing(self) -> Listing:
-        """The server's description of itself, with all pages of its tools as sent.
+        """The server's description of itself, with all its tools as sent, and its resources and prompts.
 
         Raises:
             Fault: There was no answer, or it was an error.
         """
         client = await asyncio.shield(self._client)
-        about, tools = client.server_info, await self._tools()
+        about, tools = client.server_info, await listed_tools(self.ask, self.limits)
+        async with self._used():
+            ask = partial(self._ask_once, client)
+            resources, missing = await listed_resources(ask, client.session.server_capabilities, self.limits)
         said = self._redaction.text
         return Listing(
             tools=tuple(await beside_if_large(clean, tools)),
+            resources=tuple(await beside_if_large(clean, resources)),
+            missing=said(missing),
             name=said((about.title or about.name) if about else ""),
             version=said(about.version if about else ""),
             description=said(getattr(about, "description", None) or ""),
             instructions=said(client.session.instructions or ""),
         )
 
-    async def _tools(self) -> list[Any]:
-        tools, size = list[Any](), 0
-        deadline, cursor, seen = anyio.current_time() + self.limits.list, None, set[str]()
-        while True:
-            params: dict[str, str] = {} if cursor is None else {"cursor": cursor}
-            page = await self.ask("tools/list", params, max(0.01, deadline - anyio.current_time()))
-            if not isinstance(found := page.get("tools"), list):
-                raise Fault("protocol", "its answer to tools/list has no list of tools")
-            tools.extend(found)
-            if len(tools) > self.limits.tools:
-                raise Fault("too_large", _too_many(len(tools), self.limits.tools), effect="none")
-            cursor = page.get("nextCursor")
-            if seen or isinstance(cursor, str):  # a single page is limited by the message size
-                size += await beside_if_large(_size, found)
-            if size > self.limits.message:
-                raise Fault("too_large", _too_long(self.limits.message), effect="none")
-            if not isinstance(cursor, str) or cursor in seen or len(seen) >= _MOST_PAGES:
-                return tools
-            seen.add(cursor)
+    async def _ask_once(self, client: Any, method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        """As ``ask``, but an error does not end the session; whoever calls sets the timeout."""
+        answer: dict[str, Any] = self._redaction.value(await self._exchange(client, method, params, None))
+        return answer
 
     def hidden(self, text: str) -> str:
         """The text without the server's secrets."""
@@ -269,29 +260,18 @@ def _client_library() -> tuple[Any, Any]:
 async def _exchange(
     client: Client, method: str, params: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
-    from mcp.types import CallToolRequest, ListToolsRequest, Result
+    from mcp import types
 
     from callsheet.agents.servers.transport.transports import RAW
 
-    form = CallToolRequest if method == "tools/call" else ListToolsRequest
-    request = form.model_validate({"method": method, "params": dict(params)}, by_name=False)
-    result = await client.session.send_request(request, Result, progress_callback=progress)
+    request: Any = types.client_request_adapter.validate_python(
+        {"method": method, "params": dict(params)}, by_name=False
+    )
+    result = await client.session.send_request(request, types.Result, progress_callback=progress)
     raw = (result.meta or {}).get(RAW)
     if not isinstance(raw, dict):
         raise Fault("protocol", "the server asks for more input in the middle of the call, which is not supported")
     return raw
-
-
-def _too_many(tools: int, most: int) -> str:
-    return f"it lists {tools:,} tools or more, and at most {most:,} are allowed: raise its limit 'tools' if necessary"
-
-
-def _size(page: list[Any]) -> int:
-    return len(json.dumps(page))
-
-
-def _too_long(most: float) -> str:
-    return f"its list of tools, in several pages, has more than {most:,} bytes: raise its limit 'message' if necessary"
 
 
 def _looked_at(future: asyncio.Future[Any]) -> None:

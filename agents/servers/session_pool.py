@@ -16,16 +16,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from callsheet.agents.servers.background_loop import BackgroundLoop
 from callsheet.agents.servers.catalogs.listings import Listing, late_ones_named
+from callsheet.agents.servers.catalogs.server_resources import read_outcome, read_request
 from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.open_sessions import Listed, OpenSessions, any_live, end_all
-from callsheet.agents.servers.transport.call_context import USER, Progress, progress_of_caller
+from callsheet.agents.servers.transport.call_context import USER, Order, Permit, progress_of_caller
 from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.servers.transport.reaper import REAPER
 from callsheet.agents.tools.result_files import KeptResults
@@ -34,24 +35,9 @@ from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import clean
 
-Permit = Callable[[], str]
-"""Called after the server was listed, right before a call is sent: why it must not be sent; empty if it may."""
 _LOOP = BackgroundLoop("callsheet-mcp")
 _LAST_GOODBYE = 8.0
 _BETWEEN_WAVES = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    run_id: str
-    agent_id: str
-    server: ServerConfig
-    tool: str
-    args: Mapping[str, Any]
-    repeatable: bool
-    permit: Permit
-    progress: Progress | None = None
-    user: str = ""
 
 
 class SessionPool:
@@ -104,6 +90,7 @@ class SessionPool:
         *,
         repeatable: bool = False,
         permit: Permit = lambda: "",
+        reads: bool = False,
     ) -> Outcome:
         """Calls a tool in the run's session with its server, which is started or replaced as necessary.
 
@@ -116,11 +103,12 @@ class SessionPool:
             repeatable: Whether two calls have the same effect as one. A call with a broken connection is sent again, in
                 a new session, only if it is repeatable or certainly did not run.
             permit: The final check.
+            reads: Whether ``tool`` is a resource, a template or a prompt (``server_resources``), to be read.
 
         Raises:
             CancelledError: The caller was cancelled; the session is closed then.
         """
-        order = _Order(run_id, agent_id, server, tool, args, repeatable, permit, progress_of_caller(), USER.get())
+        order = Order(run_id, agent_id, server, tool, args, repeatable, permit, reads, progress_of_caller(), USER.get())
         return await _LOOP.awaited(self._call(order))
 
     def call_blocking(
@@ -133,9 +121,10 @@ class SessionPool:
         *,
         repeatable: bool = False,
         permit: Permit = lambda: "",
+        reads: bool = False,
     ) -> Outcome:
         """As ``call``, for callers without an event loop."""
-        order = _Order(run_id, agent_id, server, tool, args, repeatable, permit, None, USER.get())
+        order = Order(run_id, agent_id, server, tool, args, repeatable, permit, reads, None, USER.get())
         return _LOOP.blocking(self._call(order))
 
     @contextmanager
@@ -238,7 +227,7 @@ class SessionPool:
 
         return await read_card(server, self.limits, self._environ)
 
-    async def _call(self, order: _Order) -> Outcome:
+    async def _call(self, order: Order) -> Outcome:
         began, agent_id = time.monotonic(), order.agent_id
         try:
             order = replace(order, args=clean(dict(order.args)))
@@ -260,14 +249,14 @@ class SessionPool:
             self.circuits.told(agent_id, outcome)
         return replace(outcome, seconds=time.monotonic() - began)
 
-    def _server_turn(self, order: _Order) -> asyncio.Semaphore:
+    def _server_turn(self, order: Order) -> asyncio.Semaphore:
         """The semaphore of one server, which may have its own limit."""
         if (turns := self._server_turns.get(order.agent_id)) is None:
             most = order.server.callsheet.limits.get("server_calls", self.limits.server_calls)
             turns = self._server_turns[order.agent_id] = asyncio.Semaphore(max(1, int(most)))
         return turns
 
-    async def _asked(self, order: _Order) -> tuple[Outcome, bool]:
+    async def _asked(self, order: Order) -> tuple[Outcome, bool]:
         """The outcome of a call, and whether it may be sent again."""
         sent = False
         try:
@@ -276,8 +265,8 @@ class SessionPool:
                 return failed(order.agent_id, order.tool, "refused", why), False
             limits = session.limits.own(order.server.callsheet.tools.get(order.tool, {}))
             sent = True
-            params = {"name": order.tool, "arguments": order.args}
-            result = await session.ask("tools/call", params, limits.call, order.progress)
+            request = read_request(order.tool, order.args) if order.reads else _tool_request(order)
+            result = await session.ask(*request, limits.call, order.progress)
         except Fault as fault:
             effect = fault.effect if sent else "none"
             outcome = failed(order.agent_id, order.tool, fault.kind, str(fault), effect)
@@ -286,9 +275,14 @@ class SessionPool:
         except CallsheetError as error:
             return failed(order.agent_id, order.tool, "start", str(error)), False
         keep = self.results.of(order.run_id, order.agent_id, order.tool)
-        read: Callable[[Any], Outcome] = partial(outcome_of, order.agent_id, order.tool, limits=limits, keep=keep)
+        convert = read_outcome if order.reads else outcome_of
+        read: Callable[[Any], Outcome] = partial(convert, order.agent_id, order.tool, limits=limits, keep=keep)
         outcome = await beside_if_large(read, result)
         return replace(outcome, error=session.hidden(outcome.error)), False
+
+
+def _tool_request(order: Order) -> tuple[str, dict[str, Any]]:
+    return "tools/call", {"name": order.tool, "arguments": order.args}
 
 
 @atexit.register

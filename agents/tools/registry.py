@@ -16,8 +16,8 @@ from callsheet.agents.safety.secrets import Secrets, with_secrets
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.limits import Limits
-from callsheet.agents.servers.session_pool import Permit, SessionPool
-from callsheet.agents.servers.transport.call_context import for_user
+from callsheet.agents.servers.session_pool import SessionPool
+from callsheet.agents.servers.transport.call_context import Permit, for_user
 from callsheet.agents.tools import in_process
 from callsheet.agents.tools.binding import BoundTool, bound_tool
 from callsheet.agents.tools.in_process import InProcess
@@ -81,6 +81,7 @@ class ToolRegistry:
         self.pool.watch(self._unchanged.heard)
         self.pool.watch(self._heard)
         self.secrets = Secrets()
+        self._reads = False
 
     @classmethod
     def from_catalog(
@@ -90,6 +91,18 @@ class ToolRegistry:
         registry = cls(loaded.catalog, loaded.connections, pool=pool, limits=limits)
         registry.follow(loaded)
         return registry
+
+    def of_resources(self) -> ToolRegistry:
+        """A registry over the resources and prompts of the same servers (``Loaded.of_resources``).
+
+        It shares sessions, limits, guards and policy, and follows this one. Those without arguments count as
+        read-only, as the protocol defines them; with arguments, they take something along, and count as tools.
+        """
+        other = ToolRegistry(Catalog(), {}, pool=self.pool, limits=self._limits, guards=self._guards[1:])
+        other._reads = True
+        other.follow(self._loaded.of_resources)
+        self.watch(lambda now: other.follow(now.of_resources))
+        return other
 
     @property
     def catalog(self) -> Catalog:
@@ -225,7 +238,9 @@ class ToolRegistry:
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
         connection, repeatable = self._connections.get(tool.agent), self._assured(tool).repeatable
         keep = self.pool.results.of(run_id, tool.agent, tool.name)
-        pool, local, reached = self.pool, (tool.agent, _local(connection, tool)), (run_id, tool.agent)
+        own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None
+        pool, local, reached = self.pool, (tool.agent, own), (run_id, tool.agent)
+        how: Any = {"repeatable": repeatable, "reads": self._reads}
 
         def call(args: dict[str, Any]) -> Outcome:
             # Before a server is started for the call, and again after it has listed its tools.
@@ -234,9 +249,7 @@ class ToolRegistry:
                 return failed(tool.agent, tool.name, "refused", why)
             if isinstance(connection, ServerConfig):
                 with for_user(user.id if user else ""):
-                    return pool.call_blocking(
-                        *reached, connection, tool.name, args, repeatable=repeatable, permit=permit
-                    )
+                    return pool.call_blocking(*reached, connection, tool.name, args, permit=permit, **how)
             return in_process.call_blocking(*local, args, self._limits, keep)
 
         async def acall(args: dict[str, Any]) -> Outcome:
@@ -246,14 +259,15 @@ class ToolRegistry:
                 return failed(tool.agent, tool.name, "refused", why)
             if isinstance(connection, ServerConfig):
                 with for_user(user.id if user else ""):
-                    return await pool.call(*reached, connection, tool.name, args, repeatable=repeatable, permit=permit)
+                    return await pool.call(*reached, connection, tool.name, args, permit=permit, **how)
             return await in_process.call(*local, args, self._limits, keep)
 
         calls = with_secrets(self.secrets.of(run_id), tool, call, acall)
         return bound_tool(name, tool, *calls, repeatable=repeatable)
 
     def _assured(self, tool: Tool) -> Assurance:
-        return assurance_of(tool, self._connections.get(tool.agent), trusted=self.trusts(tool.agent))
+        trusted = self.trusts(tool.agent) or (self._reads and not tool.parameters)
+        return assurance_of(tool, self._connections.get(tool.agent), trusted=trusted)
 
     def unchecked(self, tool_id: str, arguments: Mapping[str, Any]) -> str:
         """Why arguments could not be validated; empty if they were, or if LangChain validates them."""
@@ -284,7 +298,3 @@ class ToolRegistry:
             case _:
                 trouble = _UNCONNECTED.format(tool.agent)
         return trouble or next(filter(None, (guard(now, arguments) for guard in self._guards)), "")
-
-
-def _local(connection: object, tool: Tool) -> Any:
-    return connection.tools.get(tool.name) if isinstance(connection, InProcess) else None

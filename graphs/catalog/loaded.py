@@ -34,6 +34,7 @@ class _Details:
         live: Agent id -> the object that updates its tools.
         down: Agents whose servers did not answer, with their last known tools: id -> time of the last answer.
         rejected: Source, target and parameter of each dependency that a person rejected.
+        resources: Agent id -> an agent whose tools are the server's resources, templates and prompts.
         remembered: Agents whose servers answered recently and were not listed again: id -> time, UTC, ISO 8601.
     """
 
@@ -44,6 +45,7 @@ class _Details:
     live: Mapping[str, Live] = field(default_factory=dict, kw_only=True)
     down: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     rejected: tuple[tuple[str, str, str | None], ...] = field(default=(), kw_only=True)
+    resources: Mapping[str, Agent] = field(default_factory=dict, kw_only=True)
     remembered: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
@@ -80,6 +82,12 @@ class Loaded(_Details):
     catalog: Catalog
     label: str = field(default="", kw_only=True)
     policy: Policy | None = field(default=None, kw_only=True)
+
+    @property
+    def of_resources(self) -> Loaded:
+        """The resources, templates and prompts of the same servers, under the same policy, as a catalog of tools."""
+        kept = {name: self.details[name] for name in ("connections", "digests", "changes")}
+        return Loaded(Catalog(agents=tuple(self.resources.values())), policy=self.policy, **kept)
 
     @property
     def part(self) -> Part:

@@ -32,6 +32,8 @@ class Listing:
 
     Attributes:
         tools: Entries of ``tools/list`` as sent by the server.
+        resources: Resources, templates and prompts in the form of tools (``server_resources``).
+        missing: Why some of these are missing; empty if all are there.
         name: Display name.
         version: Version.
         description: Description.
@@ -42,6 +44,8 @@ class Listing:
     """
 
     tools: tuple[Any, ...] = ()
+    resources: tuple[Any, ...] = ()
+    missing: str = ""
     name: str = ""
     version: str = ""
     description: str = ""
@@ -93,7 +97,8 @@ class LastListings:
             when = datetime.fromtimestamp(file.modified(), UTC).isoformat(timespec="seconds")
             kept = json.loads(file.text())
             found = clean({name: kept[name] for name in _KEPT})
-            return LastKnown(Listing(**{**found, "tools": tuple(found["tools"])}), when, str(kept.get("reached", "")))
+            lists = {name: tuple(found[name]) for name in ("tools", "resources")}
+            return LastKnown(Listing(**{**found, **lists}), when, str(kept.get("reached", "")))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from callsheet.agents.servers.catalogs.listings import LastKnown, LastListings, Listing
+from callsheet.agents.servers.catalogs.server_resources import resources_of
 from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded, Part, joined
@@ -13,7 +14,7 @@ from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Provenance
 from callsheet.graphs.trust.changes import problems_of
 from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.graphs.trust.pins import Admitted, Listed, everything
+from callsheet.graphs.trust.pins import Admitted, Listed, digests, everything
 
 
 class LiveServer:
@@ -95,7 +96,7 @@ def read_listings(
         live = LiveServer(
             name, config[name], None if known else answer, pins=pins, agreed=name in agreed, listings=listings
         )
-        part = _of_server(name, config[name], said)
+        part = _of_server(name, config[name], said, known.listing if known else answer)
         parts.append(replace(part, live={name: live}, down={name: known.when} if known else {}))
     return replace(joined(parts), remembered=remembered)
 
@@ -161,6 +162,7 @@ def with_agent(loaded: Loaded, agent_id: str, part: Part) -> Loaded:
         changes=(*(c for c in before.changes if c.agent != agent_id), *part.changes),
         live={**before.live, **part.live},
         down={**{k: v for k, v in before.down.items() if k != agent_id}, **part.down},
+        resources={**{k: v for k, v in before.resources.items() if k != agent_id}, **part.resources},
         remembered={k: v for k, v in before.remembered.items() if k != agent_id},
     )
     return replace(load(joined, policy=loaded.policy), label=loaded.label)
@@ -176,15 +178,21 @@ def _listed(server: ServerConfig, listing: Listing) -> Listed:
     return Listed(server, about, listing.tools)
 
 
-def _of_server(agent_id: str, server: ServerConfig, said: Admitted) -> Part:
+def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Listing) -> Part:
     about = {**said.about, "description": server.description} if server.description else said.about
     agent, malformed = agent_from_listing(agent_id, said.entries, **about)
+    # They are not pinned, as they come and go; but nothing is read from a server whose command is not accepted.
+    accepted = not any(change.quarantines and not change.tool for change in said.changes)
+    resources, left_out = resources_of(agent_id, listing.resources if accepted else ())
+    missing = (Problem(agent_id, "resources", listing.missing),) if listing.missing else ()
+    sent = {**digests(listing.resources), **said.digests}
     return Part(
         agents=(agent,),
         connections={agent.id: _connection(agent.id, server, said)},
-        problems=(*malformed, *problems_of(said.changes)),
-        digests={tool.id: said.digests[tool.name] for tool in agent.tools},
+        problems=(*malformed, *left_out, *missing, *problems_of(said.changes)),
+        digests={tool.id: sent[tool.name] for tool in (*resources.tools, *agent.tools)},
         changes=said.changes,
+        resources={agent.id: resources} if resources.tools else {},
     )
 
 
@@ -198,4 +206,4 @@ def _connection(agent_id: str, server: ServerConfig, said: Admitted) -> object:
 
 def _said(listing: Listing) -> tuple[object, ...]:
     """The parts of an answer that the catalog uses."""
-    return (listing.tools, listing.name, listing.description, listing.instructions)
+    return (listing.tools, listing.resources, listing.missing, listing.name, listing.description, listing.instructions)

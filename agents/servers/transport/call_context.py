@@ -1,12 +1,18 @@
-"""What a session learns from the context of a call: for whom it is, and who waits for its progress."""
+"""What a session learns about a call: what is called, for whom, and who waits for its progress."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
+
+Permit = Callable[[], str]
+"""Called after the server was listed, right before a call is sent: why it must not be sent; empty if it may."""
 
 
 class Progress(Protocol):
@@ -14,6 +20,27 @@ class Progress(Protocol):
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         """Takes the progress so far, the total if it is known, and a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One call; the fields are those of ``SessionPool.call``.
+
+    Attributes:
+        progress: Receives its progress.
+        user: The user's id; empty for an anonymous one.
+    """
+
+    run_id: str
+    agent_id: str
+    server: ServerConfig
+    tool: str
+    args: Mapping[str, Any]
+    repeatable: bool
+    permit: Permit
+    reads: bool = False
+    progress: Progress | None = None
+    user: str = ""
 
 
 PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default=None)

@@ -27,6 +27,8 @@ from mcp.types import (
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
     ToolListChangedNotification,
 )
 
@@ -42,12 +44,19 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 RAW = "callsheet/raw"
-"""Key of ``_meta`` for the server's raw answer to a tools request."""
+"""Key of ``_meta`` for the server's raw answer."""
 
 _MOST_UNANSWERED, _MOST_UNSOLICITED, _COURTESY = 4, 5_000, 0.5
+_CHANGES = (ToolListChangedNotification, ResourceListChangedNotification, PromptListChangedNotification)
+_PAGE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _MENDED: Mapping[str, dict[str, Any]] = {
     "tools/call": {"resultType": "complete", "content": []},
-    "tools/list": {"resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "private"},
+    "tools/list": {**_PAGE, "tools": []},
+    "resources/list": {**_PAGE, "resources": []},
+    "resources/templates/list": {**_PAGE, "resourceTemplates": []},
+    "prompts/list": {**_PAGE, "prompts": []},
+    "resources/read": {**_PAGE, "contents": []},
+    "prompts/get": {"resultType": "complete", "messages": []},
 }
 
 
@@ -64,13 +73,13 @@ async def connected(
     Args:
         server: The server, variables expanded.
         child: The process of a stdio server; for other servers, only the limits and the recorded fault.
-        changed: Called when the server announces changed tools.
+        changed: Called when the server announces changed tools, resources or prompts.
         fail: Ends the session with a fault that the client library does not report.
         auth: How requests over HTTP are authenticated.
     """
 
     async def listen(message: IncomingMessage) -> None:
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, _CHANGES):
             changed()
 
     wire: AbstractAsyncContextManager[Any]
@@ -98,9 +107,10 @@ async def connected(
 
 
 async def _listen(client: Client) -> None:
-    """Subscribes to tool changes at a server of the newer protocol; older ones announce them without a subscription."""
+    """Subscribes to changed lists at a server of the newer protocol; older ones announce them unasked."""
+    listen = partial(client.listen, resources_list_changed=True, prompts_list_changed=True)
     try:
-        async with client.listen(tools_list_changed=True) as changes:
+        async with listen(tools_list_changed=True) as changes:
             async for _ in changes:
                 pass  # the message handler has it already
     except (ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
@@ -270,7 +280,7 @@ class _Incoming(_Stream):
         raw = response.result
         if method in _MENDED and raw.get("resultType") != "input_required":
             cursor = raw.get("nextCursor")
-            page = {"nextCursor": cursor} if method == "tools/list" and isinstance(cursor, str) else {}
+            page = {"nextCursor": cursor} if method.endswith("/list") and isinstance(cursor, str) else {}
             response.result = {**_MENDED[method], **page, "_meta": {RAW: raw}}
 
     def __aiter__(self) -> Self:

@@ -117,8 +117,8 @@ def mcp(
     from callsheet.agents import ToolRegistry
     from callsheet.orchestrator.server.gateway import serving
     from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
+    from callsheet.orchestrator.server.gateway.client_tools.supervisor_tool import supervisor_tool
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
-    from callsheet.orchestrator.server.gateway.supervisor_tool import supervisor_tool
 
     registry = ToolRegistry.from_catalog(loaded)
     gateway = Gateway(retriever, registry, approval=cast("ApprovalPolicy", approve))

@@ -1,4 +1,4 @@
-"""A catalog as three operations: find, read and call."""
+"""A catalog as three operations: find, read and call; of tools, and in the same way of resources and prompts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 
 from callsheet.agents import ApprovalPolicy, Supervision, ToolRegistry
-from callsheet.graphs import Catalog, SettingsError, UnknownNameError, User, shown
+from callsheet.graphs import Catalog, SettingsError, Tool, UnknownNameError, User, shown
 from callsheet.orchestrator.run.process.catalog_updates import Following
 from callsheet.orchestrator.run.run_metrics import count_call, measured
+from callsheet.orchestrator.server.gateway.resources.catalog_resources import CatalogResources
 from callsheet.orchestrator.server.gateway.supervised_calls import SupervisedCalls, Waiting
 from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import one_line, tool_in_full
@@ -59,6 +60,7 @@ class Gateway:
         self._retriever, self.registry = retriever, registry
         self._approval: ApprovalPolicy = approval
         self._calls = SupervisedCalls()
+        self.resources = CatalogResources(registry, retriever)
         Following(retriever, registry)
 
     def catalog(self, caller: Caller) -> Catalog:
@@ -77,6 +79,10 @@ class Gateway:
         seen = self._retriever.within(caller.user)
         return await asyncio.to_thread(measured, seen, query, agents=agents, tools=tools)
 
+    async def find_resources(self, query: str, caller: Caller) -> list[Tool]:
+        """The few resources, templates and prompts that fit a query, in the form of tools."""
+        return await asyncio.to_thread(self.resources.find, query, caller.user)
+
     def read(self, ids: Sequence[str], caller: Caller) -> str:
         """Descriptions, schemas and dependencies of tools, and texts of skills, one JSON object per line.
 
@@ -87,14 +93,19 @@ class Gateway:
         unique = list(dict.fromkeys(ids))
         if not 0 < len(unique) <= MOST_READ:
             raise SettingsError(f"give 1 to {MOST_READ} ids, not {len(unique)}")
-        catalog = self.catalog(caller)
-        return "\n".join(json.dumps(_in_full(catalog, one), ensure_ascii=False) for one in unique)
+        tools, resources = self.catalog(caller), self.resources.catalog(caller.user)
+        found = (_in_full(resources if self.is_resource(one) else tools, one) for one in unique)
+        return "\n".join(json.dumps(one, ensure_ascii=False) for one in found)
+
+    def is_resource(self, tool_id: str) -> bool:
+        """Whether this is the id of a resource, a template or a prompt."""
+        return tool_id in self.resources.registry.catalog.tools and tool_id not in self.registry.catalog.tools
 
     async def call(self, tool_id: str, arguments: Mapping[str, Any], caller: Caller) -> ToolMessage | Waiting:
-        """Calls a tool on its own server, by the same path as the calls of a worker.
+        """Calls a tool on its own server, by the same path as the calls of a worker; a resource is read by the same.
 
         Args:
-            tool_id: Its id, ``agent/tool``.
+            tool_id: Its id, ``agent/tool``, or that of a resource, a template or a prompt.
             arguments: Its arguments.
             caller: Who calls.
 
@@ -104,14 +115,15 @@ class Gateway:
         Raises:
             UnknownNameError: The caller sees no such tool; the message names the nearest.
         """
-        if not self.registry.permitted([tool_id], caller.user):
+        registry = self.resources.registry if (reads := self.is_resource(tool_id)) else self.registry
+        if not registry.permitted([tool_id], caller.user):
             # A tool that is hidden from the user is as unknown as one that does not exist.
-            self.catalog(caller).tool(tool_id)
-            why = self.registry.refused([tool_id], caller.user).get(tool_id, "")
+            (self.resources.catalog(caller.user) if reads else self.catalog(caller)).tool(tool_id)
+            why = registry.refused([tool_id], caller.user).get(tool_id, "")
             raise UnknownNameError(f"tool {tool_id!r} cannot be called: {why}")
-        (bound,) = self.registry.bind([tool_id], caller.session, user=caller.user).values()
-        secrets = self.registry.secrets.of(caller.session)
-        supervision = Supervision("", self._approval, self.registry, secrets, notice=False)
+        (bound,) = registry.bind([tool_id], caller.session, user=caller.user).values()
+        secrets = registry.secrets.of(caller.session)
+        supervision = Supervision("", self._approval, registry, secrets, notice=False)
         return _counted(await self._calls.call(bound, arguments, supervision, caller.user))
 
     def waiting(self, waiting_id: str, caller: Caller) -> Waiting:
@@ -139,17 +151,18 @@ class Gateway:
 
     async def close(self, session: str) -> None:
         """Ends the sessions with the servers behind one session."""
+        self.resources.registry.secrets.forget(session)
         await self.registry.close_run(session)
 
 
-def found_text(selection: Selection, catalog: Catalog) -> str:
-    """A selection in one line per tool and skill, best first."""
+def found_text(selection: Selection, catalog: Catalog, resources: Sequence[Tool] = ()) -> str:
+    """A selection in one line per tool, skill, resource and prompt, best first of each kind."""
     tools = [one_line(catalog.tool(tool.id)) for tool in selection.tools if tool.id in catalog.tools]
     skills = [catalog.skills_by_id[skill.id] for skill in selection.skills if skill.id in catalog.skills_by_id]
-    lines = "\n".join([*tools, *(f"{skill.id}: {shown(skill.description, most=160)}" for skill in skills)])
+    lines = [*tools, *(f"{skill.id}: {shown(skill.description, most=160)}" for skill in skills)]
     if selection.verdict == "nothing_fits":
-        return f"nothing fits well; the nearest are:\n{lines}" if lines else "no tool fits"
-    return lines
+        lines = ["no tool fits well; the nearest are:", *lines] if lines else ["no tool fits"]
+    return "\n".join([*lines, *map(one_line, resources)])
 
 
 def _in_full(catalog: Catalog, one: str) -> dict[str, Any]:

@@ -10,70 +10,52 @@ from importlib.metadata import version
 from typing import Any
 
 from langchain_core.messages import ToolMessage
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp import MCPError, types
 from mcp.server import NotificationOptions, Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ToolsListChanged,
+)
+from pydantic import ValidationError
 
 from callsheet.agents.servers.transport.call_context import reporting_to
-from callsheet.agents.tools.binding import object_schema
 from callsheet.agents.tools.mcp_serving import error_lines
-from callsheet.graphs import CallsheetError, Tool, shown, shown_schema
+from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError, Tool
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.server.gateway.catalog_gateway import MOST_READ, NOBODY, Caller, Gateway, found_text
-from callsheet.orchestrator.server.gateway.direct_tools import DirectTools
+from callsheet.orchestrator.server.gateway.catalog_gateway import NOBODY, Caller, Gateway, found_text
+from callsheet.orchestrator.server.gateway.client_tools.direct_tools import DirectTools, definition
+from callsheet.orchestrator.server.gateway.client_tools.own_tools import (
+    Arguments,
+    AskRequest,
+    CallTool,
+    FindTools,
+    ReadTools,
+    own_definition,
+)
 from callsheet.orchestrator.server.gateway.elicitation import can_ask, decision, elicitation
 from callsheet.orchestrator.server.gateway.mcp_results import error_result, result_of, text_result
+from callsheet.orchestrator.server.gateway.resources import mcp_resources
 from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
 
 Context = ServerRequestContext[Any, Any]
 Identify = Callable[[Context], Caller]
 Ask = Callable[[str, Caller], Awaitable[str]]
 Result = types.CallToolResult | types.InputRequiredResult
-_MOST_LISTENERS, _LONGEST_TITLE = 1_000, 200
-_READING = ("find_tools", "read_tools")
+_Page = types.PaginatedRequestParams | None
+_Asked = types.InputRequiredResult
+_MOST_LISTENERS = 1_000
 _INSTRUCTIONS = (
     "{tools} of {agents}, behind three tools. Search with find_tools by what is to be done, read the schemas of the "
     "few that may serve with read_tools, then call one with call_tool. Ids are agent/tool, as find_tools gives them."
 )
 _APPROVAL = "approval"
-_READS = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
-
-
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class FindTools(_Arguments):
-    """Find tools by what they do, with the tools that those need. Gives ids and one line each, best first."""
-
-    query: str = Field(min_length=1, description="What is to be done, in any words; English is understood best.")
-    agents: int = Field(default=5, ge=1, le=50, description="How many agents (servers) at most.")
-    tools: int = Field(default=10, ge=1, le=50, description="How many tools at most.")
-
-
-class ReadTools(_Arguments):
-    """Read the full description and input schema of tools, to call them with call_tool."""
-
-    tools: list[str] = Field(description=f"Ids as find_tools gave them, at most {MOST_READ}.")
-
-
-class CallTool(_Arguments):
-    """Call a tool with arguments that fit its schema. A person may be asked before it is sent."""
-
-    tool: str = Field(description="Its id, agent/tool.")
-    arguments: dict[str, Any] = Field(default={}, description="Its arguments, by its input schema.")
-
-
-class AskRequest(_Arguments):
-    """Answer a whole request of one or more steps: plan it, find the tools for each step, call them, and answer."""
-
-    question: str = Field(min_length=1, description="The request, in plain words.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +67,12 @@ class _Listener:
 
 
 class _Server(Server[Any]):
-    """Says to clients of the older protocol that its tools may change."""
+    """Says to clients of the older protocol that its lists may change."""
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *more: Any, **named: Any
     ) -> InitializationOptions:
-        return super().create_initialization_options(NotificationOptions(tools_changed=True), *more, **named)
+        return super().create_initialization_options(NotificationOptions(True, True, True), *more, **named)
 
 
 class GatewayServer:
@@ -120,26 +102,32 @@ class GatewayServer:
             instructions=_INSTRUCTIONS.format(tools=counts[0], agents=counts[1]),
             on_list_tools=self._list,
             on_call_tool=self._call,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
             on_subscriptions_listen=self._listen,
         )
         # The client echoes which call waits: sealed, and bound to its tool, arguments and user.
         sealed = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="callsheet")
         self.server.middleware.append(sealed)
-        self._own: dict[str, tuple[type[_Arguments], Callable[[Any, Context, Caller], Awaitable[Result]]]] = {
+        self._own: dict[str, tuple[type[Arguments], Callable[[Any, Context, Caller], Awaitable[Result]]]] = {
             "find_tools": (FindTools, self._find),
             "read_tools": (ReadTools, self._read),
             "call_tool": (CallTool, self._call_tool),
             **({"ask": (AskRequest, partial(_asked, ask))} if ask else {}),
         }
-        self._listed = [_own_definition(name, arguments) for name, (arguments, _) in self._own.items()]
+        self._listed = [own_definition(name, arguments) for name, (arguments, _) in self._own.items()]
         self._closing: set[asyncio.Task[None]] = set()
         self._direct = DirectTools(direct, list(self._own))
-        gateway.registry.watch(lambda _: self._catalog_changed())
+        self._known = {agent.id: agent for agent in gateway.resources.registry.catalog.agents}
+        gateway.registry.watch(self._catalog_changed)
 
     def tools(self, caller: Caller | None = None) -> list[types.Tool]:
         """The tools as listed to a caller: the gateway's own, then the caller's direct ones."""
         direct = self._direct_tools(caller) if caller else {}
-        return [*self._listed, *(_definition(name, tool) for name, tool in direct.items())]
+        return [*self._listed, *(definition(name, tool) for name, tool in direct.items())]
 
     def _direct_tools(self, caller: Caller) -> Mapping[str, Tool]:
         return self._direct.named(caller.session, self._gateway.catalog(caller)) if self._direct.most else {}
@@ -169,7 +157,7 @@ class GatewayServer:
         caller = self._caller(context)
         try:
             if request.request_state:
-                return await self._resumed(request, context, caller)
+                return await self._ended(await self._answered(request, context, caller), context, caller)
             if request.name in self._own:
                 form, operation = self._own[request.name]
                 return await operation(form.model_validate(request.arguments or {}), context, caller)
@@ -185,7 +173,8 @@ class GatewayServer:
         selection = await self._gateway.find(given.query, caller, agents=given.agents, tools=given.tools)
         if self._direct.show(caller.session, [tool.id for tool in selection.tools]):
             await self._announce(self._listeners[caller.session])
-        return text_result(found_text(selection, self._gateway.catalog(caller)))
+        resources = await self._gateway.find_resources(given.query, caller)
+        return text_result(found_text(selection, self._gateway.catalog(caller), resources))
 
     async def _read(self, given: ReadTools, context: Context, caller: Caller) -> Result:
         return text_result(self._gateway.read(given.tools, caller))
@@ -197,29 +186,82 @@ class GatewayServer:
         with reporting_to(context.session.report_progress):
             return await self._ended(await self._gateway.call(tool_id, arguments, caller), context, caller)
 
-    async def _resumed(self, request: types.CallToolRequestParams, context: Context, caller: Caller) -> Result:
-        """The same request again, with the answer to its question."""
+    async def _answered(
+        self, request: types.InputResponseRequestParams, context: Context, caller: Caller
+    ) -> ToolMessage | Waiting:
+        """The answer of a call that waits, after the same request came again with the answer to its question."""
         waiting = self._gateway.waiting(request.request_state or "", caller)
         answer = (request.input_responses or {}).get(_APPROVAL)
         with reporting_to(context.session.report_progress):
-            answered = await self._gateway.answer(waiting.id, decision(waiting, answer), caller)
-            return await self._ended(answered, context, caller)
+            return await self._gateway.answer(waiting.id, decision(waiting, answer), caller)
 
     async def _ended(self, answer: ToolMessage | Waiting, context: Context, caller: Caller) -> Result:
         """The result of a call, after the questions about it are answered."""
+        ended = await self._settled(answer, context, caller)
+        if isinstance(ended, types.InputRequiredResult):
+            return ended
+        text_only = self._gateway.is_resource((ended.artifact or {}).get("tool", ""))
+        return await asyncio.to_thread(result_of, ended, text_only=text_only)
+
+    async def _settled(
+        self, answer: ToolMessage | Waiting, context: Context, caller: Caller
+    ) -> ToolMessage | types.InputRequiredResult:
+        """The answer of a call after the questions about it are answered, or the question that the client is to ask.
+
+        Raises:
+            SettingsError: The call needs approval, and nobody can be asked.
+        """
         while isinstance(answer, Waiting):
+            said: object = None
             if not can_ask(context.session.client_capabilities):
                 if answer.question["type"] == "tool_approval":
                     self._gateway.drop(answer, caller)
-                    return error_result(f"{answer.question['tool']}: {answer.question['why']}; {NOBODY}")
-                said: object = None
+                    raise SettingsError(f"{answer.question['tool']}: {answer.question['why']}; {NOBODY}")
             elif not context.session.can_send_request:
                 form = types.ElicitRequest(params=elicitation(answer))
                 return types.InputRequiredResult(input_requests={_APPROVAL: form}, request_state=answer.id)
             else:
                 said = await self._elicited(answer, context, caller)
             answer = await self._gateway.answer(answer.id, decision(answer, said), caller)
-        return await asyncio.to_thread(result_of, answer)
+        return answer
+
+    def _resources(self, context: Context) -> Catalog:
+        return self._gateway.resources.catalog(self._caller(context).user)
+
+    async def _list_resources(self, context: Context, request: _Page) -> types.ListResourcesResult:
+        return mcp_resources.resource_page(self._resources(context), request.cursor if request else None)
+
+    async def _list_templates(self, context: Context, request: _Page) -> types.ListResourceTemplatesResult:
+        return mcp_resources.template_page(self._resources(context), request.cursor if request else None)
+
+    async def _list_prompts(self, context: Context, request: _Page) -> types.ListPromptsResult:
+        return mcp_resources.prompt_page(self._resources(context), request.cursor if request else None)
+
+    async def _read_resource(
+        self, context: Context, request: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        resource, values = mcp_resources.resource_named(self._resources(context), request.uri)
+        answer = await self._read_from_server(resource, values, request, context)
+        return answer if isinstance(answer, _Asked) else mcp_resources.read_result(request.uri, answer)
+
+    async def _get_prompt(
+        self, context: Context, request: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        prompt = mcp_resources.prompt_named(self._resources(context), request.name)
+        answer = await self._read_from_server(prompt, request.arguments or {}, request, context)
+        return answer if isinstance(answer, _Asked) else mcp_resources.prompt_result(answer)
+
+    async def _read_from_server(
+        self, name: str, arguments: Mapping[str, str], request: types.InputResponseRequestParams, context: Context
+    ) -> ToolMessage | types.InputRequiredResult:
+        caller = self._caller(context)
+        try:
+            if request.request_state:
+                return await self._settled(await self._answered(request, context, caller), context, caller)
+            with reporting_to(context.session.report_progress):
+                return await self._settled(await self._gateway.call(name, arguments, caller), context, caller)
+        except CallsheetError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
     async def _elicited(self, waiting: Waiting, context: Context, caller: Caller) -> types.ElicitResult:
         form = elicitation(waiting)
@@ -229,42 +271,29 @@ class GatewayServer:
             self._gateway.drop(waiting, caller)
             raise
 
-    async def _announce(self, listener: _Listener) -> None:
-        """Says that the list of tools has changed, by the way of the client's version of the protocol."""
-        await listener.changes.publish(ToolsListChanged())
-        await listener.session.send_tool_list_changed()
+    async def _announce(self, listener: _Listener, *, tools: bool = True, resources: bool = False) -> None:
+        """Says which lists have changed, by the way of the client's version of the protocol."""
+        session = listener.session
+        if tools:
+            await listener.changes.publish(ToolsListChanged())
+            await session.send_tool_list_changed()
+        if resources:
+            await listener.changes.publish(ResourcesListChanged())
+            await session.send_resource_list_changed()
+            await listener.changes.publish(PromptsListChanged())
+            await session.send_prompt_list_changed()
 
-    def _catalog_changed(self) -> None:
+    def _catalog_changed(self, loaded: Loaded) -> None:
         """Tells all clients; called from any thread."""
-        if not self._direct.most:
-            return  # the three tools are the same for any catalog
-        for name, listener in list(self._listeners.items()):
+        tools = bool(self._direct.most)  # without direct tools, the own ones are the same for any catalog
+        resources, self._known = dict(loaded.resources) != self._known, dict(loaded.resources)
+        for name, listener in list(self._listeners.items()) if tools or resources else ():
             if listener.loop.is_closed():
                 del self._listeners[name]
             else:
-                asyncio.run_coroutine_threadsafe(self._announce(listener), listener.loop)
+                told = self._announce(listener, tools=tools, resources=resources)
+                asyncio.run_coroutine_threadsafe(told, listener.loop)
 
 
 async def _asked(ask: Ask, given: AskRequest, context: Context, caller: Caller) -> Result:
     return text_result(await ask(given.question, caller))
-
-
-def _own_definition(name: str, arguments: type[_Arguments]) -> types.Tool:
-    return types.Tool(
-        name=name,
-        description=arguments.__doc__,
-        input_schema=convert_to_openai_tool(arguments)["function"]["parameters"],
-        annotations=_READS if name in _READING else types.ToolAnnotations(read_only_hint=False),
-    )
-
-
-def _definition(name: str, tool: Tool) -> types.Tool:
-    """A tool in valid form, whatever its server says: one that is not would cost the client the whole list."""
-    hints = {name: value for name, value in tool.annotations.items() if isinstance(value, bool)}
-    return types.Tool(
-        name=name,
-        title=shown(tool.title, most=_LONGEST_TITLE) or None,
-        description=f"{shown(tool.description)} ({tool.id})",
-        input_schema=object_schema(shown_schema(tool.input_schema)),
-        annotations=types.ToolAnnotations.model_validate(hints),
-    )

@@ -12,10 +12,14 @@ from mcp import types
 _LARGEST = 10_000_000  # bytes of one image or sound
 
 
-def result_of(answer: ToolMessage) -> types.CallToolResult:
+def result_of(answer: ToolMessage, *, text_only: bool = False) -> types.CallToolResult:
     """The answer of a ``BoundTool``: text, images and sounds, the structured result, and how a failed call ended.
 
     Reads files: images and sounds were stored as files when the answer came.
+
+    Args:
+        answer: The answer.
+        text_only: Leave out the structured result, which says the same again for a resource.
     """
     artifact: dict[str, Any] = answer.artifact if isinstance(answer.artifact, dict) else {}
     content: list[Any] = [types.TextContent(type="text", text=answer.text)]
@@ -25,7 +29,7 @@ def result_of(answer: ToolMessage) -> types.CallToolResult:
     structured = artifact.get("structured")
     return types.CallToolResult(
         content=content,
-        structured_content=structured if isinstance(structured, dict) else None,
+        structured_content=structured if isinstance(structured, dict) and not text_only else None,
         is_error=failed,
         _meta=ended or None,
     )

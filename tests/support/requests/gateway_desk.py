@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mcp import Client, types
 
 from callsheet.agents import ToolRegistry
-from callsheet.graphs import load
+from callsheet.graphs import Policy, load
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
@@ -29,14 +29,42 @@ def said(result: types.CallToolResult) -> str:
 
 
 class Desk:
-    """A gateway over one server, and what that server wrote down."""
+    """A gateway over one server, or the same one under several names, and what the first of them wrote down.
 
-    def __init__(self, folder: Path, minilm: MiniLMEmbeddings) -> None:
-        self._log = folder / "log"
-        entry = {"command": sys.executable, "args": [str(SERVER), str(self._log)], "callsheet": {"trusted": True}}
+    Args:
+        folder: For the configuration and the logs.
+        minilm: The embedder.
+        names: Names of the servers.
+        server: The program.
+        trusted: Whether their hints are trusted.
+        env: Environment of the servers.
+        policy: Who may see and call what.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        minilm: MiniLMEmbeddings,
+        *,
+        names: Sequence[str] = ("works",),
+        server: Path = SERVER,
+        trusted: bool = True,
+        env: Mapping[str, str] | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        self._log = folder / f"{names[0]}.log"
         config = folder / "mcp.json"
-        config.write_text(json.dumps({"mcpServers": {"works": entry}}))
-        loaded = load(config, yes=True)
+        entries = {
+            name: {
+                "command": sys.executable,
+                "args": [str(server), str(folder / f"{name}.log")],
+                "env": dict(env or {}),
+                "callsheet": {"trusted": trusted},
+            }
+            for name in names
+        }
+        config.write_text(json.dumps({"mcpServers": entries}))
+        self.loaded = loaded = load(config, yes=True, policy=policy)
         retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:", embeddings=minilm)
         self.registry = ToolRegistry.from_catalog(loaded)
         self.gateway = Gateway(retriever, self.registry)

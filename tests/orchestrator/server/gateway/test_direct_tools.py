@@ -10,8 +10,8 @@ from mcp import types
 
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
-from callsheet.orchestrator.server.gateway.direct_tools import DirectTools
-from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer, _definition
+from callsheet.orchestrator.server.gateway.client_tools.direct_tools import DirectTools, definition
+from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from gateway_desk import Desk
 
 OWN = ("find_tools", "read_tools", "call_tool")
@@ -61,7 +61,7 @@ def test_an_odd_definition_becomes_a_valid_one() -> None:
         input_schema={"type": ["object", "null"]},
         annotations={"readOnlyHint": "sometimes", "title": 5, "destructiveHint": True},
     )
-    shown = _definition("odd", odd)
+    shown = definition("odd", odd)
     assert shown.annotations == types.ToolAnnotations(destructive_hint=True)
     assert shown.input_schema == {"type": "object", "properties": {}}
     assert len(shown.title or "") <= 201

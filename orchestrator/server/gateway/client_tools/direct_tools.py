@@ -6,10 +6,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from callsheet.agents.tools.tool_names import names_of
-from callsheet.graphs import Catalog, Tool
+from mcp import types
 
-_MOST_SESSIONS = 1_000
+from callsheet.agents.tools.binding import object_schema
+from callsheet.agents.tools.tool_names import names_of
+from callsheet.graphs import Catalog, Tool, shown, shown_schema
+
+_MOST_SESSIONS, _LONGEST_TITLE = 1_000, 200
 
 
 @dataclass(slots=True)
@@ -60,3 +63,15 @@ class DirectTools:
                 taken = {*held.names.values(), *self._own}
                 held.names[tool.id] = next(name for name in names_of(tool.agent, tool.name) if name not in taken)
         return {held.names[tool.id]: tool for tool in tools}
+
+
+def definition(name: str, tool: Tool) -> types.Tool:
+    """A tool in valid form, whatever its server says: one that is not would cost the client the whole list."""
+    hints = {name: value for name, value in tool.annotations.items() if isinstance(value, bool)}
+    return types.Tool(
+        name=name,
+        title=shown(tool.title, most=_LONGEST_TITLE) or None,
+        description=f"{shown(tool.description)} ({tool.id})",
+        input_schema=object_schema(shown_schema(tool.input_schema)),
+        annotations=types.ToolAnnotations.model_validate(hints),
+    )

@@ -1,0 +1,1 @@
+"""The tools that a client of the gateway sees."""

@@ -1,0 +1,1 @@
+"""Resources, resource templates and prompts of the servers behind the gateway."""

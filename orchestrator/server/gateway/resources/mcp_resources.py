@@ -1,0 +1,170 @@
+"""Resources and prompts in the words of MCP, namespaced by server.
+
+A URI is ``callsheet:agent/URI``, a prompt ``agent/name``; so two servers may use the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote
+
+from langchain_core.messages import ToolMessage
+from mcp import MCPError, types
+from mcp.shared.uri_template import UriTemplate
+from pydantic import ValidationError
+
+from callsheet.agents.servers.catalogs.server_resources import PROMPT, RESOURCE, TEMPLATE
+from callsheet.graphs import Catalog, Tool, shown
+
+PAGE = 100
+_SCHEME = "callsheet:"
+_LONGEST_TITLE, _LONGEST_URI = 200, 4_096
+_Item = TypeVar("_Item")
+
+
+def resource_page(catalog: Catalog, cursor: str | None) -> types.ListResourcesResult:
+    """At most a hundred resources, in the order of their ids; the cursor is the last id."""
+    items, following = _page(catalog, RESOURCE, cursor, _resource)
+    return types.ListResourcesResult(resources=items, next_cursor=following)
+
+
+def template_page(catalog: Catalog, cursor: str | None) -> types.ListResourceTemplatesResult:
+    """The same for templates."""
+    items, following = _page(catalog, TEMPLATE, cursor, _template)
+    return types.ListResourceTemplatesResult(resource_templates=items, next_cursor=following)
+
+
+def prompt_page(catalog: Catalog, cursor: str | None) -> types.ListPromptsResult:
+    """The same for prompts."""
+    items, following = _page(catalog, PROMPT, cursor, _prompt)
+    return types.ListPromptsResult(prompts=items, next_cursor=following)
+
+
+def resource_named(catalog: Catalog, uri: str) -> tuple[str, dict[str, Any]]:
+    """The id and the arguments that read a URI: that of a resource, or one that a template of its server makes.
+
+    Raises:
+        MCPError: Nothing that the caller sees has this URI.
+    """
+    agent, slash, own = uri.removeprefix(_SCHEME).partition("/")
+    agent = unquote(agent)
+    if uri.startswith(_SCHEME) and slash and len(own) <= _LONGEST_URI:
+        if (resource := f"{agent}/{RESOURCE}{own}") in catalog.tools:
+            return resource, {}
+        for tool in catalog.by_id[agent].tools if agent in catalog.by_id else ():
+            if tool.name.startswith(TEMPLATE):
+                values = UriTemplate.parse(tool.name.removeprefix(TEMPLATE)).match(own)
+                if values is not None and all(isinstance(value, str) for value in values.values()):
+                    return tool.id, values
+    raise MCPError(types.INVALID_PARAMS, f"no resource {shown(uri, most=200)!r}: resources/list gives the URIs")
+
+
+def prompt_named(catalog: Catalog, name: str) -> str:
+    """The id of a prompt.
+
+    Raises:
+        MCPError: The caller sees no such prompt.
+    """
+    agent, _, own = name.partition("/")
+    if (prompt := f"{agent}/{PROMPT}{own}") not in catalog.tools:
+        raise MCPError(types.INVALID_PARAMS, f"no prompt {shown(name, most=200)!r}: prompts/list gives the names")
+    return prompt
+
+
+def read_result(uri: str, answer: ToolMessage) -> types.ReadResourceResult:
+    """The contents of a resource; URIs are those of the gateway.
+
+    Args:
+        uri: Which was asked for.
+        answer: What its server said.
+
+    Raises:
+        MCPError: It could not be read; the message says why.
+    """
+    agent, structured = _answered(answer)
+    if structured is None:  # too large: the text says how much there is, and where
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=answer.text)])
+    contents = [_own_uri(agent, item) for item in structured["contents"]]
+    return _valid(types.ReadResourceResult, {"contents": contents}, answer)
+
+
+def prompt_result(answer: ToolMessage) -> types.GetPromptResult:
+    """A rendered prompt.
+
+    Raises:
+        MCPError: It could not be rendered; the message says why.
+    """
+    agent, structured = _answered(answer)
+    if structured is None:
+        raise MCPError(types.INTERNAL_ERROR, answer.text)
+    messages = [{**item, "content": _own_content(agent, item.get("content"))} for item in structured["messages"]]
+    return _valid(types.GetPromptResult, {**structured, "messages": messages}, answer)
+
+
+def _answered(answer: ToolMessage) -> tuple[str, Any]:
+    artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
+    if answer.status == "error":
+        raise MCPError(types.INTERNAL_ERROR, answer.text)
+    return str(artifact.get("tool", "")).partition("/")[0], artifact.get("structured")
+
+
+_Result = TypeVar("_Result", types.ReadResourceResult, types.GetPromptResult)
+
+
+def _valid(form: type[_Result], value: Mapping[str, Any], answer: ToolMessage) -> _Result:
+    try:
+        return form.model_validate(value, by_name=False)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors(include_input=False)[0]["loc"]))
+        raise MCPError(types.INTERNAL_ERROR, f"the server's answer is not in the form of MCP: {where}") from error
+
+
+def _page(
+    catalog: Catalog, kind: str, cursor: str | None, form: Callable[[Tool, str], _Item]
+) -> tuple[list[_Item], str | None]:
+    tools = sorted((tool for tool in catalog.tools.values() if tool.name.startswith(kind)), key=lambda tool: tool.id)
+    left = [tool for tool in tools if cursor is None or tool.id > cursor]
+    items = [form(tool, tool.name.removeprefix(kind)) for tool in left[:PAGE]]
+    return items, left[PAGE - 1].id if len(left) > PAGE else None
+
+
+def _resource(tool: Tool, uri: str) -> types.Resource:
+    return types.Resource(uri=_uri(tool.agent, uri), **_about(tool, uri), mime_type=tool.annotations.get("mimeType"))
+
+
+def _template(tool: Tool, uri: str) -> types.ResourceTemplate:
+    about, media = _about(tool, uri), tool.annotations.get("mimeType")
+    return types.ResourceTemplate(uri_template=_uri(tool.agent, uri), **about, mime_type=media)
+
+
+def _prompt(tool: Tool, name: str) -> types.Prompt:
+    arguments = [
+        types.PromptArgument(name=one.name, description=shown(one.description) or None, required=one.required)
+        for one in tool.parameters
+    ]
+    return types.Prompt(**{**_about(tool, name), "name": f"{tool.agent}/{name}"}, arguments=arguments)
+
+
+def _about(tool: Tool, name: str) -> dict[str, Any]:
+    title = shown(tool.title, most=_LONGEST_TITLE)
+    description = shown(tool.description)
+    return {"name": title or name, "title": title or None, "description": f"{description} ({tool.agent})".strip()}
+
+
+def _uri(agent: str, uri: str) -> str:
+    return f"{_SCHEME}{quote(agent, safe='')}/{uri}"
+
+
+def _own_content(agent: str, content: Any) -> Any:
+    match content:
+        case {"type": "resource", "resource": dict() as resource}:
+            return {**content, "resource": _own_uri(agent, resource)}
+        case {"type": "resource_link"}:
+            return _own_uri(agent, content)
+        case _:
+            return content
+
+
+def _own_uri(agent: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    return {**item, "uri": _uri(agent, str(item.get("uri", "")))}
