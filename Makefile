@@ -50,12 +50,10 @@ else
 endif
 
 test: .venv/.demo .venv/.dev
-	@echo '== ruff check';   ruff check
-	@echo '== ruff format';  ruff format --check
-	@echo '== lint-imports'; lint-imports
-	@echo '== deptry';       deptry .
-	@echo '== docs';         zensical build --strict
-	@echo '== mypy and pyright'; mypy & mypy=$$!; pyright; pyright=$$?; wait $$mypy && exit $$pyright
+	@echo '== pyright, and beside it ruff, import-linter, deptry, mypy and the docs'
+	@pyright & pyright=$$!; \
+	ruff check && ruff format --check && lint-imports && deptry . && mypy && zensical build --strict; checks=$$?; \
+	wait $$pyright && exit $$checks
 	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 3 --dist worksteal
 
 # No page of the site loads anything over the network; its search needs a web server: python -m http.server -d site
