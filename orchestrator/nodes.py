@@ -71,6 +71,7 @@ class Nodes:
             update["preferences"] = await preferences()
             choices = self.choices.of(update["preferences"])
             check_answerable(self.registry, choices.settings.approval)
+            choices.check_code_mode()
             meant = await understood(state, choices, [turn["request"] for turn in turns])
         except (CallsheetError, ImportError) as error:
             said = state["messages"][-1].text if state["messages"] else ""

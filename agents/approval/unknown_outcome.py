@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from langchain_core.messages import AnyMessage, ToolMessage
 
 from callsheet.agents.tools.binding import BoundTool
+from callsheet.agents.tools.tool_names import RUN_PROGRAM
 
 
 def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> str:
@@ -16,7 +17,8 @@ def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
         if not isinstance(message, ToolMessage) or not isinstance(message.artifact, dict):
             continue
         tool = tools.get(message.name or "")
-        if message.artifact.get("effect") == "unknown" and tool is not None and not tool.repeatable:
+        unrepeatable = message.name == RUN_PROGRAM or (tool is not None and not tool.repeatable)
+        if message.artifact.get("effect") == "unknown" and unrepeatable:
             said.append(message.text)
     if not said:
         return ""

@@ -13,6 +13,8 @@ NEED_TOOL = "need_tool"
 """The tool by which a worker asks for more tools; no tool of the catalog gets this name."""
 READ_RESULT = "read_result"
 """The tool by which a worker reads a long result; no tool of the catalog gets this name."""
+RUN_PROGRAM = "run_program"
+"""The tool by which a worker runs a program; no tool of the catalog gets this name."""
 _LONGEST_NAME, _DIGEST = 64, 16
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 # Otherwise a server could give a tool the name that another server's tool gets.
@@ -26,7 +28,7 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
     the id is added if the name is still not unique, is too long, or ends like a digest.
     """
     bare = [_fit(tool.name, tool.id) for tool in tools]
-    taken = (*beside, NEED_TOOL, READ_RESULT)
+    taken = (*beside, NEED_TOOL, READ_RESULT, RUN_PROGRAM)
     seen = Counter((*bare, *taken))
     names = [
         name if seen[name] == 1 else _fit(f"{tool.agent}__{tool.name}", tool.id)

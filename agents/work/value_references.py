@@ -10,6 +10,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 
 from callsheet.agents.planning.plan import StepResult
+from callsheet.agents.tools.tool_names import RUN_PROGRAM
 from callsheet.graphs.catalog.errors import CallsheetError
 
 FROM, PATH = "$from", "path"
@@ -21,8 +22,9 @@ class ResultValueError(CallsheetError, ValueError):
 
 
 def value_of(result: StepResult) -> Any:
-    """The value of a step: the output of its last successful call, parsed if it is JSON; otherwise its answer."""
-    outputs = [call.output for call in result.calls if call.agent and not call.error and call.output]
+    """The value of a step: the output of its last successful call or program, parsed if JSON; otherwise its answer."""
+    told = [call for call in result.calls if call.agent or call.tool == RUN_PROGRAM]
+    outputs = [call.output for call in told if not call.error and call.output]
     text = outputs[-1] if outputs else result.result
     try:
         return json.loads(text)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
@@ -23,7 +21,7 @@ from langchain_core.messages import (
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Command
 
-from callsheet.agents.approval.call_case import Supervision
+from callsheet.agents.approval.call_case import Send
 from callsheet.agents.approval.call_supervision import supervised
 from callsheet.agents.approval.checkpoints import checkpointer
 from callsheet.agents.approval.input_requests import missing_values
@@ -33,66 +31,21 @@ from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.models.model_output import normalize, unstreamed
-from callsheet.agents.models.prompts import REMINDER, WORDLESS, WORKER
+from callsheet.agents.models.prompts import REMINDER, WORDLESS
 from callsheet.agents.models.token_usage import Usage, usage_of, with_usage_of
 from callsheet.agents.planning.plan import Call, Status, StepResult
-from callsheet.agents.safety.secrets import RunSecrets
+from callsheet.agents.programs.program_run import Program, run_program
+from callsheet.agents.programs.signatures import functions_of
 from callsheet.agents.tools.binding import BoundTool
-from callsheet.agents.tools.tool_names import NEED_TOOL, READ_RESULT, names_of
+from callsheet.agents.tools.tool_names import NEED_TOOL, READ_RESULT, RUN_PROGRAM, names_of
 from callsheet.agents.work.brief import Brief
-from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, answer_request, equipped
+from callsheet.agents.work.equipment import Equipment
+from callsheet.agents.work.need_tool import answer_request
 from callsheet.agents.work.progress import NameStep, TellCalls
-from callsheet.agents.work.read_result import READ_DEFINITION, answer_reading, shown_in_part
-from callsheet.agents.work.value_references import ResultValueError, resolved
-from callsheet.agents.work.worker_conversation import calls_of, done_before, inputs_of, opening, outcome_of
+from callsheet.agents.work.read_result import answer_reading
+from callsheet.agents.work.value_references import ResultValueError, resolved, value_of
+from callsheet.agents.work.worker_conversation import calls_of, done_before, inputs_of, made_calls, opening, outcome_of
 from callsheet.graphs.text.sanitizing import counted
-
-
-@dataclass(frozen=True, slots=True)
-class Equipment:
-    """What a worker has for one step.
-
-    Attributes:
-        model: Decides which tool to call.
-        tools: The selected tools by the names that the model sees; there are no others.
-        prompt: The system prompt.
-        max_turns: Maximum number of model calls.
-        max_calls: Maximum number of tool calls, requests for tools included.
-        max_tokens: Maximum number of tokens of its model calls; no limit if None.
-        requests: Answers requests for further tools; None if it cannot ask for any.
-        supervision: Supervises its calls; None sends them without supervision.
-        refused: Ids of selected tools that must not be called any more, with the reason.
-    """
-
-    model: BaseChatModel
-    tools: Mapping[str, BoundTool]
-    prompt: str = WORKER
-    max_turns: int = 8
-    max_calls: int = 64
-    max_tokens: int | None = None
-    requests: ToolRequests | None = None
-    supervision: Supervision | None = None
-    refused: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def secrets(self) -> RunSecrets | None:
-        """Holds the secret arguments of its calls; if None, they stay in its conversation."""
-        return self.supervision.secrets if self.supervision else None
-
-    @property
-    def step_id(self) -> str:
-        """The step, if its calls are supervised."""
-        return self.supervision.step_id if self.supervision else ""
-
-    def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
-        """The tools with those that were added during this conversation, in the order of their addition."""
-        return equipped(self.tools, self.requests, messages)
-
-    def own_tools(self, messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
-        """Tools of the worker itself: to ask for further tools, and to read results that are shown in part."""
-        reads = not isinstance(self.model, KeylessModel) and shown_in_part(inputs_of(messages))
-        return [*([dict(DEFINITION)] if self.requests else []), *([dict(READ_DEFINITION)] if reads else [])]
-
 
 _NOTHING = Equipment(model=KeylessModel(), tools={})
 
@@ -114,13 +67,12 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             return _stopped(f"stopped after {counted(equipment.max_turns, 'turn')} without a result")
         if equipment.max_tokens is not None and (spent := usage_of(request.messages).tokens) >= equipment.max_tokens:
             return _stopped(f"stopped after {spent:,} tokens: the run's token budget is spent")
-        first, added = list(equipment.tools.values()), list(held.values())[len(equipment.tools) :]
         asking = request.override(
-            model=equipment.model,
-            tools=[*first, *equipment.own_tools(request.messages), *added],
+            model=unstreamed(equipment.model, held),
+            tools=equipment.shown(held, request.messages),
             system_message=SystemMessage(equipment.prompt),
         )
-        asking = deferred(asking, held).override(model=unstreamed(equipment.model, held))
+        asking = asking if equipment.code else deferred(asking, held)
         response = normalize(await answered(handler(asking)), held, equipment.secrets, request.messages)
         if (done := done_before(response.result[-1], request.messages)) is not None:
             return done
@@ -148,6 +100,33 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             return await answer_request(call, tools, equipment.requests, messages)
         if call["name"] == READ_RESULT and (inputs := inputs_of(messages)):
             return answer_reading(call, inputs)
+        if call["name"] == RUN_PROGRAM and equipment.code:
+            return await self._program(request, equipment, tools, handler)
+        return await self._call(request, equipment, tools, handler)
+
+    async def _program(
+        self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
+    ) -> ToolMessage:
+        """Runs a program, each of whose calls goes the way of any other."""
+        call, messages = request.tool_call, request.state["messages"]
+        if call["id"] != next(other["id"] for other in messages[-1].tool_calls if other["name"] == RUN_PROGRAM):
+            told = "one program at a time: this one was not run"
+            return ToolMessage(told, tool_call_id=call["id"] or "", name=RUN_PROGRAM, status="error")
+
+        async def send(inner: ToolCall) -> ToolMessage | Command[Any]:
+            return await self._call(request.override(tool_call=inner), equipment, tools, handler)
+
+        results = {result.id: value_of(result) for result in inputs_of(messages)}
+        most = equipment.max_calls - made_calls(messages)
+        return await run_program(
+            Program(call, functions_of(tools), tools, send, most=most, results=results, secrets=equipment.secrets)
+        )
+
+    async def _call(
+        self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
+    ) -> ToolMessage | Command[Any]:
+        """Makes a call."""
+        call, messages = request.tool_call, request.state["messages"]
         if call["name"] not in tools:
             return _not_held(call, tools, equipment.refused)
         bound = tools[call["name"]]
@@ -211,7 +190,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
 
 def _may_last(call: Call, brief: Brief) -> bool:
     """Whether a call took effect and may have changed something: another agent must not repeat it."""
-    harmless = {offer.tool for offer in brief.offers if offer.harm == "none"} | {NEED_TOOL, READ_RESULT}
+    harmless = {offer.tool for offer in brief.offers if offer.harm == "none"} | {NEED_TOOL, READ_RESULT, RUN_PROGRAM}
     return not call.error and call.tool not in harmless
 
 
@@ -249,8 +228,8 @@ def _stopped(why: str, status: Status = "failed") -> AIMessage:
 
 def _too_many(messages: Sequence[BaseMessage], most: int) -> AIMessage | None:
     """Ends a step if its last turn would exceed the number of calls; none of these calls is sent."""
-    made = sum(len(message.tool_calls) for message in messages if isinstance(message, AIMessage))
-    return _stopped(f"stopped before it made more than {counted(most, 'call')} for one step") if made > most else None
+    over = made_calls(messages) > most
+    return _stopped(f"stopped before it made more than {counted(most, 'call')} for one step") if over else None
 
 
 def _asked_again(

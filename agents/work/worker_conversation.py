@@ -33,7 +33,7 @@ def inputs_of(messages: Sequence[AnyMessage]) -> tuple[StepResult, ...]:
 def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> tuple[Call, ...]:
     """The tool calls of a worker's conversation, in order."""
     answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
-    calls = []
+    calls: list[Call] = []
     for message in messages:
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             answer, bound = answers.get(call["id"] or ""), tools.get(call["name"])
@@ -41,6 +41,8 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
             failed = answer is None or answer.status == "error"
             kept = answer.artifact if answer is not None else None
             artifact: dict[str, Any] = kept if isinstance(kept, dict) else {"effect": "none"}
+            if program := artifact.get("calls"):
+                calls += calls_of([AIMessage("", tool_calls=program), *artifact["answers"]], tools)
             calls.append(
                 Call(
                     agent=bound.agent if bound else artifact.get("agent", ""),
@@ -55,6 +57,13 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
                 )
             )
     return tuple(calls)
+
+
+def made_calls(messages: Sequence[BaseMessage]) -> int:
+    """Number of calls, those of programs included."""
+    asked = sum(len(message.tool_calls) for message in messages if isinstance(message, AIMessage))
+    programs = (message.artifact for message in messages if isinstance(message, ToolMessage))
+    return asked + sum(len(made.get("calls", ())) for made in programs if isinstance(made, dict))
 
 
 def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:

@@ -11,6 +11,8 @@ from langgraph.runtime import Runtime, get_runtime
 
 from callsheet.agents import Prompts, chat_model
 from callsheet.agents.models.chat_models import limit_model_calls
+from callsheet.agents.programs.sandbox import check_installed
+from callsheet.graphs import SettingsError
 from callsheet.orchestrator.run.current_user import anonymous_client
 from callsheet.orchestrator.run.settings import Settings
 
@@ -54,6 +56,18 @@ class Choices:
         """
         found = self._said()
         return found.model_copy(update={"approval": self.defaults.approval}) if self._refused(found) else found
+
+    def check_code_mode(self) -> None:
+        """Checks that programs can be run, if the run wants any.
+
+        Raises:
+            SettingsError: There is no model to write them, or the extra ``code`` is not installed.
+        """
+        if not self.settings.code_mode:
+            return
+        if self.model("worker") is None:
+            raise SettingsError("code mode needs a model for the workers: rules write no programs")
+        check_installed()
 
     def noted(self, note: str) -> str:
         """The note of a plan, with the settings of the current run that were rejected."""

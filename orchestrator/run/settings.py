@@ -112,6 +112,9 @@ class Settings(BaseModel):
     """Maximum tool calls of a worker for one step."""
     tool_requests: int = _option(2, "step", ge=0, le=10)
     """How often a worker may ask for further tools."""
+    code_mode: bool = _option(False, "step")
+    """Whether a worker's model calls tools from programs that it writes, in a sandbox. It needs a model and the extra
+    ``code``."""
     step_seconds: float = _option(600, "step", gt=0, le=86_400)
     """Timeout of a step in seconds; effects until then are not undone."""
     model_seconds: float = _option(600, "plan", "revise", "step", "answer", gt=0, le=86_400)

@@ -152,6 +152,7 @@ class StepNodes:
             max_tokens=state.get("tokens_left"),
             requests=self._requests(step, state) if model and settings.tool_requests else None,
             refused=refused,
+            code=settings.code_mode and model is not None,
             supervision=Supervision(
                 step.id,
                 settings.approval,

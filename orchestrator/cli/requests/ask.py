@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     help="How to plan: none (one worker does all), once, adaptive (change the plan after results), or auto (none for a "
     "request of one clause, otherwise adaptive).",
 )
+@click.option("--code-mode", is_flag=True, help="Let the model call tools from programs, in a sandbox.")
 @click.option("--thread", metavar="NAME", help="Continue a named conversation, or start one.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run: that of --thread, otherwise the last one.")
 @common
@@ -73,6 +74,7 @@ def ask(
     place: str | None,
     embeddings: str,
     *,
+    code_mode: bool,
     resume: bool,
     yes: bool,
     as_json: bool,
@@ -103,6 +105,7 @@ def ask(
         tools=tools,
         approval=cast("ApprovalPolicy", approve),
         planning=cast("Planning", planning),
+        code_mode=code_mode,
     )
     registry = ToolRegistry.from_catalog(loaded)
     workflow = create_supervisor(
@@ -110,7 +113,7 @@ def ask(
     )
     from callsheet.orchestrator.cli.output.run_output import Show
 
-    show, again = None if as_json else Show(), _again(thread, catalogs, planning)
+    show, again = None if as_json else Show(), _again(thread, catalogs, planning, code_mode=code_mode)
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
     with threads.locked(thread):
         try:
@@ -180,9 +183,9 @@ def _rounds(once: Callable[[Any], Ran], given: Any, show: Show | None, approve: 
             return once(given)
 
 
-def _again(thread: str, catalogs: Sequence[str], planning: str) -> str:
+def _again(thread: str, catalogs: Sequence[str], planning: str, *, code_mode: bool) -> str:
     """The command that continues a run."""
-    planned = [] if planning == "auto" else ["--planning", planning]
+    planned = [*([] if planning == "auto" else ["--planning", planning]), *(["--code-mode"] if code_mode else [])]
     named = [word for catalog in catalogs for word in ("--catalog", catalog)]
     return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *named, *planned, *kept_options()])
 

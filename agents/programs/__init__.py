@@ -1,0 +1,1 @@
+"""Programs that a worker's model writes to call its tools, run in a sandbox."""

@@ -1,0 +1,194 @@
+"""A program of a worker as a small app: advance to the next call, make it, and so on.
+
+Each call is a node of its own, and takes the way that every call of a worker takes. The program is stored before each
+call, with its variables, and each answer before the program goes on. So a question to a person pauses the program at
+the call, and no call is repeated when a run is resumed: nothing before it is run again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NotRequired
+
+from langchain_core.messages import ToolCall, ToolMessage
+from langgraph.config import get_config
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Command
+from typing_extensions import TypedDict
+
+from callsheet.agents.approval.checkpoints import checkpointer
+from callsheet.agents.programs.sandbox import Ended, Sandbox
+from callsheet.agents.programs.signatures import RESULTS, stubs
+from callsheet.agents.safety.secrets import RunSecrets
+from callsheet.agents.tools.binding import BoundTool
+from callsheet.agents.tools.tool_names import RUN_PROGRAM
+from callsheet.graphs.text.sanitizing import counted
+
+_MOST_SHOWN = 20_000
+"""Characters that a model sees of what a program printed, and of its last value or error."""
+Answer = ToolMessage | Command[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program and what it may call.
+
+    Attributes:
+        call: The call of ``run_program``.
+        functions: Its tools by the names of their functions.
+        tools: The same by the names that a model sees.
+        send: Makes a call.
+        most: Maximum number of calls.
+        results: Values of earlier steps by id.
+        secrets: Removed from what the program shows.
+    """
+
+    call: ToolCall
+    functions: Mapping[str, BoundTool]
+    tools: Mapping[str, BoundTool]
+    send: Callable[[ToolCall], Awaitable[Answer]]
+    most: int
+    results: Mapping[str, Any] = field(default_factory=dict)
+    secrets: RunSecrets | None = None
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where it runs."""
+        return Sandbox(self.functions, stubs(self.functions))
+
+    def repeatable(self, call: ToolCall) -> bool:
+        """Whether two such calls have the same effect as one."""
+        return self.tools[call["name"]].repeatable
+
+    def named(self, function: str) -> str:
+        """The name that a model sees of the tool behind a function."""
+        return next(name for name, tool in self.tools.items() if tool.id == self.functions[function].id)
+
+    def said(self, text: str, state: Mapping[str, Any], *, error: bool, **about: Any) -> ToolMessage:
+        """The answer to the call of ``run_program``, with the calls of the program."""
+        parts = (part.rstrip("\n") for part in (state.get("printed", ""), text))
+        text = "\n".join(_cut(self.secrets.text(part) if self.secrets else part) for part in parts if part)
+        artifact = {"effect": "reported", **about, "calls": state.get("calls", []), "answers": state.get("answers", [])}
+        status: Any = "error" if error else "success"
+        return ToolMessage(text, tool_call_id=self.call["id"] or "", name=RUN_PROGRAM, status=status, artifact=artifact)
+
+
+class ProgramState(TypedDict):
+    """State of a program.
+
+    Attributes:
+        snapshot: The program at its last call.
+        printed: What it has printed.
+        calls: Its calls, with the names that the model sees.
+        answers: Their answers.
+        said: The answer to the call of ``run_program``.
+    """
+
+    snapshot: bytes
+    printed: str
+    calls: list[ToolCall]
+    answers: list[ToolMessage]
+    said: NotRequired[ToolMessage]
+
+
+_Update = dict[str, Any]
+
+
+async def run_program(program: Program) -> ToolMessage:
+    """Runs a program to its end, or to a question to a person.
+
+    Raises:
+        GraphInterrupt: A person is asked about one of its calls.
+    """
+    code = program.call["args"].get("code")
+    if not isinstance(code, str) or not code.strip():
+        return program.said("give the program as the text 'code'", {}, error=True)
+    stored = checkpointer() is not None
+    if stored:
+        before = await _PROGRAM.aget_state(get_config())
+        if not before.next and (said := before.values.get("said")):
+            return said  # type: ignore[no-any-return]
+    begin = ProgramState(snapshot=b"", printed="", calls=[], answers=[])
+    done = await _PROGRAM.ainvoke(begin, context=program, durability="sync" if stored else None)
+    return done["said"]  # type: ignore[no-any-return]
+
+
+async def _advance(state: ProgramState) -> _Update:
+    program = get_runtime(Program).context
+    sandbox, answers = program.sandbox, state["answers"]
+    if answers:
+        at = await sandbox.proceed(state["snapshot"], _value(answers[-1]))
+    else:
+        at = await sandbox.start(program.call["args"]["code"], {RESULTS: dict(program.results)})
+    printed = {"printed": state["printed"] + at.printed}
+    told = {**state, **printed}
+    if isinstance(at, Ended):
+        made = (
+            f"\nBefore that, the program made {counted(len(answers), 'call')}: do not repeat what took effect."
+            if answers
+            else ""
+        )
+        value = "" if at.value is None else at.value if isinstance(at.value, str) else _written(at.value)
+        text = f"{at.error}{made}" if at.error else value
+        return {**printed, "said": program.said(text, told, error=bool(at.error))}
+    if len(answers) == program.most:
+        text = f"the program was stopped before it made more than {counted(program.most, 'call')}"
+        return {**printed, "said": program.said(text, told, error=True)}
+    call_id = f"{program.call['id']}_{len(answers) + 1}"
+    call = ToolCall(name=program.named(at.function), args=dict(at.args), id=call_id, type="tool_call")
+    return {**printed, "snapshot": at.snapshot, "calls": [*state["calls"], call]}
+
+
+async def _call(state: ProgramState) -> _Update:
+    """Makes the program's call. A refusal by a person, and an unknown outcome, end the program: it cannot go on."""
+    program = get_runtime(Program).context
+    answer = await program.send(state["calls"][-1])
+    if not isinstance(answer, ToolMessage):
+        raise TypeError(f"{state['calls'][-1]['name']} answered with {type(answer).__name__}, not with a message")
+    made = {"answers": [*state["answers"], answer]}
+    artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
+    unknown = artifact.get("effect") == "unknown" and not program.repeatable(state["calls"][-1])
+    if answer.status != "error" or not (unknown or artifact.get("kind") == "rejected"):
+        return made
+    text, effect = f"the program was ended: {answer.text}", "unknown" if unknown else "reported"
+    return {**made, "said": program.said(text, {**state, **made}, error=True, effect=effect)}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}\n[{len(text) - _MOST_SHOWN:,} characters more]"
+
+
+def _value(answer: ToolMessage) -> dict[str, Any]:
+    """What a call returns to the program, or raises in it."""
+    if answer.status == "error":
+        return {"exc_type": "RuntimeError", "message": answer.text}
+    artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
+    if (structured := artifact.get("structured")) is not None:
+        return {"return_value": structured}
+    try:
+        return {"return_value": json.loads(answer.text)}
+    except (ValueError, RecursionError):
+        return {"return_value": answer.text}
+
+
+def _written(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+
+
+def _program_app() -> Any:
+    app = StateGraph(ProgramState, context_schema=Program)
+    app.add_node("advance", _advance)
+    app.add_node("call", _call)
+    app.add_edge(START, "advance")
+    app.add_conditional_edges("advance", lambda state: END if "said" in state else "call", ["call", END])
+    app.add_conditional_edges("call", lambda state: END if "said" in state else "advance", ["advance", END])
+    return app.compile(name="program")
+
+
+_PROGRAM = _program_app()

@@ -1,0 +1,79 @@
+"""What a worker has for one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage
+from langchain_core.tools import BaseTool
+
+from callsheet.agents.approval.call_case import Supervision
+from callsheet.agents.keyless import KeylessModel
+from callsheet.agents.models.prompts import WORKER
+from callsheet.agents.programs.signatures import definition, functions_of
+from callsheet.agents.safety.secrets import RunSecrets
+from callsheet.agents.tools.binding import BoundTool
+from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, equipped
+from callsheet.agents.work.read_result import READ_DEFINITION, shown_in_part
+from callsheet.agents.work.worker_conversation import inputs_of
+
+
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What a worker has for one step.
+
+    Attributes:
+        model: Decides which tool to call.
+        tools: The selected tools by the names that the model sees; there are no others.
+        prompt: The system prompt.
+        max_turns: Maximum number of model calls.
+        max_calls: Maximum number of tool calls, requests for tools included.
+        max_tokens: Maximum number of tokens of its model calls; no limit if None.
+        requests: Answers requests for further tools; None if it cannot ask for any.
+        supervision: Supervises its calls; None sends them without supervision.
+        refused: Ids of selected tools that must not be called any more, with the reason.
+        code: Whether its model calls the tools from programs.
+    """
+
+    model: BaseChatModel
+    tools: Mapping[str, BoundTool]
+    prompt: str = WORKER
+    max_turns: int = 8
+    max_calls: int = 64
+    max_tokens: int | None = None
+    requests: ToolRequests | None = None
+    supervision: Supervision | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
+    code: bool = False
+
+    @property
+    def secrets(self) -> RunSecrets | None:
+        """Holds the secret arguments of its calls; if None, they stay in its conversation."""
+        return self.supervision.secrets if self.supervision else None
+
+    @property
+    def step_id(self) -> str:
+        """The step, if its calls are supervised."""
+        return self.supervision.step_id if self.supervision else ""
+
+    def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
+        """The tools with those that were added during this conversation, in the order of their addition."""
+        return equipped(self.tools, self.requests, messages)
+
+    def _own_tools(self, messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
+        """Tools of the worker itself: to ask for further tools, and to read results that are shown in part."""
+        reads = not isinstance(self.model, KeylessModel) and shown_in_part(inputs_of(messages))
+        return [*([dict(DEFINITION)] if self.requests else []), *([dict(READ_DEFINITION)] if reads else [])]
+
+    def shown(self, held: Mapping[str, BoundTool], messages: Sequence[AnyMessage]) -> list[BaseTool | dict[str, Any]]:
+        """What the model sees: the tools, its own, and what was added; or, with programs, one that runs them."""
+        own = self._own_tools(messages)
+        if not self.code:
+            return [*self.tools.values(), *own, *list(held.values())[len(self.tools) :]]
+        functions = functions_of(held)
+        inside = {tool.id for tool in functions.values()}
+        alone = [tool for tool in held.values() if tool.id not in inside]
+        return [*([definition(functions)] if functions else []), *own, *alone]

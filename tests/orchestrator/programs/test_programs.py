@@ -1,0 +1,173 @@
+"""Workers whose model calls tools from programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from callsheet import Settings, create_supervisor
+
+RATE = "look up the rate of USD"
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+def settings(**more: Any) -> Settings:
+    return Settings(**{"code_mode": True, "agents": 1, "tools": 5, "replans": 0, **more})
+
+
+@pytest.fixture
+def ran(catalog: Any, scripted: Any, say: Any) -> Any:
+    """The step after a program, and the model with what it was shown."""
+
+    def run(code: str, loaded: Any = catalog, **more: Any) -> tuple[Any, Any]:
+        model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: AIMessage(told[-1].text)])
+        app = create_supervisor(loaded, worker_model=model, settings=settings(**more)).compile()
+        return app.invoke({"messages": [HumanMessage(RATE)]})["results"]["1"], model
+
+    return run
+
+
+def test_a_program_calls_tools_as_functions(ran: Any, shop: Any) -> None:
+    code = "rates = [exchange_rate(currency=c) for c in ('USD', 'GBP')]\nprint(len(rates))\n' and '.join(rates)"
+    result, model = ran(code)
+    assert shop.called == ["exchange_rate"] * 2
+    assert model.shown[0]["tools"] == ["run_program", "need_tool"]
+    assert result["status"] == "done"
+    assert result["result"] == "2\n1 USD = 0.9 EUR and 1 GBP = 0.9 EUR"
+    assert [call["tool"] for call in result["calls"]] == ["bank/exchange_rate"] * 2 + ["run_program"]
+    assert [call["args"] for call in result["calls"][:2]] == [{"currency": "USD"}, {"currency": "GBP"}]
+
+
+def test_without_code_mode_there_are_no_programs(catalog: Any, shop: Any, ran: Any) -> None:
+    result, model = ran("exchange_rate(currency='USD')", code_mode=False)
+    assert "run_program" not in model.shown[0]["tools"]
+    assert "run_program is not among the tools" in result["calls"][0]["error"]
+    assert shop.called == []
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import os\nos.listdir('/')", "PermissionError"),
+        ("open('/etc/passwd').read()", "Name `open` used when not defined"),
+        ("import pathlib\npathlib.Path('/etc/passwd').read_text()", "PermissionError"),
+        ("import os\nos.environ['HOME']", "RuntimeError"),
+        ("import socket", "socket"),
+        ("import subprocess", "subprocess"),
+        ("while True:\n    pass", "TimeoutError"),
+        ("x = [0] * 10**9", "MemoryError"),
+        ("x = 'a'\nwhile True:\n    x += x", "MemoryError"),
+        ("def f(n):\n    return f(n + 1)\nf(0)", "RecursionError"),
+        ("while True:\n    print('x' * 1000)", "MemoryError"),
+        ("delete_note(title='everything')", "delete_note"),
+        ("exchange_rate('USD')", "missing-argument"),
+        ("exchange_rate(currency=7)", "Expected `str`"),
+        ("x = 1\ny = (", "program.py:2"),
+        ("x = 1\n\n1 / 0", "line 3"),
+        ("", "give the program"),
+    ],
+)
+def test_what_a_program_must_not_do(ran: Any, shop: Any, code: str, told: str) -> None:
+    result, _ = ran(code)
+    assert shop.called == []
+    assert result["status"] == "failed"
+    assert told in result["calls"][0]["error"]
+    assert len(result["calls"][0]["error"]) < 21_000
+
+
+def test_ten_thousand_calls_end_at_the_limit_of_a_step(ran: Any, shop: Any) -> None:
+    result, _ = ran("for n in range(10_000):\n    exchange_rate(currency=str(n))", max_calls=5)
+    assert len(shop.called) == 4  # the program is a call too
+    assert "stopped before it made more than 4 calls" in result["calls"][-1]["error"]
+
+
+def test_a_failed_call_can_be_caught(ran: Any, shop: Any) -> None:
+    shop.broken = {"exchange_rate"}
+    result, _ = ran("try:\n    exchange_rate(currency='USD')\nexcept RuntimeError as error:\n    print('no:', error)")
+    assert "out of order" in result["calls"][0]["error"]
+    assert result["calls"][1]["output"].startswith("no: ")
+
+
+def test_a_program_that_fails_says_what_was_done_before(ran: Any, shop: Any) -> None:
+    result, _ = ran("exchange_rate(currency='USD')\n1 / 0")
+    assert shop.called == ["exchange_rate"]
+    assert "made 1 call: do not repeat" in result["calls"][-1]["error"]
+
+
+def test_one_program_at_a_time(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    both = say["calls"]("run_program", code="exchange_rate(currency='USD')")
+    both.tool_calls.append({**both.tool_calls[0], "id": "second"})
+    model = scripted(replies=[both, AIMessage("Done.")])
+    app = create_supervisor(catalog, worker_model=model, settings=settings()).compile()
+    app.invoke({"messages": [HumanMessage(RATE)]})
+    assert shop.called == ["exchange_rate"]
+    assert "one program at a time" in model.shown[-1]["messages"][-1].text
+
+
+TWO = "first = exchange_rate(currency='USD')\nsecond = exchange_rate(currency='GBP')\nprint(first, second)"
+
+
+@pytest.fixture
+def asking(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any) -> Any:
+    """The shop, for which nobody has vouched, and a program with two calls."""
+    shop.approval = None
+
+    def compiled(code: str = TWO) -> Any:
+        model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: AIMessage(told[-1].text)])
+        workflow = create_supervisor(shop.loaded(monkeypatch), worker_model=model, settings=settings())
+        return workflow.compile(checkpointer=InMemorySaver())
+
+    return compiled
+
+
+def test_each_call_is_approved_and_none_is_made_twice(asking: Any, shop: Any) -> None:
+    app = asking()
+    asked = []
+    state = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
+    while waiting := state.get("__interrupt__"):
+        asked.append((list(shop.called), waiting[0].value["args"]))
+        state = app.invoke(Command(resume={"type": "approve"}), THREAD)
+    assert asked == [([], {"currency": "USD"}), (["exchange_rate"], {"currency": "GBP"})]
+    assert shop.called == ["exchange_rate"] * 2
+    assert state["results"]["1"]["result"] == "1 USD = 0.9 EUR 1 GBP = 0.9 EUR"
+
+
+def test_a_refusal_ends_a_program_that_would_catch_it(asking: Any, shop: Any) -> None:
+    app = asking(
+        "for _ in range(3):\n    try:\n        exchange_rate(currency='USD')\n    except BaseException:\n        pass"
+    )
+    app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
+    state = app.invoke(Command(resume={"type": "reject", "message": "no"}), THREAD)
+    assert "__interrupt__" not in state
+    assert shop.called == []
+    (call, program) = state["results"]["1"]["calls"]
+    assert call["kind"] == "rejected"
+    assert "the program was ended" in program["error"]
+
+
+def test_a_person_changes_arguments_in_the_middle(asking: Any, shop: Any) -> None:
+    app = asking()
+    app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
+    app.invoke(Command(resume={"type": "edit", "args": {"currency": "CHF"}}), THREAD)
+    state = app.invoke(Command(resume={"type": "approve"}), THREAD)
+    while state.get("__interrupt__"):
+        state = app.invoke(Command(resume={"type": "approve"}), THREAD)
+    assert state["results"]["1"]["calls"][0]["args"] == {"currency": "CHF"}
+    assert shop.called == ["exchange_rate"] * 2
+
+
+def test_code_mode_needs_a_model(catalog: Any) -> None:
+    app = create_supervisor(catalog, settings=settings()).compile()
+    state = app.invoke({"messages": [HumanMessage(RATE)]})
+    assert "code mode needs a model" in state["messages"][-1].text
+
+
+def test_code_mode_needs_its_extra(ran: Any, catalog: Any, scripted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pydantic_monty", None)
+    app = create_supervisor(catalog, worker_model=scripted(replies=[AIMessage("x")]), settings=settings()).compile()
+    state = app.invoke({"messages": [HumanMessage(RATE)]})
+    assert "pip install 'callsheet[code]'" in state["messages"][-1].text
