@@ -131,6 +131,7 @@ class Call(BaseModel):
         effect: Whether the tool ran, see ``Outcome``.
         files: Files with media of the result, and with the full text of what was cut.
         seconds: Duration of the call.
+        began: Its start, in seconds since 1970; 0 if it is not known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -144,6 +145,7 @@ class Call(BaseModel):
     effect: Effect = "reported"
     files: tuple[str, ...] = ()
     seconds: float = 0.0
+    began: float = 0.0
 
 
 class StepResult(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -49,8 +50,9 @@ class TellCalls(AgentMiddleware[AgentState[Any], Any]):
         about = {STEP_ID: _step_id(request.runtime.context), "call_id": call["id"], "tool": call["name"]}
         if isinstance(tool, BoundTool):
             about |= {"tool": tool.id, "agent": tool.agent}
-        write({"event": "tool_started", **about, "args": call["args"]})
-        answer = await handler(request)
+        began = time.time()
+        write({"event": "tool_started", **about, "args": call["args"], "began": began})
+        answer = _dated(await handler(request), began)
         write({"event": "tool_finished", **about, **_outcome(answer)})
         return answer
 
@@ -61,6 +63,13 @@ def _step_id(context: object) -> str:
 
 def _named(message: M, step_id: str) -> M:
     return message.model_copy(update={"response_metadata": {**message.response_metadata, STEP_ID: step_id}})
+
+
+def _dated(answer: Answer, began: float) -> Answer:
+    if not isinstance(answer, ToolMessage):
+        return answer
+    artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
+    return answer.model_copy(update={"artifact": {**artifact, "began": began}})
 
 
 def _outcome(answer: Answer) -> dict[str, Any]:

@@ -54,6 +54,7 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
                     effect=artifact.get("effect", "reported"),
                     files=tuple(file["path"] for file in artifact.get("media", ())),
                     seconds=round(float(artifact.get("seconds") or 0.0), 3),
+                    began=round(float(artifact.get("began") or 0.0), 3),
                 )
             )
     return tuple(calls)

@@ -9,6 +9,7 @@ from callsheet.orchestrator.run.process.process_state import served
 from callsheet.orchestrator.server.explorer.reports import Report, read_reports
 from callsheet.orchestrator.server.explorer.routes import create_explorer
 from callsheet.orchestrator.server.explorer.site import Site
+from callsheet.orchestrator.server.runs.server_runner import ServerRunner
 from callsheet.orchestrator.server.runs.server_runs import ServerRuns
 
 
@@ -21,6 +22,7 @@ _environment = Environment()
 app = create_explorer(
     Site(served, _reports),
     runs=ServerRuns(),
+    runner=ServerRunner(),
     authenticated=True,
     hosts=_environment.host_names(),
     origins=_environment.page_origins(),

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import secrets
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever
+from callsheet.orchestrator.cli.shared_options import approve_option, check_model, common, open_catalog, open_retriever
+from callsheet.orchestrator.run.process.environment import Environment
+from callsheet.orchestrator.run.settings import Settings
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from callsheet.agents import ApprovalPolicy
 
 
 @click.command(short_help="Explore the catalog in a browser.")
@@ -34,11 +39,20 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Report of `callsheet eval --json` to show as tables; repeatable.",
 )
+@click.option(
+    "--model",
+    default=Environment().model,
+    metavar="PROVIDER:NAME",
+    help="Chat model for requests of the page.  [default: CALLSHEET_MODEL; none: rules]",
+)
+@approve_option
 @common
 def explore(
     port: int,
     user: str,
     reports: tuple[Path, ...],
+    model: str | None,
+    approve: str,
     catalogs: tuple[str, ...],
     place: str | None,
     embeddings: str,
@@ -47,37 +61,49 @@ def explore(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Explore the catalog in a browser: search, graph, schemas and findings.
+    """Ask, watch and explore in a browser: requests, runs, the graph of the catalog, search, findings.
 
-    The page is served to this machine only, until you press Ctrl-C. With --json, one object gives the address as
-    soon as the page is ready.
+    The page is served to this machine only, until you press Ctrl-C. Its address contains a key, without which nothing
+    can be run. With --json, one object gives the address as soon as the page is ready.
 
     \b
     Example:
       callsheet explore --catalog mcp.json --report report.json
     """
     from callsheet.agents import ToolRegistry
-    from callsheet.orchestrator.run.process.environment import Environment
+    from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served
     from callsheet.orchestrator.run.thread_files import Threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.explorer.reports import read_reports
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
+    from callsheet.orchestrator.server.runs.local_runner import LocalRunner
     from callsheet.orchestrator.server.runs.local_runs import LocalRuns
+    from callsheet.orchestrator.supervisor import create_supervisor
 
+    check_model(model)
     shown = read_reports(reports)
     with listening(port) as listener:
         loaded = open_catalog(catalogs, yes=yes)
-        retriever = open_retriever(loaded, place, embeddings).within(user)
-        served = Served(loaded, retriever, ToolRegistry.from_catalog(loaded))
+        whole = open_retriever(loaded, place, embeddings)
+        retriever, registry = whole.within(user), ToolRegistry.from_catalog(loaded)
+        served = Served(loaded, retriever, registry)
+        settings = Settings(model=model, approval=cast("ApprovalPolicy", approve))
+        workflow = create_supervisor(
+            loaded, retriever=whole, registry=registry, settings=settings, observed=ObservationLog()
+        )
+        threads, key = Threads(), secrets.token_urlsafe(24)
+        threads.sweep()
         app = create_explorer(
             Site(lambda: served, lambda: shown),
-            runs=LocalRuns(Threads()),
+            runs=LocalRuns(threads),
+            runner=LocalRunner(workflow, threads, registry, retriever.user),
+            key=key,
             user=retriever.user,
             hosts=Environment().host_names(),
         )
         app.add_route("/", _to_page)
-        url = f"http://{LOOPBACK}:{listener.getsockname()[1]}/callsheet/"
+        url = f"http://{LOOPBACK}:{listener.getsockname()[1]}/callsheet/#key={key}"
         if as_json:
             found = retriever.catalog
             click.echo(json.dumps({"url": url, "agents": len(found.agents), "tools": len(found.tools)}))
@@ -85,7 +111,10 @@ def explore(
             click.echo(f"{url}  (Ctrl-C stops it)", err=True)
         if not (no_browser or as_json):
             webbrowser.open(url)
-        serve(app, listener)
+        try:
+            serve(app, listener)
+        finally:
+            registry.close()
     return 0
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.orchestrator.cli.approval_prompt import description
 from callsheet.orchestrator.run.thread_files import Threads
 
@@ -104,20 +103,13 @@ async def run(
     Raises:
         SettingsError: There is nothing to continue, or a new request would replace an unfinished one.
     """
-    from callsheet.orchestrator.run.resumption import take_up
+    from callsheet.orchestrator.run.thread_stream import stream_in_thread
 
-    config: Any = {"configurable": {"thread_id": thread}}
-    async with threads.saver(thread) as saver:
-        app = workflow.compile(checkpointer=saver, name="supervisor")
-        if isinstance(given, dict) and (await app.aget_state(config)).tasks:
-            raise SettingsError(
-                f"the last request of {thread!r} is not finished: continue with --resume, or name another"
-            )
-        if given is not None or await take_up(app, config):
-            stream: Any = app.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync")
-            async for _, event in stream:
-                show(event)
-        return _ran(await app.aget_state(config, subgraphs=True))
+    return _ran(
+        await stream_in_thread(
+            workflow, threads, thread, given, modes=["custom"], take=lambda _, __, event: show(event)
+        )
+    )
 
 
 def _ran(now: StateSnapshot) -> Ran:

@@ -18,7 +18,8 @@ from callsheet.orchestrator.server.explorer.json_answers import Agents, Node, Ov
 from callsheet.orchestrator.server.explorer.reports import Report
 from callsheet.orchestrator.server.explorer.search_results import Found, search
 from callsheet.orchestrator.server.explorer.site import Seen
-from callsheet.orchestrator.server.runs.run_history import Runs, RunShown, Thread, runs_of
+from callsheet.orchestrator.server.runs.run_history import Runs, Thread
+from callsheet.orchestrator.server.runs.shown_runs import RunShown, runs_of
 
 Endpoint = Callable[[Seen, Request], Awaitable[object]]
 _Given = TypeVar("_Given", bound=BaseModel)
@@ -48,10 +49,10 @@ class _Id(_Parameters):
 
 
 class Api:
-    """The page's endpoints; without ``runs``, past runs are not shown."""
+    """The page's endpoints; without ``runs``, past runs are not shown; ``asks``: whether requests can be run."""
 
-    def __init__(self, runs: Runs | None, reports: Callable[[], Sequence[Report]]) -> None:
-        self._runs, self._reports = runs, reports
+    def __init__(self, runs: Runs | None, reports: Callable[[], Sequence[Report]], *, asks: bool = False) -> None:
+        self._runs, self._reports, self._asks = runs, reports, asks
 
     def endpoints(self) -> Mapping[str, Endpoint]:
         """Endpoints by the last part of their address.
@@ -64,7 +65,7 @@ class Api:
 
     async def overview(self, seen: Seen, request: Request) -> Overview:
         """Counts of the catalog."""
-        return await run_in_threadpool(overview, seen, runs=self._runs is not None)
+        return await run_in_threadpool(overview, seen, runs=self._runs is not None, asks=self._asks)
 
     async def agents(self, seen: Seen, request: Request) -> Agents:
         """A page of the list of agents: those that contain all ``words``, from ``start``."""

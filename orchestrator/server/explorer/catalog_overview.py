@@ -14,8 +14,14 @@ PART = 60
 """Number of agents per page of the list."""
 
 
-def overview(seen: Seen, *, runs: bool) -> Overview:
-    """The catalog in numbers, as far as the user may see it; ``runs``: whether past runs are shown."""
+def overview(seen: Seen, *, runs: bool, asks: bool) -> Overview:
+    """The catalog in numbers, as far as the user may see it.
+
+    Args:
+        seen: What the user may see.
+        runs: Whether past runs are shown.
+        asks: Whether requests can be run.
+    """
     catalog = seen.catalog
     withheld = (
         f"the policy shows {len(catalog.tools):,} of {counted(len(seen.retriever.selector.catalog.tools), 'tool')}"
@@ -32,6 +38,7 @@ def overview(seen: Seen, *, runs: bool) -> Overview:
         policy="" if seen.whole else withheld,
         left_out=tuple(shown_text(str(problem)) for problem in seen.problems),
         runs=runs,
+        asks=asks,
     )
 
 

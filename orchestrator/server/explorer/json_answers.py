@@ -128,6 +128,7 @@ class Overview:
         policy: What the policy hides, in words.
         left_out: Problems of the catalog.
         runs: Whether past runs are shown.
+        asks: Whether requests can be run.
     """
 
     user: str
@@ -139,6 +140,7 @@ class Overview:
     policy: str
     left_out: tuple[str, ...]
     runs: bool
+    asks: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -14,8 +15,9 @@ from callsheet.graphs.export.pictures.svg import asset
 
 _MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS: Mapping[str, str] = {
     "content-security-policy": _POLICY,
@@ -36,7 +38,7 @@ def home(request: Request) -> Response:
 
 def page(request: Request) -> Response:
     """One file of the page."""
-    name = request.url.path.rpartition("/")[2] or "explorer.html"
+    name = request.url.path.rpartition("/callsheet/")[2] or "explorer.html"
     body, tag = _files()[name]
     headers = {**HEADERS, "etag": tag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
@@ -49,11 +51,20 @@ def names() -> tuple[str, ...]:
     return tuple(name for name in _files() if name != "explorer.html")
 
 
+def _within(folder: Traversable, before: str = "") -> Iterator[tuple[str, bytes]]:
+    """All files below a folder, by their paths within it."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _within(entry, f"{before}{entry.name}/")
+        else:
+            yield f"{before}{entry.name}", entry.read_bytes()
+
+
 @cache
 def _files() -> Mapping[str, tuple[bytes, str]]:
     """All files with their entity tags, read once: the event loop must not wait for the disk."""
     page = files("callsheet.orchestrator.server.explorer").joinpath("page")
-    found = {file.name: file.read_bytes() for file in page.iterdir()}
+    found = dict(_within(page))
     dark = f"@media (prefers-color-scheme: dark) {{\n{asset('picture_dark.css')}}}\n"
     found["picture.css"] = f"{asset('picture.css')}{dark}".encode()
     return {name: (body, f'"{hashlib.sha256(body).hexdigest()[:16]}"') for name, body in found.items()}

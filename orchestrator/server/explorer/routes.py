@@ -25,7 +25,8 @@ from callsheet.orchestrator.server.explorer.api import Api, Endpoint
 from callsheet.orchestrator.server.explorer.site import Seen, Site
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.server.run_checks import RunChecks
-from callsheet.orchestrator.server.runs.run_history import Runs
+from callsheet.orchestrator.server.runs.run_history import KeyMissingError, Runner, RunRefusedError, Runs
+from callsheet.orchestrator.server.runs.run_routes import RunRoutes
 
 ROOT = "/callsheet"
 _UNGUARDED = (
@@ -39,6 +40,8 @@ def create_explorer(
     site: Site,
     *,
     runs: Runs | None = None,
+    runner: Runner | None = None,
+    key: str = "",
     authenticated: bool = False,
     user: User | None = None,
     hosts: Sequence[str] = (),
@@ -49,6 +52,9 @@ def create_explorer(
     Args:
         site: The content.
         runs: Past runs; None shows none.
+        runner: Carries out requests, together with ``runs``; None: the page can only look.
+        key: Secret of the page's address, which it sends with each request to run something; empty if a server
+            authenticates users, or if nothing can be run.
         authenticated: Whether a server authenticates users (``scope["user"]``). A request without a user then gets only
             the page's own files and ``/callsheet/health``.
         user: The user of all requests without authentication; anonymous by default.
@@ -66,9 +72,16 @@ def create_explorer(
         Route(f"{ROOT}/metrics", guarded(_metrics(runs))),
         *(
             Route(f"{ROOT}/api/{name}", guarded(endpoint))
-            for name, endpoint in Api(runs, site.reports).endpoints().items()
+            for name, endpoint in Api(runs, site.reports, asks=runner is not None).endpoints().items()
         ),
     ]
+    if runner is not None and runs is not None:
+        changing = RunRoutes(runner, runs, key)
+        private.append(Route(f"{ROOT}/api/watch", guarded(changing.watch)))
+        private += [
+            Route(f"{ROOT}/api/{name}", guarded(endpoint), methods=["POST"])
+            for name, endpoint in changing.posts().items()
+        ]
     middleware = gate(hosts, origins)
     if authenticated:
         middleware += [Middleware(_Public, routes=_public(site)), Middleware(RunChecks)]
@@ -134,6 +147,8 @@ def _guarded(site: Site, endpoint: Endpoint, everybody: User | None) -> _Handler
             return _said(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 400)
         except UnknownNameError as error:
             return _said(str(error), 404)
+        except RunRefusedError as error:
+            return _said(str(error), 403 if isinstance(error, KeyMissingError) else 409)
         except CallsheetError as error:
             return _said(str(error), 500)
 

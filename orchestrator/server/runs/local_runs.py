@@ -12,7 +12,7 @@ from starlette.requests import Request
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.run.thread_files import Threads
 from callsheet.orchestrator.server.explorer.json_answers import shown_line
-from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Moment, Thread
+from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Moment, Pending, Thread
 
 _MOST_MOMENTS = 100
 
@@ -35,21 +35,28 @@ class LocalRuns:
         """
         return await self._moments(thread, _MOST_MOMENTS) if thread in self._threads.names() else []
 
+    async def last(self, thread: str) -> Moment:
+        """The last moment of a thread.
+
+        Raises:
+            SettingsError: Its file cannot be read.
+        """
+        return next(iter(await self._moments(thread, 1)), Moment({}, ""))
+
     async def waiting(self, request: Request) -> int:
         """Number of pending questions, without those of unreadable threads, which ``recent`` reports."""
         found = 0
         for name in self._threads.names():
             with suppress(SettingsError):
-                found += sum([moment.waiting for moment in await self._moments(name, 1)])
+                found += sum([len(moment.questions) for moment in await self._moments(name, 1)])
         return found
 
     async def _thread(self, name: str) -> Thread:
         try:
-            moments = await self._moments(name, 1)
+            last = await self.last(name)
         except SettingsError as error:
             return Thread(name, shown_line(str(error)), "error", "")
-        last = moments[0] if moments else Moment({}, "")
-        status = "interrupted" if last.waiting else "idle"
+        status = "interrupted" if last.questions else "idle"
         return Thread(name, shown_line(str(last.values.get("request", ""))), status, last.at)
 
     async def _moments(self, thread: str, most: int) -> list[Moment]:
@@ -59,6 +66,11 @@ class LocalRuns:
 
 
 def _moment(found: CheckpointTuple) -> Moment:
-    asked = [value for _, channel, value in found.pending_writes or () if channel == "__interrupt__"]
-    waiting = sum(len(value) if isinstance(value, list | tuple) else 1 for value in asked)
-    return Moment(found.checkpoint["channel_values"], found.checkpoint["ts"], waiting)
+    """A checkpoint, with the results of the steps that ended while others wait."""
+    values, asked = dict(found.checkpoint["channel_values"]), list[Pending]()
+    for _, channel, value in found.pending_writes or ():
+        if channel == "__interrupt__":
+            asked += [Pending(one.id, one.value) for one in (value if isinstance(value, list | tuple) else [value])]
+        elif channel in ("results", "selections") and isinstance(value, dict):
+            values[channel] = {**(values.get(channel) or {}), **value}
+    return Moment(values, found.checkpoint["ts"], tuple(asked))

@@ -24,7 +24,7 @@ async def allowed(request: Request, ask: Callable[[LangGraphClient], Awaitable[T
     """The server's answer to this user; None if the user may not see it."""
     import httpx
 
-    async with _client(request) as client:
+    async with client_of(request) as client:
         try:
             return await ask(client)
         except httpx.HTTPStatusError as error:
@@ -34,11 +34,13 @@ async def allowed(request: Request, ask: Callable[[LangGraphClient], Awaitable[T
 
 
 @asynccontextmanager
-async def _client(request: Request) -> AsyncIterator[LangGraphClient]:
+async def client_of(request: Request) -> AsyncIterator[LangGraphClient]:
+    """A client for the server itself, with the credentials of a request."""
     import httpx
+    from langgraph_api.asgi_transport import ASGITransport  # type: ignore[import-untyped]
     from langgraph_sdk.client import LangGraphClient
 
     headers = [(name, value) for name, value in request.headers.items() if name not in _OF_THE_CONNECTION]
-    transport = httpx.ASGITransport(app=request.app)
+    transport = ASGITransport(app=request.app)  # httpx's own gives a stream only when it has ended
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as http:
         yield LangGraphClient(http)

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 
 from callsheet.orchestrator.server.explorer.json_answers import shown_line
-from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Moment, Thread
+from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Moment, Pending, Thread
 from callsheet.orchestrator.server.runs.server_client import allowed
 
 _GRAPH = {"graph_id": "supervisor"}
@@ -42,7 +42,7 @@ class ServerRuns:
     async def history(self, request: Request, thread: str) -> Sequence[Moment]:
         """The history of a thread."""
         found = await allowed(request, lambda client: client.threads.get_history(thread, limit=_MOST_MOMENTS))
-        return [_moment(state) for state in found or ()]
+        return [moment_of(state) for state in found or ()]
 
     async def waiting(self, request: Request) -> int | None:
         """Number of pending questions in all threads; None if the viewer may not know."""
@@ -62,7 +62,12 @@ def _request(thread: Mapping[str, Any]) -> str:
     return shown_line(asked) if isinstance(asked, str) else ""
 
 
-def _moment(state: Mapping[str, Any]) -> Moment:
-    values = state["values"] if isinstance(state["values"], Mapping) else {}
-    waiting = sum(len(task.get("interrupts") or ()) for task in state.get("tasks") or ())
-    return Moment(values, str(state.get("created_at") or ""), waiting)
+def moment_of(state: Mapping[str, Any]) -> Moment:
+    """A state of a thread, with the results of the steps that ended while others wait."""
+    values, asked = dict(state["values"]) if isinstance(state["values"], Mapping) else {}, list[Pending]()
+    for task in state.get("tasks") or ():
+        asked += [Pending(str(one["id"]), one.get("value")) for one in task.get("interrupts") or ()]
+        for channel in ("results", "selections"):
+            if isinstance(new := (task.get("result") or {}).get(channel), Mapping):
+                values[channel] = {**(values.get(channel) or {}), **new}
+    return Moment(values, str(state.get("created_at") or ""), tuple(asked))

@@ -29,7 +29,7 @@ def test_an_inferred_dependency_says_so(show: Show) -> None:
 def test_a_question_gives_ranked_tools_with_reasons_and_the_best_ones_neighbourhood(
     show: Show, catalog: Catalog
 ) -> None:
-    page = show(explorer(catalog))
+    page = show(explorer(catalog), "#/search")
     page.run("document.getElementById('q').focus()")
     page.write("weather forecast for a place")
     page.press("Enter")
@@ -70,7 +70,7 @@ def test_the_graph_can_be_walked_and_the_way_back_too(show: Show, catalog: Catal
 
 
 def test_everything_can_be_done_with_the_keyboard_alone(show: Show, catalog: Catalog) -> None:
-    page = show(explorer(catalog))
+    page = show(explorer(catalog), "#/search")
     page.press("Tab")
     assert page.run(f"{FOCUS}.textContent") == "Skip to the content"
     assert page.run(f"{FOCUS}.getBoundingClientRect().top") >= 0
@@ -134,16 +134,18 @@ def test_a_screen_reader_is_told_what_everything_is(show: Show, catalog: Catalog
 
 def test_a_run_and_an_evaluation_are_shown(show: Show, catalog: Catalog) -> None:
     page = show(explorer(catalog, runs=Kept([ENDED]), reports=[REPORT]), "#/runs")
-    page.wait("document.querySelector('.everybody a')")
-    page.run("document.querySelector('.everybody a').click()")
+    page.wait("document.querySelector('.threads a')")
+    page.run("document.querySelector('.threads a').click()")
     page.wait("document.querySelectorAll('.steps > li').length === 2")
-    said = page.run("document.querySelector('.details').innerText")
+    page.run("document.querySelector('.steps details').open = true")
+    said = page.run("document.querySelector('.run').innerText")
     for part in (
         "request b",
         "by rules",
         "1 call, 0.25 s",
         "units/convert_length",
-        "not done yet",
+        "a may need it",
+        "waits its turn",
         "after 1",
         "4.8 km",
     ):
@@ -157,9 +159,11 @@ def test_a_run_and_an_evaluation_are_shown(show: Show, catalog: Catalog) -> None
 
 def test_a_question_revisions_and_usage_are_shown(show: Show, catalog: Catalog) -> None:
     page = show(explorer(catalog, runs=Kept([ASKING, REVISED])), "#/runs?id=t")
-    page.wait("document.querySelectorAll('.details article').length === 2")
-    said = page.run("document.querySelector('.details').innerText")
-    assert "The supervisor asks: Which file? (a.txt, b.txt)" in said
+    page.wait("document.querySelector('.earlier summary')")
+    assert page.run("document.querySelector('.thread > .run .badge').textContent") == "Waits for you"
+    page.run("document.querySelector('.earlier details').open = true")
+    page.wait("document.querySelector('.earlier .run-changes li')")
+    said = page.run("document.querySelector('.thread').innerText")
     assert "After wave 1: added 3; dropped 2: the file is <b>missing</b>" in said
     assert "3 model calls, 300 input tokens (0 cached), 30 output tokens" in said
     assert page.complaints == []
@@ -168,7 +172,7 @@ def test_a_question_revisions_and_usage_are_shown(show: Show, catalog: Catalog) 
 def test_whoever_must_sign_in_sees_what_that_user_may_see(show: Show, catalog: Catalog) -> None:
     policy = Policy(default="deny", users={"ann": {"allow": ["units"]}})  # type: ignore[dict-item]
     app = Authenticated(explorer(catalog, policy, authenticated=True), refuse=True)
-    page = show(app)
+    page = show(app, "#/search")
     assert page.run(f"{FOCUS}.id") == "token"
     page.write("ann")
     page.press("Enter")

@@ -73,7 +73,8 @@ def test_hostile_texts_do_nothing_but_stand_there(show: Show) -> None:
 def test_it_can_be_read_in_any_width_in_light_and_in_dark(show: Show, catalog: Catalog, width: int) -> None:
     app = explorer(catalog, runs=Kept([ENDED]), reports=[REPORT])
     for at, ready in (
-        ("", ".everybody a"),
+        ("", ".hero h1"),
+        ("#/search", ".everybody a"),
         ("#/search?q=weather+forecast", ".agents a"),
         ("#/search?node=weather/forecast", ".findings p:not(.small), .findings li"),
         ("#/runs?id=t", ".steps li"),
@@ -107,7 +108,7 @@ def test_with_10000_tools_the_first_result_is_there_about_as_soon_as_with_100(sh
     """From the key to the first result on the page; the best of some, for the machine may have other work."""
     took = {}
     for tools in (100, 10_000):
-        page = show(explorer(generated_catalog(tools)))
+        page = show(explorer(generated_catalog(tools)), "#/search")
         assert f"{tools:,} tools" in page.run("document.getElementById('counts').textContent")
         took[tools] = [page.run(SEARCHED % repr(question)) for question in generated_queries(5)]
         assert page.complaints == []

@@ -47,10 +47,14 @@ def test_it_says_where_and_shows_what_the_user_may_see_until_it_is_interrupted(
     told = json.loads(started.stdout.readline() or started.communicate()[1])
     assert (told["agents"], told["tools"]) == (1, 2)
     client = httpx.Client(timeout=60)
-    assert "Callsheet" in client.get(told["url"]).text
-    assert client.get(told["url"].replace("/callsheet/", "/")).headers["location"] == "callsheet/"
-    assert client.get(f"{told['url']}api/overview").json()["tools"] == 2
-    assert client.get(f"{told['url']}api/overview", headers={"Host": "evil.example"}).status_code == 400
+    url, _, key = told["url"].partition("#key=")
+    assert "Callsheet" in client.get(url).text
+    assert client.get(url.replace("/callsheet/", "/")).headers["location"] == "callsheet/"
+    assert client.get(f"{url}api/overview").json()["tools"] == 2
+    assert client.get(f"{url}api/overview", headers={"Host": "evil.example"}).status_code == 400
+    asked = {"text": "Convert 3 miles to kilometers"}
+    assert client.post(f"{url}api/start", json=asked).status_code == 403
+    assert client.post(f"{url}api/start", json=asked, headers={"x-callsheet-key": key}).status_code == 200
     os.kill(started.pid, signal.SIGINT)
     assert started.wait(60) == 130
 

@@ -13,7 +13,8 @@ from callsheet.orchestrator.cli.requests.thread_run import run
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.thread_files import Threads
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
-from callsheet.orchestrator.server.runs.run_history import WITHHELD, Moment
+from callsheet.orchestrator.server.runs.pending_questions import WITHHELD
+from callsheet.orchestrator.server.runs.run_history import Moment
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import explorer, served
 from kept_runs import ASKING, ENDED, REVISED, Kept, moment
@@ -28,7 +29,7 @@ def test_a_run_is_shown_step_by_step_with_calls_and_durations(catalog: Catalog, 
     assert [thread["id"] for thread in asked(app, "runs")] == ["t"]
     last, first = asked(app, "run", id="t")
     assert (last["request"], last["seconds"], last["note"], last["answer"]) == ("request b", 4.0, "by rules", "4.8 km")
-    assert (first["request"], first["answer"], first["waiting"]) == ("request a", "", 1)
+    assert (first["request"], first["answer"], first["status"]) == ("request a", "", "waiting")
     step, waiting = last["steps"]
     assert (step["status"], step["seconds"], step["result"]) == ("done", 0.25, "4.8 km")
     (call,) = step["calls"]
@@ -50,12 +51,13 @@ def test_what_a_step_did_with_tools_that_may_not_be_seen_is_withheld(catalog: Ca
 
 def test_revisions_usage_and_a_question_are_shown(catalog: Catalog, asked: Asked) -> None:
     asking, revised, plain = asked(explorer(catalog, runs=Kept([ASKING, REVISED, moment("a", "01")])), "run", id="t")
-    assert asking["question"] == "Which file? (a.txt, b.txt)"
+    (question,) = asking["questions"]
+    assert (question["text"], question["choices"]) == ("Which file?", ["a.txt", "b.txt"])
     (revision,) = revised["revisions"]
     assert (revision["added"], revision["dropped"], revision["refused"]) == (["3"], ["2"], False)
     assert revision["reason"] == "the file is <b>missing</b>"
     assert revised["usage"] == {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0}
-    assert (plain["question"], plain["revisions"], plain["usage"]) == ("", [], {})
+    assert (plain["questions"], plain["revisions"], plain["usage"]) == ([], [], {})
 
 
 def test_questions_that_wait_are_counted(catalog: Catalog) -> None:
@@ -102,4 +104,7 @@ async def test_a_thread_that_waits_for_a_person_says_so(shop: Any, monkeypatch: 
     assert await runs.waiting(None) == 1
     client = TestClient(explorer(loaded, runs=LocalRuns(threads)))
     (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
-    assert (shown["waiting"], shown["answer"], [step["status"] for step in shown["steps"]]) == (1, "", ["waiting"])
+    assert (shown["status"], shown["answer"]) == ("waiting", "")
+    (question,) = shown["questions"]
+    assert [step["status"] for step in shown["steps"]] == ["needs_approval"]
+    assert (question["tool"]["id"], question["args"]) == ("bank/exchange_rate", '{\n  "currency": "USD"\n}')

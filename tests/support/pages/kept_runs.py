@@ -8,7 +8,9 @@ from typing import Any
 
 from starlette.requests import Request
 
-from callsheet.orchestrator.server.runs.run_history import Moment, Thread
+from callsheet.agents import Question
+from callsheet.agents.planning.user_question import user_question
+from callsheet.orchestrator.server.runs.run_history import Moment, Pending, Thread
 
 CALL = {"agent": "units", "tool": "units/convert_length", "args": {"value": 3}, "output": "4.8 km", "error": ""}
 RESULT = {
@@ -24,9 +26,13 @@ PICKED = {"agents": [{"id": "units", "tools": [{"id": "units/convert_length", "s
 STEPS = [{"id": "1", "text": "convert", "depends_on": []}, {"id": "2", "text": "write", "depends_on": ["1"]}]
 
 
+ASKED = user_question(Question(question="Which file?", choices=["a.txt", "b.txt"]))
+
+
 def moment(run: str, at: str, waiting: int = 0, **values: Any) -> Moment:
     state = {"run": run, "request": f"request {run}", "plan": {"steps": STEPS, "note": "by rules"}, **values}
-    return Moment(state, f"2026-01-01T10:00:{at}+00:00", waiting)
+    questions = [Pending(str(i), ASKED) for i in range(waiting)]
+    return Moment(state, f"2026-01-01T10:00:{at}+00:00", questions)
 
 
 ENDED = moment(
@@ -36,7 +42,7 @@ ENDED = moment(
 REVISION = {"wave": 1, "added": ["3"], "changed": [], "dropped": ["2"], "reason": "the file is <b>missing</b>"}
 USAGE = {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0, "by_role": {}, "by_step": {}}
 REVISED = moment("c", "11", revisions=[REVISION], usage=USAGE)
-ASKING = moment("d", "12", waiting=1, question={"question": "Which file?", "choices": ["a.txt", "b.txt"]})
+ASKING = moment("d", "12", waiting=1)
 
 
 @dataclass

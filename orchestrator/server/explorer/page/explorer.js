@@ -1,19 +1,23 @@
 // Which view is shown, signing in, and where the focus goes.
 
-import { Overtaken, SignIn, ask, forget, keep, kept } from "./api.js";
-import { alert, announce, count, make, place } from "./dom.js";
-import { showEvaluations } from "./reports.js";
-import { showRuns } from "./runs.js";
-import { showSearch } from "./search.js";
+import { showEvaluations } from "./catalog/reports.js";
+import { showSearch } from "./catalog/search.js";
+import { alert, announce, count, make, place } from "./common/dom.js";
+import { Overtaken, SignIn, ask, forget, keep, keepKey, kept } from "./common/server.js";
+import { leave } from "./runs/conversation.js";
+import { showRuns } from "./runs/list.js";
+import { showStart } from "./start/start.js";
 
-const VIEWS = { search: showSearch, runs: showRuns, evaluations: showEvaluations };
-const TITLES = { search: "Search", runs: "Runs", evaluations: "Evaluations" };
+const VIEWS = { start: showStart, search: showSearch, runs: showRuns, evaluations: showEvaluations };
+const TITLES = { start: "Ask", search: "Search", runs: "Runs", evaluations: "Evaluations" };
 let overview = null;
 
 async function show() {
   const { view, given } = place();
   if (location.hash === "#main") return;
-  const known = view in VIEWS ? view : "search";
+  const known = Object.hasOwn(VIEWS, view) ? view : "start";
+  document.body.dataset.shows = known;
+  if (known !== "runs") leave();
   for (const link of document.querySelectorAll("[data-view]"))
     link.dataset.view === known ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
   document.title = `${given.get("q") || given.get("node") || given.get("capability") || TITLES[known]} - Callsheet`;
@@ -57,7 +61,8 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 window.addEventListener("hashchange", show);
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, textarea, select");
-  const question = document.getElementById("q");
+  const question = document.getElementById("q") ?? document.getElementById("question");
   if (event.key === "/" && !typing && question) { event.preventDefault(); question.focus(); question.select(); }
 });
+keepKey();
 show();

@@ -24,7 +24,7 @@ export function draw(tag, attributes = {}, ...children) {
 /** Where the page is: { view, given }, from "#/search?q=...&node=...". */
 export function place() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  return { view: path || "search", given: new URLSearchParams(query) };
+  return { view: path || "start", given: new URLSearchParams(query) };
 }
 
 /** The address of a view. */

@@ -1,7 +1,7 @@
 // Evaluations: the figures, the tools taken for others, and the queries that lack something.
 
-import { ask } from "./api.js";
-import { announce, count, make, table } from "./dom.js";
+import { ask } from "../common/server.js";
+import { announce, count, make, table } from "../common/dom.js";
 
 export async function showEvaluations(view) {
   const reports = await ask("evaluations");

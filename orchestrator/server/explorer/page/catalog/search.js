@@ -1,7 +1,7 @@
 // A question, the ranked agents and tools with the reasons, and the list of all agents.
 
-import { Overtaken, ask } from "./api.js";
-import { address, alert, announce, count, fold, make, place, table, walk } from "./dom.js";
+import { Overtaken, ask } from "../common/server.js";
+import { address, alert, announce, count, fold, make, place, table, walk } from "../common/dom.js";
 import { showNode } from "./node.js";
 
 let form = null, list = null, details = null, shown = null, last = null, best = null, first = true;

@@ -1,7 +1,7 @@
 // One agent, tool or capability: its neighbourhood, which can be walked, and all that is known of it.
 
-import { Overtaken, ask } from "./api.js";
-import { address, announce, breaking, count, draw, fold, make, question, said, walk } from "./dom.js";
+import { Overtaken, ask } from "../common/server.js";
+import { address, announce, breaking, count, draw, fold, make, question, said, walk } from "../common/dom.js";
 
 const FEW = 6;
 const SIDES = ["above", "before", "here", "after", "below"];

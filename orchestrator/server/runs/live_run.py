@@ -1,0 +1,127 @@
+"""A run as it goes: the supervisor's last state, with what its stream has said since."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from callsheet.orchestrator.server.runs.run_history import Moment
+from callsheet.orchestrator.server.runs.shown_runs import is_echo
+
+MODES = ("values", "custom", "messages")
+"""Stream modes of LangGraph that make a live run."""
+_RUNNING: Mapping[str, Any] = {"status": "running", "calls": (), "result": "", "error": "", "attempts": 1}
+
+
+class LiveRun:
+    """Folds the stream of a run into the state that its checkpoints will have.
+
+    Args:
+        moment: Where it starts: the request, or the state at which a run continues.
+    """
+
+    def __init__(self, moment: Moment) -> None:
+        self._moment = replace(moment, running=True, questions=())
+        self._steps: dict[str, dict[str, Any]] = {}
+        self._selections: dict[str, Any] = {}
+        self._draft = ""
+
+    @property
+    def moment(self) -> Moment:
+        """The run now."""
+        values = self._moment.values
+        told = {
+            **values,
+            "results": {**(values.get("results") or {}), **self._steps},
+            "selections": {**(values.get("selections") or {}), **self._selections},
+        }
+        return replace(self._moment, values=told, draft=self._draft)
+
+    def end(self, last: Moment) -> None:
+        """Ends it, at the last moment of its thread."""
+        self._moment, self._steps, self._selections, self._draft = last, {}, {}, ""
+
+    def fail(self, trouble: str) -> None:
+        """Ends it where it is, with what went wrong."""
+        self._steps = {name: step for name, step in self._steps.items() if step["status"] != "running"}
+        self._moment = replace(self._moment, running=False, trouble=trouble)
+
+    def take(self, namespace: Sequence[str], mode: str, data: Any) -> None:
+        """Takes a part of the stream: its namespace, empty for the supervisor's own, its mode, and the data."""
+        if mode == "values" and not namespace:
+            self._state(data)
+        elif mode == "custom" and isinstance(data, Mapping):
+            self._event(data)
+        elif mode == "messages" and not namespace:
+            self._message(data)
+
+    def _state(self, values: Mapping[str, Any]) -> None:
+        """Takes the supervisor's state after a wave, which is final."""
+        if "__interrupt__" in values or not values.get("run") or is_echo(values):
+            return
+        self._moment, self._steps = replace(self._moment, values=values), {}
+
+    def _event(self, event: Mapping[str, Any]) -> None:
+        step_id, kind = str(event.get("step_id", "")), event.get("event")
+        values = self._moment.values
+        if kind == "plan":
+            plan = {name: value for name, value in event.items() if name not in ("event", "said")}
+            self._moment = replace(self._moment, values={**values, "plan": plan})
+        elif kind == "revision":
+            revisions = [*(values.get("revisions") or ()), dict(event)]
+            self._moment = replace(self._moment, values={**values, "revisions": revisions})
+        elif kind == "picked":
+            self._selections[step_id] = event["selection"]
+            calls = self._steps.get(step_id, _RUNNING)["calls"]
+            self._steps[step_id] = {**_RUNNING, "calls": calls, "attempts": event.get("attempt", 1)}
+        elif kind in ("tool_started", "tool_finished"):
+            step = self._steps.setdefault(step_id, {**_RUNNING})
+            step["calls"] = (_started if kind == "tool_started" else _finished)(step["calls"], event)
+        elif kind == "step":
+            self._steps[step_id] = dict(event["result"])
+
+    def _message(self, data: Any) -> None:
+        """Takes a part of the answer while a model writes it."""
+        message, about = data
+        content = _of(message, "content")
+        if about.get("langgraph_node") == "answer" and _of(message, "type") == "AIMessageChunk":
+            self._draft += content if isinstance(content, str) else ""
+
+
+def _started(calls: Sequence[Any], event: Mapping[str, Any]) -> list[Any]:
+    call = {
+        "id": event["call_id"],
+        "agent": event.get("agent", ""),
+        "tool": event["tool"],
+        "args": event["args"],
+        "output": "",
+        "error": "",
+        "kind": "",
+        "effect": "",
+        "files": [],
+        "seconds": 0.0,
+        "began": event.get("began", time.time()),
+        "running": True,
+    }
+    return [*(one for one in calls if one.get("id") != call["id"]), call]
+
+
+def _finished(calls: Sequence[Any], event: Mapping[str, Any]) -> list[Any]:
+    said, failed = str(event.get("output", "")), event.get("status") == "error"
+
+    def ended(call: Mapping[str, Any]) -> Mapping[str, Any]:
+        if call.get("id") != event["call_id"]:
+            return call
+        took = event.get("seconds") or time.time() - call["began"]
+        known = {name: event[name] for name in ("kind", "effect") if name in event}
+        told = {"error": said} if failed else {"output": said}
+        return {**call, **known, **told, "seconds": took, "running": False}
+
+    return [ended(call) for call in calls]
+
+
+def _of(message: Any, name: str) -> Any:
+    """A field of a message, which is an object here and plain values from a server."""
+    return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)

@@ -1,0 +1,154 @@
+"""Routes that start a run for the page, stream it, answer its questions and stop it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from callsheet.orchestrator.server.explorer.page_files import HEADERS
+from callsheet.orchestrator.server.explorer.site import Seen
+from callsheet.orchestrator.server.runs.pending_questions import WITHHELD, question_shown
+from callsheet.orchestrator.server.runs.run_history import (
+    KeyMissingError,
+    Moment,
+    Pending,
+    Runner,
+    RunRefusedError,
+    Runs,
+)
+from callsheet.orchestrator.server.runs.shown_runs import run_of
+
+KEY = "x-callsheet-key"
+"""The header of every request that starts or changes a run: no other site can send it, or knows its value."""
+_PAUSE = 0.1
+_MOST_BYTES = 1_000_000
+_Id = Annotated[str, Field(min_length=1, max_length=200)]
+_Given = TypeVar("_Given", bound=BaseModel)
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Start(_Body):
+    text: Annotated[str, Field(min_length=1, max_length=100_000, pattern=r"\S")]
+    thread: _Id | None = None
+
+
+class _Resume(_Body):
+    thread: _Id
+    answers: Annotated[dict[str, Any], Field(max_length=100)] = Field(default_factory=dict)
+
+
+class _Thread(_Body):
+    thread: _Id
+
+
+class RunRoutes:
+    """The endpoints that change something.
+
+    Args:
+        runner: Carries out the requests.
+        runs: Knows the questions that wait.
+        key: The secret of the page's address; without one, the header needs no particular value.
+    """
+
+    def __init__(self, runner: Runner, runs: Runs, key: str = "") -> None:
+        self._runner, self._runs, self._key = runner, runs, key
+
+    def posts(self) -> Mapping[str, Callable[[Seen, Request], Awaitable[object]]]:
+        """Endpoints with a body, by the last part of their address."""
+        return {"start": self.start, "resume": self.resume, "cancel": self.cancel}
+
+    async def start(self, seen: Seen, request: Request) -> object:
+        """Starts ``text`` in ``thread``, or in a new one."""
+        given = await self._given(request, _Start)
+        return {"thread": await self._runner.start(request, given.thread, given.text.strip())}
+
+    async def resume(self, seen: Seen, request: Request) -> object:
+        """Answers questions of ``thread`` by id, or continues what stopped."""
+        given = await self._given(request, _Resume)
+        waiting = {question.id: question for question in await self._waiting(request, given.thread)}
+        if strange := sorted(set(given.answers) - set(waiting)):
+            raise RunRefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
+        if waiting and not given.answers:
+            raise RunRefusedError("the run waits for answers to its questions")
+        shown = [question_shown(seen, name, waiting[name].value) for name in given.answers]
+        if any(question.text == WITHHELD for question in shown):
+            raise RunRefusedError("a question is about tools that you may not see: somebody else has to answer it")
+        await self._runner.resume(request, given.thread, given.answers)
+        return {"thread": given.thread}
+
+    async def cancel(self, seen: Seen, request: Request) -> object:
+        """Stops the run of ``thread``."""
+        given = await self._given(request, _Thread)
+        await self._runner.cancel(request, given.thread)
+        return {"thread": given.thread}
+
+    async def watch(self, seen: Seen, request: Request) -> StreamingResponse:
+        """Server-sent events: the run of the thread ``id`` as it goes, each time as a whole."""
+        self._check(request)
+        thread = _Thread.model_validate({"thread": request.query_params.get("id", "")}).thread
+        events = _events(seen, self._runner.watch(request, thread))
+        headers = {**HEADERS, "cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+    async def _waiting(self, request: Request, thread: str) -> Sequence[Pending]:
+        history = await self._runs.history(request, thread)
+        if not history:
+            raise RunRefusedError(f"there is no thread {thread!r} that you may see")
+        return history[0].questions
+
+    def _check(self, request: Request) -> None:
+        given = request.headers.get(KEY)
+        if given is None or (self._key and not secrets.compare_digest(given.encode(), self._key.encode())):
+            raise KeyMissingError(
+                "this page has no key, so it cannot run anything: open the whole address that callsheet explore printed"
+            )
+
+    async def _given(self, request: Request, form: type[_Given]) -> _Given:
+        self._check(request)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > _MOST_BYTES:
+                raise RunRefusedError(f"the body is longer than {_MOST_BYTES:,} bytes")
+        return form.model_validate_json(body)
+
+
+async def _events(seen: Seen, moments: AsyncIterator[Moment]) -> AsyncIterator[str]:
+    """The latest moment, at most ten times a second; a slow reader misses those between."""
+    latest: list[Moment] = []
+    changed = asyncio.Event()
+
+    async def follow() -> None:
+        try:
+            async for moment in moments:
+                latest[:] = [moment]
+                changed.set()
+        finally:
+            changed.set()
+
+    following = asyncio.create_task(follow())
+    try:
+        while not (following.done() and not latest):
+            await changed.wait()
+            changed.clear()
+            if latest:
+                told = (await run_in_threadpool(run_of, seen, latest.pop())).model_dump(mode="json")
+                yield f"event: run\ndata: {json.dumps(told)}\n\n"
+                await asyncio.sleep(_PAUSE)
+            if following.done():
+                changed.set()
+        following.result()
+        yield "event: end\ndata: {}\n\n"
+    finally:
+        following.cancel()

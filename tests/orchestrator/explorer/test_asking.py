@@ -1,0 +1,206 @@
+"""A request asked in the page: watched, approved with other arguments, answered, cancelled, resumed; and by whom."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from asking import BOTH, KEY, Asking
+from callsheet.graphs import Policy
+from chromium import Browser
+
+Show = Callable[..., Browser]
+HEADERS = {"x-callsheet-key": KEY}
+STATES = "Object.fromEntries([...document.querySelectorAll('.dag .step')].map((e) => [e.dataset.step, e.classList[1]]))"
+
+
+@pytest.fixture
+def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
+    made = Asking(tmp_path, monkeypatch)
+    yield made
+    made.gate.set()
+
+
+def run_is(page: Browser, status: str) -> None:
+    page.wait(f"document.querySelector('.thread > .run')?.dataset.status === {status!r}")
+
+
+def click(page: Browser, text: str) -> None:
+    page.run(f"[...document.querySelectorAll('main button')].find((e) => e.textContent === {text!r}).click()")
+
+
+@pytest.mark.server
+def test_a_request_is_asked_watched_and_decided_in_the_page(show: Show, asking: Asking) -> None:
+    asking.gate.clear()
+    page = show(asking.page(), f"#key={KEY}")
+    assert page.run("location.hash") == "#/"
+    page.wait("document.activeElement.id === 'question'")
+    page.write(BOTH)
+    page.press("Enter")
+    run_is(page, "running")
+    page.wait("document.querySelector('.dag .chip-text.running')?.textContent === 'units/convert_length'")
+    assert page.run(STATES)["1"] == "running"
+    assert page.run("document.querySelectorAll('.timeline .bar-of.running').length") == 1
+    assert page.run("document.querySelector('.composer button').disabled")
+    asking.gate.set()
+    run_is(page, "waiting")
+    assert page.run(STATES) == {"1": "done", "2": "needs_approval"}
+    said = page.run("document.querySelector('.card').innerText")
+    assert "notebook/write_note" in said
+    assert "hello there" in said
+    assert "no trusted source says that it is read-only" in said
+    for given, told in (('{"text": ', "This is not JSON"), ('{"words": 1}', "The last answer was not used")):
+        click(page, "Edit")
+        page.run(f"document.querySelector('.card textarea').value = {given!r}")
+        click(page, "Use these arguments")
+        if told.startswith("This"):
+            assert page.run("document.querySelector('.card textarea').validationMessage").startswith(told)
+            click(page, "Back")
+        else:
+            page.wait(f"document.querySelector('.card .error')?.textContent.includes({told!r})")
+    click(page, "Edit")
+    page.run("document.querySelector('.card textarea').value = '{\"text\": \"good <i>day</i>\"}'")
+    click(page, "Use these arguments")
+    page.wait("document.querySelector('.card .args')?.textContent.includes('good <i>day</i>')")
+    assert asking.notes == []
+    click(page, "Approve")
+    run_is(page, "done")
+    assert asking.notes == ["good <i>day</i>"]
+    page.wait("document.querySelector('.run-answer')?.textContent.includes('noted: good <i>day</i> <b>bold</b>')")
+    assert page.run("document.querySelectorAll('.timeline .call').length") == 2
+    assert page.run("document.querySelectorAll('main b, main i').length") == 0
+
+    page.run("document.querySelector('.composer textarea').focus()")
+    page.write("Send a letter.")
+    page.press("Enter")
+    page.wait("document.querySelector('.card input')")
+    assert page.run("document.querySelector('.earlier .answer-text').textContent").startswith("Convert 3 miles")
+    page.run("document.querySelector('.card input').focus()")
+    page.write("ann@example.org")
+    click(page, "Give")
+    page.wait("document.querySelector('.card h3')?.textContent === 'Approve this call?'")
+    reached = ""
+    page.run("document.querySelector('.thread > .run h2').focus()")
+    while reached != "Approve":
+        page.press("Tab")
+        reached = page.run("document.activeElement.textContent")
+    page.press("Enter")
+    run_is(page, "done")
+    assert asking.letters == ["ann@example.org"]
+    heard = page.heard()
+    assert ("button", "Step 1: Send a letter. done, calls post/send_letter") in heard
+    assert [role for role, name in heard if role in ("button", "link", "textbox") and not name] == []
+    assert page.complaints == []
+
+
+@pytest.mark.server
+def test_a_run_is_cancelled_and_resumed_and_can_be_left_and_found_again(show: Show, asking: Asking) -> None:
+    asking.gate.clear()
+    page = show(asking.page(), f"#key={KEY}", 390, dark=True)
+    page.wait("document.activeElement.id === 'question'")
+    page.write("Convert 3 miles to kilometers")
+    page.press("Enter")
+    page.wait("document.querySelector('.dag .chip-text.running')")
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    page.run("location.reload()")
+    page.wait("document.querySelector('.dag .chip-text.running')")
+    click(page, "Cancel")
+    run_is(page, "stopped")
+    page.wait("document.querySelector('.run-head .error')?.textContent.startsWith('Cancelled')")
+    asking.gate.set()
+    click(page, "Resume")
+    run_is(page, "done")
+    assert "4.83 kilometers" in page.run("document.querySelector('.run-answer').textContent")
+    page.run("document.querySelector('[data-view=runs]').click()")
+    page.wait("document.querySelector('.threads .badge')?.textContent === 'ended'")
+    assert page.complaints == []
+
+
+def watched(client: TestClient, thread: str) -> list[Any]:
+    told = client.get("/callsheet/api/watch", params={"id": thread}, headers=HEADERS).text
+    assert told.endswith("event: end\ndata: {}\n\n")
+    return [json.loads(part.partition("data: ")[2]) for part in told.split("\n\n") if part.startswith("event: run")]
+
+
+def started(client: TestClient, text: str) -> str:
+    answer = client.post("/callsheet/api/start", json={"text": text}, headers=HEADERS)
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["thread"])
+
+
+def test_nothing_runs_without_the_key_of_the_address_or_for_another_site(asking: Asking) -> None:
+    with TestClient(asking.page()) as client:
+        for headers in ({}, {"x-callsheet-key": "page"}, {"x-callsheet-key": KEY[:-1]}):
+            for name in ("start", "resume", "cancel"):
+                given = {"text": "x"} if name == "start" else {"thread": "x"}
+                assert client.post(f"/callsheet/api/{name}", json=given, headers=headers).status_code == 403
+            assert client.get("/callsheet/api/watch?id=x", headers=headers).status_code == 403
+        foreign = {**HEADERS, "origin": "https://evil.example"}
+        assert client.post("/callsheet/api/start", json={"text": "x"}, headers=foreign).status_code == 403
+        plain = {**HEADERS, "content-type": "text/plain"}
+        assert client.post("/callsheet/api/start", content='{"text": "x"}', headers=plain).status_code == 415
+        for wrong in ({"text": " "}, {"text": "x", "more": 1}, {"text": "x" * 1_000_001}, {}, []):
+            answer = client.post("/callsheet/api/start", json=wrong, headers=HEADERS)
+            assert answer.status_code in (400, 409), wrong
+            assert "Traceback" not in answer.json()["error"]
+        strange = {"text": "x", "thread": "../x"}
+        assert client.post("/callsheet/api/start", json=strange, headers=HEADERS).status_code == 409
+        assert client.get("/callsheet/api/start").status_code == 405
+    assert asking.threads.names() == []
+
+
+def test_a_question_is_answered_once_and_by_its_id(asking: Asking) -> None:
+    with TestClient(asking.page()) as client:
+        thread = started(client, BOTH)
+        run = watched(client, thread)[-1]
+        (question,) = run["questions"]
+        assert (run["status"], question["decisions"]) == ("waiting", ["approve", "edit", "reject", "respond"])
+        assert json.loads(question["args"]) == {"text": "hello there"}
+        for answers, why in (({"x" * 32: {"type": "approve"}}, "was answered meanwhile"), ({}, "waits for answers")):
+            given = {"thread": thread, "answers": answers}
+            refused = client.post("/callsheet/api/resume", json=given, headers=HEADERS)
+            assert refused.status_code == 409
+            assert why in refused.json()["error"]
+        again = {"text": "Convert 1 miles to kilometers", "thread": thread}
+        client.post("/callsheet/api/start", json=again, headers=HEADERS)
+        assert "is not finished" in watched(client, thread)[-1]["trouble"]
+        given = {"thread": thread, "answers": {question["id"]: {"type": "reject", "message": "not now"}}}
+        assert client.post("/callsheet/api/resume", json=given, headers=HEADERS).status_code == 200
+        assert watched(client, thread)[-1]["status"] == "done"
+        (shown,) = client.get("/callsheet/api/run", params={"id": thread}).json()
+    assert asking.notes == []
+    assert "not now" in shown["steps"][1]["error"]
+    assert shown["steps"][0]["calls"][0]["began"] >= shown["began"] > 0
+
+
+def test_who_may_not_see_a_tool_neither_sees_nor_decides_its_call(asking: Asking) -> None:
+    with TestClient(asking.page()) as client:
+        thread = started(client, BOTH)
+        assert watched(client, thread)[-1]["status"] == "waiting"
+    with TestClient(asking.page(Policy(default="allow", deny=("notebook",)))) as client:
+        (run,) = client.get("/callsheet/api/run", params={"id": thread}).json()
+        (question,) = run["questions"]
+        assert (question["decisions"], question["args"], question["hash"]) == ([], None, "")
+        assert "write_note" not in json.dumps(run), run
+        given = {"thread": thread, "answers": {question["id"]: {"type": "approve"}}}
+        refused = client.post("/callsheet/api/resume", json=given, headers=HEADERS)
+        assert refused.status_code == 409
+        assert "tools that you may not see" in refused.json()["error"]
+    assert asking.notes == []
+
+
+def test_a_thread_takes_one_run_at_a_time(asking: Asking) -> None:
+    asking.gate.clear()
+    with TestClient(asking.page()) as client:
+        thread = started(client, "Convert 3 miles to kilometers")
+        given = {"text": "Convert 4 miles to kilometers", "thread": thread}
+        refused = client.post("/callsheet/api/start", json=given, headers=HEADERS)
+        assert (refused.status_code, "goes on" in refused.json()["error"]) == (409, True)
+        threading.Timer(0.2, asking.gate.set).start()
+        assert watched(client, thread)[-1]["status"] == "done"
