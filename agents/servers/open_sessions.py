@@ -37,14 +37,16 @@ class OpenSessions:
         """The runs with sessions."""
         return {run_id for run_id, _, _ in self._sessions}
 
-    async def ready(self, key: Key, server: ServerConfig) -> Session:
+    async def ready(self, key: Key, server: ServerConfig, *, asks: bool = False) -> Session:
         """The run's session with a server, started or replaced if necessary, after its tools are listed.
+
+        A new session tells the server whether a person can be asked; with ``asks``, one can.
 
         Raises:
             Fault: It does not start, or does not list its tools.
             CatalogError: A variable of the server is not set.
         """
-        session = self._session(key, server)
+        session = self._session(key, server, asks=asks)
         await asyncio.shield(self._tellings[session])
         return session
 
@@ -82,7 +84,7 @@ class OpenSessions:
         await asyncio.gather(*(session.ended() for session in ending))
         self._ending.difference_update(ending)
 
-    def _session(self, key: Key, server: ServerConfig) -> Session:
+    def _session(self, key: Key, server: ServerConfig, *, asks: bool) -> Session:
         found = self._sessions.get(key)
         if found is not None and not found.retired and found.server == server:
             return found
@@ -91,19 +93,19 @@ class OpenSessions:
             self._ending.add(found)
         self._ending = {session for session in self._ending if not session.gone}
         self._sessions = {known: session for known, session in self._sessions.items() if not session.gone}
-        session = self._opened(server, lambda: self._heard(key, session), key[2])
+        session = self._opened(server, lambda: self._heard(key, session), key[2], asks=asks)
         session.idle = True
         self._sessions[key] = session
         self._tell(key, session)
         return session
 
-    def _opened(self, server: ServerConfig, changed: Callable[[], object], user: str) -> Session:
+    def _opened(self, server: ServerConfig, changed: Callable[[], object], user: str, *, asks: bool = False) -> Session:
         if server.transport == "openapi":
             from callsheet.agents.servers.http_api.api_session import ApiSession
 
             session: Session = ApiSession(server, self._environ, self._limits, changed, user)
         else:
-            session = Session(server, self._environ, self._limits, changed, user)
+            session = Session(server, self._environ, self._limits, changed, user, asks=asks)
         _LIVE.add(session)
         session.when_gone(self._forget)
         return session

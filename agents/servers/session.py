@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from callsheet.agents.approval.server_questions import ServerQuestions
 from callsheet.agents.safety.faults import CLOSED, START, Faults, named_in
 from callsheet.agents.safety.log_secrets import hide_in_logs
 from callsheet.agents.safety.secrets import of_server
 from callsheet.agents.servers.catalogs.listing_pages import listed_resources, listed_tools
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.limits import Limits
-from callsheet.agents.servers.transport.call_context import Progress
+from callsheet.agents.servers.transport.call_context import Ask, Progress
 from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -40,6 +41,7 @@ class Session:
         limits: Limits on time and size, unless the server has its own.
         changed: Called when the server announces changed tools.
         user: Whose sign-in it uses.
+        asks: Whether the server is told that a person can be asked.
 
     Attributes:
         server: As given.
@@ -60,6 +62,8 @@ class Session:
         limits: Limits,
         changed: Callable[[], object] = lambda: None,
         user: str = "",
+        *,
+        asks: bool = False,
     ) -> None:
         self.server, self.retired, self.idle, self.personal, self._user = server, False, False, False, user
         self.limits = limits.own(server.callsheet.limits)
@@ -68,6 +72,7 @@ class Session:
         self._faults = Faults(of_server(self._expanded, named, everything=True))
         self._redaction = of_server(self._expanded, named)
         hide_in_logs(self._redaction)
+        self._questions, self._asks = ServerQuestions(self._redaction), asks
         self._changed = changed
         self._stop, self._users = asyncio.Event(), 0
         self._timer: asyncio.TimerHandle | None = None
@@ -78,15 +83,21 @@ class Session:
         self._owner = asyncio.create_task(self._own())
 
     async def ask(
-        self, method: str, params: Mapping[str, Any], seconds: float, progress: Progress | None = None
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        seconds: float,
+        progress: Progress | None = None,
+        ask: Ask | None = None,
     ) -> dict[str, Any]:
         """Sends one request and returns the server's raw answer.
 
         Args:
             method: ``tools/list``, ``tools/call``, ``resources/read`` or ``prompts/get``.
             params: Parameters in wire form.
-            seconds: Timeout of the exchange, without the start of the server.
+            seconds: Timeout of the exchange, without the start of the server and the time of a person.
             progress: Receives the progress that the server reports.
+            ask: Asks a person what the server asks.
 
         Raises:
             Fault: There was no answer, or it was an error.
@@ -94,8 +105,8 @@ class Session:
         async with self._used():
             client = await asyncio.shield(self._client)
             try:
-                async with asyncio.timeout(seconds):
-                    answer = await self._exchange(client, method, params, progress)
+                send = partial(self._exchange, client, method, progress=progress)
+                answer = await self._questions.answered(send, params, seconds, ask)
             except TimeoutError:
                 self.hang_up()
                 raise self._faults.late(method, seconds) from None
@@ -240,7 +251,11 @@ class Session:
         child_module, transport = await asyncio.to_thread(_client_library)
         self._child = self._faults.child = child = child_module.ChildProcess(self.limits, self._over)
         with anyio.move_on_after(self.limits.start) as scope:
-            async with transport.connected(self._expanded, child, self._changed, self._fail, self._auth()) as client:
+            elicited = self._questions.elicited if self._asks else None
+            connection = transport.connected(
+                self._expanded, child, self._changed, self._fail, self._auth(), elicited=elicited
+            )
+            async with connection as client:
                 scope.deadline = math.inf
                 child.responsive = True
                 self._client.set_result(client)
@@ -270,7 +285,7 @@ async def _exchange(
     result = await client.session.send_request(request, types.Result, progress_callback=progress)
     raw = (result.meta or {}).get(RAW)
     if not isinstance(raw, dict):
-        raise Fault("protocol", "the server asks for more input in the middle of the call, which is not supported")
+        raise Fault("protocol", "its answer is in no known form")
     return raw
 
 

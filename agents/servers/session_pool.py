@@ -26,7 +26,7 @@ from callsheet.agents.servers.catalogs.server_resources import read_outcome, rea
 from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.open_sessions import Listed, OpenSessions, any_live, end_all
-from callsheet.agents.servers.transport.call_context import USER, Order, Permit, progress_of_caller
+from callsheet.agents.servers.transport.call_context import Order, Permit, ask_of_caller, progress_of_caller
 from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.servers.transport.reaper import REAPER
 from callsheet.agents.tools.result_files import KeptResults
@@ -108,7 +108,8 @@ class SessionPool:
         Raises:
             CancelledError: The caller was cancelled; the session is closed then.
         """
-        order = Order(run_id, agent_id, server, tool, args, repeatable, permit, reads, progress_of_caller(), USER.get())
+        waiting = progress_of_caller(), ask_of_caller()
+        order = Order(run_id, agent_id, server, tool, args, repeatable, permit, reads, *waiting)
         return await _LOOP.awaited(self._call(order))
 
     def call_blocking(
@@ -124,7 +125,7 @@ class SessionPool:
         reads: bool = False,
     ) -> Outcome:
         """As ``call``, for callers without an event loop."""
-        order = Order(run_id, agent_id, server, tool, args, repeatable, permit, reads, None, USER.get())
+        order = Order(run_id, agent_id, server, tool, args, repeatable, permit, reads)
         return _LOOP.blocking(self._call(order))
 
     @contextmanager
@@ -260,13 +261,15 @@ class SessionPool:
         """The outcome of a call, and whether it may be sent again."""
         sent = False
         try:
-            session = await self._open.ready((order.run_id, order.agent_id, order.user), order.server)
+            key = (order.run_id, order.agent_id, order.user)
+            session = await self._open.ready(key, order.server, asks=order.ask is not None)
             if why := order.permit():
                 return failed(order.agent_id, order.tool, "refused", why), False
             limits = session.limits.own(order.server.callsheet.tools.get(order.tool, {}))
             sent = True
-            request = read_request(order.tool, order.args) if order.reads else _tool_request(order)
-            result = await session.ask(*request, limits.call, order.progress)
+            call = "tools/call", {"name": order.tool, "arguments": order.args}
+            method, params = read_request(order.tool, order.args) if order.reads else call
+            result = await session.ask(method, params, limits.call, order.progress, order.ask)
         except Fault as fault:
             effect = fault.effect if sent else "none"
             outcome = failed(order.agent_id, order.tool, fault.kind, str(fault), effect)
@@ -279,10 +282,6 @@ class SessionPool:
         read: Callable[[Any], Outcome] = partial(convert, order.agent_id, order.tool, limits=limits, keep=keep)
         outcome = await beside_if_large(read, result)
         return replace(outcome, error=session.hidden(outcome.error)), False
-
-
-def _tool_request(order: Order) -> tuple[str, dict[str, Any]]:
-    return "tools/call", {"name": order.tool, "arguments": order.args}
 
 
 @atexit.register

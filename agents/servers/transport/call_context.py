@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
+Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Asks the person behind a call: message and JSON Schema of a form; returns an ``ElicitResult`` in wire form."""
 Permit = Callable[[], str]
 """Called after the server was listed, right before a call is sent: why it must not be sent; empty if it may."""
 
@@ -22,13 +24,22 @@ class Progress(Protocol):
         """Takes the progress so far, the total if it is known, and a message."""
 
 
+PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default=None)
+"""Receives the progress of the calls in this context."""
+ASK: ContextVar[Ask | None] = ContextVar("callsheet_ask", default=None)
+"""Asks the person behind the calls in this context."""
+USER: ContextVar[str] = ContextVar("callsheet_user", default="")
+"""Id of the user for whom calls in this context are made; empty for an anonymous one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """One call; the fields are those of ``SessionPool.call``.
 
     Attributes:
         progress: Receives its progress.
-        user: The user's id; empty for an anonymous one.
+        ask: Asks the person behind it; None if nobody can be asked.
+        user: The user's id, by default that of the context; empty for an anonymous one.
     """
 
     run_id: str
@@ -40,13 +51,8 @@ class Order:
     permit: Permit
     reads: bool = False
     progress: Progress | None = None
-    user: str = ""
-
-
-PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default=None)
-"""Receives the progress of the calls in this context."""
-USER: ContextVar[str] = ContextVar("callsheet_user", default="")
-"""Id of the user for whom calls in this context are made; empty for an anonymous one."""
+    ask: Ask | None = None
+    user: str = field(default_factory=USER.get)
 
 
 def progress_of_caller() -> Progress | None:
@@ -61,6 +67,30 @@ def progress_of_caller() -> Progress | None:
         asyncio.run_coroutine_threadsafe(receive(progress, total, message), loop)
 
     return pass_on
+
+
+def ask_of_caller() -> Ask | None:
+    """``ASK`` of this context, for use on any event loop; it runs on the loop of this task."""
+    ask = ASK.get()
+    if ask is None:
+        return None
+    loop = asyncio.get_running_loop()
+
+    async def pass_on(message: str, form: dict[str, Any]) -> dict[str, Any]:
+        asked: Any = ask(message, form)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked, loop))
+
+    return pass_on
+
+
+@contextmanager
+def asked_by(ask: Ask) -> Iterator[None]:
+    """Passes the questions of servers in the calls of this block to ``ask``."""
+    token = ASK.set(ask)
+    try:
+        yield
+    finally:
+        ASK.reset(token)
 
 
 @contextmanager

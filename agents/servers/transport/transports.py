@@ -16,7 +16,7 @@ import anyio
 import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp import Client, MCPError
-from mcp.client.session import IncomingMessage
+from mcp.client.session import ElicitationFnT, IncomingMessage
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
@@ -67,6 +67,8 @@ async def connected(
     changed: Callable[[], object],
     fail: Callable[[Fault], None],
     auth: httpx2.Auth | None = None,
+    *,
+    elicited: ElicitationFnT | None = None,
 ) -> AsyncIterator[Client]:
     """A client that has initialised the server; leaving it ends the connection and its process.
 
@@ -76,6 +78,7 @@ async def connected(
         changed: Called when the server announces changed tools, resources or prompts.
         fail: Ends the session with a fault that the client library does not report.
         auth: How requests over HTTP are authenticated.
+        elicited: Answers questions of the server; without it, the server is told that nobody can be asked.
     """
 
     async def listen(message: IncomingMessage) -> None:
@@ -97,8 +100,9 @@ async def connected(
             raise Fault("protocol", f"it is {what}, and has no MCP session", effect="none")
     info = Implementation(name="callsheet", version="0.1.0")
     mode = "legacy" if server.transport == "sse" else "auto"
+    options: dict[str, Any] = {"mode": mode, "cache": None, "client_info": info, "elicitation_callback": elicited}
     async with (
-        Client(_keeping_raw(wire, exchange), mode=mode, cache=None, client_info=info, message_handler=listen) as client,
+        Client(_keeping_raw(wire, exchange), message_handler=listen, **options) as client,
         anyio.create_task_group() as group,
     ):
         group.start_soon(_listen, client)
@@ -278,7 +282,7 @@ class _Incoming(_Stream):
         if method := self._exchange.methods.pop(str(response.id), ""):
             self._exchange.solicited()
         raw = response.result
-        if method in _MENDED and raw.get("resultType") != "input_required":
+        if method in _MENDED:
             cursor = raw.get("nextCursor")
             page = {"nextCursor": cursor} if method.endswith("/list") and isinstance(cursor, str) else {}
             response.result = {**_MENDED[method], **page, "_meta": {RAW: raw}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from callsheet.agents import ApprovalPolicy, Supervision, ToolRegistry
 from callsheet.graphs import Catalog, SettingsError, Tool, UnknownNameError, User, shown
 from callsheet.orchestrator.run.process.catalog_updates import Following
 from callsheet.orchestrator.run.run_metrics import count_call, measured
+from callsheet.orchestrator.server.gateway.question_relay import SERVER_QUESTION, Answer, QuestionRelay
 from callsheet.orchestrator.server.gateway.resources.catalog_resources import CatalogResources
 from callsheet.orchestrator.server.gateway.supervised_calls import SupervisedCalls, Waiting
 from callsheet.retrievers import AgentGraphRetriever, Selection
@@ -39,10 +40,12 @@ class Caller:
     Attributes:
         session: Calls of one session share the sessions with the servers behind.
         user: The user, for the policy.
+        asks: Whether questions of servers in the middle of a call can be answered.
     """
 
     session: str
     user: User = field(default_factory=User)
+    asks: bool = False
 
 
 class Gateway:
@@ -59,7 +62,7 @@ class Gateway:
     ) -> None:
         self._retriever, self.registry = retriever, registry
         self._approval: ApprovalPolicy = approval
-        self._calls = SupervisedCalls()
+        self._calls, self._questions = SupervisedCalls(), QuestionRelay()
         self.resources = CatalogResources(registry, retriever)
         Following(retriever, registry)
 
@@ -101,7 +104,7 @@ class Gateway:
         """Whether this is the id of a resource, a template or a prompt."""
         return tool_id in self.resources.registry.catalog.tools and tool_id not in self.registry.catalog.tools
 
-    async def call(self, tool_id: str, arguments: Mapping[str, Any], caller: Caller) -> ToolMessage | Waiting:
+    async def call(self, tool_id: str, arguments: Mapping[str, Any], caller: Caller) -> Answer:
         """Calls a tool on its own server, by the same path as the calls of a worker; a resource is read by the same.
 
         Args:
@@ -124,30 +127,41 @@ class Gateway:
         (bound,) = registry.bind([tool_id], caller.session, user=caller.user).values()
         secrets = registry.secrets.of(caller.session)
         supervision = Supervision("", self._approval, registry, secrets, notice=False)
-        return _counted(await self._calls.call(bound, arguments, supervision, caller.user))
+        return await self._ended(self._calls.call(bound, arguments, supervision, caller.user), bound.agent, caller)
+
+    async def _ended(self, call: Coroutine[Any, Any, Answer], agent: str, caller: Caller) -> Answer:
+        return _counted(await (self._questions.run(call, agent, caller.user) if caller.asks else call))
 
     def waiting(self, waiting_id: str, caller: Caller) -> Waiting:
-        """A call of this caller that waits for a person.
+        """A call of this caller that waits for a person: for an approval, or for an answer to its server.
 
         Raises:
             UnknownCallError: This caller has no such call, or it was dropped.
         """
-        if (waiting := self._calls.waiting(waiting_id, caller.user)) is None:
+        waiting = self._calls.waiting(waiting_id, caller.user) or self._questions.waiting(waiting_id, caller.user)
+        if waiting is None:
             raise UnknownCallError("no such call waits for an answer: make the call again")
         return waiting
 
-    async def answer(self, waiting_id: str, answer: Mapping[str, Any], caller: Caller) -> ToolMessage | Waiting:
+    async def answer(self, waiting_id: str, answer: Mapping[str, Any], caller: Caller) -> Answer:
         """Answers the question of a waiting call, in the form of an interrupt's answer (``{"type": "approve"}``).
+
+        The question of a server is answered in the form of an ``ElicitResult``.
 
         Raises:
             UnknownCallError: This caller has no such call, or it was dropped.
         """
-        self.waiting(waiting_id, caller)
-        return _counted(await self._calls.answer(waiting_id, answer))
+        question = self.waiting(waiting_id, caller).question
+        if question["type"] == SERVER_QUESTION:
+            return _counted(await self._questions.answer(waiting_id, answer))
+        agent = str(question["tool"]).partition("/")[0]
+        return await self._ended(self._calls.answer(waiting_id, answer), agent, caller)
 
     def drop(self, waiting: Waiting, caller: Caller) -> None:
         """Gives up a waiting call, unsent."""
-        self._calls.drop(self.waiting(waiting.id, caller).id)
+        self.waiting(waiting.id, caller)
+        self._calls.drop(waiting.id)
+        self._questions.drop(waiting.id)
 
     async def close(self, session: str) -> None:
         """Ends the sessions with the servers behind one session."""
@@ -171,7 +185,7 @@ def _in_full(catalog: Catalog, one: str) -> dict[str, Any]:
     return tool_in_full(catalog.tool(one))
 
 
-def _counted(answer: ToolMessage | Waiting) -> ToolMessage | Waiting:
+def _counted(answer: Answer) -> Answer:
     if isinstance(answer, ToolMessage):
         artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
         agent = str(artifact.get("tool", "")).partition("/")[0]

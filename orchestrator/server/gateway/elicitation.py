@@ -9,6 +9,7 @@ from typing import Any
 from mcp import types
 
 from callsheet.graphs import shown
+from callsheet.orchestrator.server.gateway.question_relay import SERVER_QUESTION
 from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
 
 _TITLES = {
@@ -28,6 +29,9 @@ def elicitation(waiting: Waiting) -> types.ElicitRequestFormParams:
     A form has no place for arguments, so the answer cannot change them.
     """
     asked = waiting.question
+    if asked["type"] == SERVER_QUESTION:
+        message = f"The server {shown(asked['agent'])!r} asks: {asked['message']}"
+        return types.ElicitRequestFormParams(message=message, requested_schema=asked["form"])
     choices = [{"const": word, "title": _TITLES[word]} for word in asked["decisions"] if word in _TITLES]
     schema = {
         "type": "object",
@@ -42,6 +46,9 @@ def elicitation(waiting: Waiting) -> types.ElicitRequestFormParams:
 
 def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
     """The answer to a question, from the result of its form; whoever declines or dismisses it rejects the call."""
+    if waiting.question["type"] == SERVER_QUESTION:
+        given = answer if isinstance(answer, types.ElicitResult) else types.ElicitResult(action="cancel")
+        return given.model_dump(mode="json", by_alias=True, include={"action", "content"}, exclude_none=True)
     otherwise = _OTHERWISE[waiting.question["type"]]
     if not isinstance(answer, types.ElicitResult) or answer.action != "accept":
         return {"type": otherwise, "hash": waiting.question["hash"]}

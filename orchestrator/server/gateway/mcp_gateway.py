@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -31,6 +31,7 @@ from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError, Too
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.server.gateway.catalog_gateway import NOBODY, Caller, Gateway, found_text
 from callsheet.orchestrator.server.gateway.client_tools.direct_tools import DirectTools, definition
+from callsheet.orchestrator.server.gateway.client_tools.mcp_results import error_result, result_of, text_result
 from callsheet.orchestrator.server.gateway.client_tools.own_tools import (
     Arguments,
     AskRequest,
@@ -40,7 +41,6 @@ from callsheet.orchestrator.server.gateway.client_tools.own_tools import (
     own_definition,
 )
 from callsheet.orchestrator.server.gateway.elicitation import can_ask, decision, elicitation
-from callsheet.orchestrator.server.gateway.mcp_results import error_result, result_of, text_result
 from callsheet.orchestrator.server.gateway.resources import mcp_resources
 from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
 
@@ -136,7 +136,7 @@ class GatewayServer:
         return types.ListToolsResult(tools=self.tools(self._caller(context)))
 
     def _caller(self, context: Context) -> Caller:
-        caller = self._identify(context)
+        caller = replace(self._identify(context), asks=can_ask(context.session.client_capabilities))
         known, loop = self._listeners.pop(caller.session, None), asyncio.get_running_loop()
         changes = known.changes if known else InMemorySubscriptionBus()
         subscriptions = known.subscriptions if known else ListenHandler(changes)

@@ -1,0 +1,214 @@
+"""Questions that a server asks in the middle of a call, through the gateway, between all versions of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import types
+
+from callsheet.agents.approval.server_questions import ServerQuestions
+from callsheet.agents.safety.secrets import Redaction
+from callsheet.agents.tools.tool_result import Fault
+from callsheet.graphs import User
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, UnknownCallError
+from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
+from callsheet.retrievers import MiniLMEmbeddings
+from gateway_desk import Desk, said
+
+pytestmark = pytest.mark.server
+SERVER = Path(__file__).with_name("asking_server.py")
+ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+@pytest.fixture(scope="module", params=["modern", "legacy"])
+def asking(request: Any, tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
+    folder = tmp_path_factory.mktemp(request.param)
+    made = Desk(folder, minilm, names=("asks",), server=SERVER, env={"ERA": request.param})
+    yield made
+    made.registry.close()
+
+
+@pytest.fixture
+def old(tmp_path: Path, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
+    made = Desk(tmp_path, minilm, names=("asks",), server=SERVER, env={"ERA": "legacy"})
+    yield made
+    made.registry.close()
+
+
+@pytest.fixture(autouse=True)
+async def no_session(request: Any) -> Any:
+    """Each test begins a session, which tells the server whether a person can be asked."""
+    yield
+    if "asking" in request.fixturenames:
+        await request.getfixturevalue("asking").registry.close_run("desk")
+
+
+def answering(answer: types.ElicitResult, heard: list[Any]) -> Any:
+    async def elicited(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
+        heard.append(request)
+        return answer
+
+    return elicited
+
+
+@ERAS
+async def test_a_question_reaches_the_client_and_its_answer_the_server(asking: Desk, mode: str) -> None:
+    heard: list[types.ElicitRequestFormParams] = []
+    answer = types.ElicitResult(action="accept", content={"size": "XL"})
+    async with asking.client(mode, answering(answer, heard)) as client:
+        ordered = await client.call_tool("call_tool", {"tool": "asks/order"})
+        again = await client.call_tool("call_tool", {"tool": "asks/order"})
+    assert "XL" in said(ordered)
+    assert said(again) == said(ordered)
+    assert [one.message for one in heard] == ["The server 'asks' asks: Which size?"] * 2
+    assert heard[0].requested_schema["properties"]["size"]["type"] == "string"
+
+
+@ERAS
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_person_may_leave_it(asking: Desk, mode: str, action: Any) -> None:
+    async with asking.client(mode, answering(types.ElicitResult(action=action), [])) as client:
+        ordered = await client.call_tool("call_tool", {"tool": "asks/order"})
+    assert action in said(ordered)
+
+
+@ERAS
+async def test_a_client_that_cannot_be_asked_is_an_error_that_says_so(asking: Desk, mode: str) -> None:
+    async with asking.client(mode) as client:
+        ordered = await client.call_tool("call_tool", {"tool": "asks/order"})
+    assert "licitation" in said(ordered) or "nobody can be asked" in said(ordered)
+
+
+@ERAS
+async def test_a_model_is_not_lent_to_a_server(asking: Desk, mode: str) -> None:
+    async with asking.client(mode, answering(types.ElicitResult(action="accept"), [])) as client:
+        thought = await client.call_tool("call_tool", {"tool": "asks/think"})
+    assert "sampling" in said(thought).lower()
+
+
+@ERAS
+async def test_questions_have_an_end_and_addresses_are_not_passed_on(old: Desk, mode: str) -> None:
+    heard: list[Any] = []
+    answer = types.ElicitResult(action="accept", content={"size": "S"})
+    async with old.client(mode, answering(answer, heard)) as client:
+        many = said(await client.call_tool("call_tool", {"tool": "asks/many"})).splitlines()
+        opened = said(await client.call_tool("call_tool", {"tool": "asks/open"}))
+    assert len(heard) == 5
+    assert "5 questions at most" in many[5]
+    assert "no addresses to open" in opened
+    assert old.log == ["[]", "['elicitation']"]  # first its tools were listed, for nobody
+
+
+async def test_a_server_is_not_told_of_persons_where_there_are_none(old: Desk) -> None:
+    async with old.client() as client:
+        ordered = said(await client.call_tool("call_tool", {"tool": "asks/order"}))
+    assert old.log == ["[]", "[]"]
+    assert "not supported" in ordered
+
+
+async def test_only_who_called_may_answer_and_a_call_can_be_given_up(old: Desk) -> None:
+    anna, bert = Caller("a", User("anna"), asks=True), Caller("b", User("bert"), asks=True)
+    asked = await old.gateway.call("asks/order", {}, anna)
+    assert isinstance(asked, Waiting)
+    assert asked.question["agent"] == "asks"
+    with pytest.raises(UnknownCallError):
+        await old.gateway.answer(asked.id, {"action": "accept"}, bert)
+    answered = await old.gateway.answer(asked.id, {"action": "accept", "content": {"size": "M"}}, anna)
+    assert not isinstance(answered, Waiting)
+    assert '"size": "M"' in answered.text
+    dropped = await old.gateway.call("asks/order", {}, anna)
+    assert isinstance(dropped, Waiting)
+    old.gateway.drop(dropped, anna)
+    await asyncio.sleep(0.1)
+    with pytest.raises(UnknownCallError):
+        old.gateway.waiting(dropped.id, anna)
+
+
+async def test_of_two_calls_at_once_nobody_knows_which_one_asks() -> None:
+    questions, answers = ServerQuestions(Redaction([])), list[Any]()
+    form = types.ElicitRequestFormParams(message="Which?", requested_schema={"type": "object", "properties": {}})
+
+    async def ask(message: str, form: dict[str, Any]) -> dict[str, Any]:
+        return {"action": "accept", "content": {"asked": message}}
+
+    async def send(params: Any) -> dict[str, Any]:
+        await asyncio.sleep(0.02)
+        answers.append(await questions.elicited(None, form))  # type: ignore[arg-type]
+        return {}
+
+    await asyncio.gather(questions.answered(send, {}, 5, ask), questions.answered(send, {}, 5, ask))
+    await questions.answered(send, {}, 5, ask)
+    first, _, alone = answers
+    assert isinstance(first, types.ErrorData)
+    assert "several calls are running" in first.message
+    assert alone == types.ElicitResult(action="accept", content={"asked": "Which?"})
+
+
+async def test_the_timeout_waits_for_the_person_and_goes_on_then() -> None:
+    questions = ServerQuestions(Redaction([]))
+    form = types.ElicitRequestFormParams(message="Which?", requested_schema={"type": "object", "properties": {}})
+
+    async def slow(message: str, form: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(0.5)
+        return {"action": "decline"}
+
+    async def send(params: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.create_task(questions.elicited(None, form))  # type: ignore[arg-type]
+        await asyncio.sleep(params["then"])
+        return {"done": True}
+
+    assert await questions.answered(send, {"then": 0}, 0.2, slow) == {"done": True}  # type: ignore[arg-type]
+    with pytest.raises(TimeoutError):
+        await questions.answered(send, {"then": 5}, 0.2, slow)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {},
+        {"inputRequests": {}},
+        {"inputRequests": {"a": 5}},
+        {"inputRequests": {"a": {"method": "roots/list"}}},
+        {"inputRequests": {"a": {"method": "elicitation/create", "params": {"mode": "url", "message": "x"}}}},
+        {"inputRequests": {str(n): {"method": "elicitation/create"} for n in range(6)}},
+        {
+            "inputRequests": {
+                "a": {
+                    "method": "elicitation/create",
+                    "params": {"message": "x", "requestedSchema": {"properties": {"x": {"title": "y" * 30_000}}}},
+                }
+            }
+        },
+    ],
+)
+async def test_what_cannot_be_given_ends_the_call(result: dict[str, Any]) -> None:
+    async def ask(message: str, form: dict[str, Any]) -> dict[str, Any]:
+        raise AssertionError(message)
+
+    async def send(params: Any) -> dict[str, Any]:
+        return {"resultType": "input_required", **result}
+
+    with pytest.raises(Fault) as raised:
+        await ServerQuestions(Redaction([])).answered(send, {}, 5, ask)
+    assert raised.value.kind == "protocol"
+
+
+async def test_a_server_that_always_asks_again_is_left() -> None:
+    asked = list[str]()
+
+    async def ask(message: str, form: dict[str, Any]) -> dict[str, Any]:
+        asked.append(message)
+        return {"action": "accept", "content": {}}
+
+    async def send(params: Any) -> dict[str, Any]:
+        form = {"message": "again?", "requestedSchema": {"type": "object", "properties": {}}}
+        requests = {"a": {"method": "elicitation/create", "params": form}}
+        return {"resultType": "input_required", "inputRequests": requests, "requestState": "s"}
+
+    with pytest.raises(Fault, match="more than 5 times"):
+        await ServerQuestions(Redaction([])).answered(send, {}, 5, ask)
+    assert len(asked) == 5
