@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -71,7 +72,7 @@ class Nodes:
             update["preferences"] = await preferences()
             choices = self.choices.of(update["preferences"])
             check_answerable(self.registry, choices.settings.approval)
-            choices.check_code_mode()
+            await asyncio.to_thread(choices.check_code_mode)
             meant = await understood(state, choices, [turn["request"] for turn in turns])
         except (CallsheetError, ImportError) as error:
             said = state["messages"][-1].text if state["messages"] else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -53,8 +55,8 @@ class Ended:
 class Sandbox:
     """Runs programs that call these functions, each in a process of its own.
 
-    No program reads a file, the environment or the network. It may compute for five seconds between two calls, use
-    64 MiB and nest 200 function calls.
+    No program reads a file, the environment or the network. It may compute for five seconds, use 64 MiB and
+    nest 200 function calls.
 
     Attributes:
         functions: Their names.
@@ -79,7 +81,7 @@ class Sandbox:
         return await self._run(begin)
 
     async def _run(self, begin: Any) -> Paused | Ended:
-        check_installed()
+        await asyncio.to_thread(check_installed)  # an import reads files
         from pydantic_monty import AsyncMonty, CollectString, MontyError
 
         out = CollectString(_MOST_PRINTED)
@@ -90,7 +92,7 @@ class Sandbox:
             except MontyError as error:
                 display = getattr(error, "display", None)
                 shown = display() if display else f"{type(error).__name__}: {error}"
-                return Ended(None, shown.strip()[-_MOST_ERROR:], out.output)
+                return Ended(None, _shortened(shown.strip()), out.output)
 
     def _session(self, pool: Any) -> Any:
         limits: ResourceLimits = {
@@ -118,9 +120,27 @@ class Sandbox:
             elif at.args:
                 told = f"{at.function_name}: name every argument"
                 at = await at.resume({"exc_type": "TypeError", "message": told})
+            elif isinstance(args := _as_json(at.kwargs), str):
+                told = f"{at.function_name}: an argument is no JSON value: {args}"
+                at = await at.resume({"exc_type": "TypeError", "message": told})
             else:
-                return Paused(str(at.function_name), at.kwargs, at.dump(), out.output)
+                return Paused(str(at.function_name), args, at.dump(), out.output)
         return Ended(at.output, "", out.output)
+
+
+def _shortened(error: str) -> str:
+    """An error without its middle: the line stands at the beginning, and the kind often at the end."""
+    half = _MOST_ERROR // 2
+    return error if len(error) <= _MOST_ERROR else f"{error[:half]}\n...\n{error[-half:]}"
+
+
+def _as_json(args: Mapping[str, Any]) -> dict[str, Any] | str:
+    """The arguments as JSON values, or why they are none."""
+    try:
+        given: dict[str, Any] = json.loads(json.dumps(args, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        return str(error)
+    return given
 
 
 def check_installed() -> None:

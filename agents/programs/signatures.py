@@ -21,9 +21,9 @@ _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool
 _ABOUT = """\
 Run one Python program that calls your tools as functions, and get what it prints and the value of its last line. Use \
 it to call several tools, to loop, and to pass on values without repeating them. Only the functions below are there; \
-{results} holds the values of earlier steps by id. Name every argument. A function returns parsed JSON if the tool \
-gives JSON, otherwise text, and raises RuntimeError if the call fails. Much of the standard library is missing; there \
-are no files and no network. Variables do not last until the next program.
+{results} holds the values of earlier steps by id. Call them directly, and name every argument. A function returns \
+parsed JSON if the tool gives JSON, otherwise text, and raises RuntimeError if the call fails. Much of the standard \
+library is missing; there are no files and no network. Variables do not last until the next program.
 
 {stubs}"""
 

@@ -66,6 +66,14 @@ def test_without_code_mode_there_are_no_programs(catalog: Any, shop: Any, ran: A
         ("delete_note(title='everything')", "delete_note"),
         ("exchange_rate('USD')", "missing-argument"),
         ("exchange_rate(currency=7)", "Expected `str`"),
+        ("exchange_rate(currency={'USD'}.pop() * 10**8)", "MemoryError"),
+        ("import json\nexchange_rate(currency=json.loads('NaN'))", "no JSON value"),
+        ("import json\nx = json.loads('1')\nexchange_rate(currency={x})", "Expected `str`"),
+        ("raise ValueError('x' * 100_000)", "line 1"),
+        (
+            "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass",
+            "TimeoutError",
+        ),
         ("x = 1\ny = (", "program.py:2"),
         ("x = 1\n\n1 / 0", "line 3"),
         ("", "give the program"),
@@ -96,6 +104,33 @@ def test_a_program_that_fails_says_what_was_done_before(ran: Any, shop: Any) -> 
     result, _ = ran("exchange_rate(currency='USD')\n1 / 0")
     assert shop.called == ["exchange_rate"]
     assert "made 1 call: do not repeat" in result["calls"][-1]["error"]
+
+
+async def test_each_call_is_streamed(catalog: Any, scripted: Any, say: Any) -> None:
+    written = say["calls"]("run_program", code="exchange_rate(currency='USD')")
+    model = scripted(replies=[written, AIMessage("Done.")])
+    app = create_supervisor(catalog, worker_model=model, settings=settings()).compile()
+    given = {"messages": [HumanMessage(RATE)]}
+    events = [event async for _, event in app.astream(given, stream_mode="custom", subgraphs=True)]
+    calls = [event for event in events if event["event"] in ("tool_started", "tool_finished")]
+    assert [(event["tool"], event["step_id"]) for event in calls] == [("bank/exchange_rate", "1")] * 2
+    assert (calls[0]["args"], calls[1]["status"]) == ({"currency": "USD"}, "success")
+
+
+def test_values_of_earlier_steps_are_variables(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", "write a note with it", ["1"]))])
+    programs = {"rate": "exchange_rate(currency='USD')", "note": "write_note(text=results['1'])"}
+
+    def reply(messages: Any) -> AIMessage:
+        if messages[-1].type == "tool":
+            return AIMessage(messages[-1].text)
+        word = "note" if "note" in messages[-1].text.splitlines()[0] else "rate"
+        return say["calls"]("run_program", code=programs[word])  # type: ignore[no-any-return]
+
+    worker = scripted(replies=[reply])
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=settings()).compile()
+    state = app.invoke({"messages": [HumanMessage(f"{RATE} and write a note with it")]})
+    assert state["results"]["2"]["calls"][0]["args"] == {"text": "1 USD = 0.9 EUR"}
 
 
 def test_one_program_at_a_time(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
