@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from callsheet.graphs.catalog.errors import SettingsError
 
 if TYPE_CHECKING:
-    from pydantic_monty import AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
+    from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
 
 _FILE = "program.py"
 _MOST_PRINTED, _MOST_ERROR = 100_000, 2_000
@@ -81,11 +81,10 @@ class Sandbox:
         return await self._run(begin)
 
     async def _run(self, begin: Any) -> Paused | Ended:
-        await asyncio.to_thread(check_installed)  # an import reads files
-        from pydantic_monty import AsyncMonty, CollectString, MontyError
+        pool = await asyncio.to_thread(_pool)  # an import reads files, and so does the search for the binary
+        from pydantic_monty import CollectString, MontyError
 
         out = CollectString(_MOST_PRINTED)
-        pool = AsyncMonty(max_processes=1, request_timeout=_CRASH)
         async with pool, self._session(pool) as session:
             try:
                 return await self._until_call(await begin(session, out), out)
@@ -126,6 +125,13 @@ class Sandbox:
             else:
                 return Paused(str(at.function_name), args, at.dump(), out.output)
         return Ended(at.output, "", out.output)
+
+
+def _pool() -> AsyncMonty:
+    check_installed()
+    from pydantic_monty import AsyncMonty
+
+    return AsyncMonty(max_processes=1, request_timeout=_CRASH)
 
 
 def _shortened(error: str) -> str:

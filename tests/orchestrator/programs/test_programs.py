@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from blockbuster import blockbuster_ctx
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
+from callsheet.agents.programs.sandbox import Ended, Paused, Sandbox
 
 RATE = "look up the rate of USD"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -206,3 +208,11 @@ def test_code_mode_needs_its_extra(ran: Any, catalog: Any, scripted: Any, monkey
     app = create_supervisor(catalog, worker_model=scripted(replies=[AIMessage("x")]), settings=settings()).compile()
     state = app.invoke({"messages": [HumanMessage(RATE)]})
     assert "pip install 'callsheet[code]'" in state["messages"][-1].text
+
+
+async def test_the_sandbox_does_not_block_the_event_loop() -> None:
+    sandbox = Sandbox(["rate"], "from typing import Any\ndef rate() -> Any: ...\n")
+    with blockbuster_ctx():
+        at = await sandbox.start("rate() + 1", {})
+        assert isinstance(at, Paused)
+        assert await sandbox.proceed(at.snapshot, {"return_value": 1}) == Ended(2, "", "")

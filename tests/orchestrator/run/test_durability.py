@@ -134,6 +134,7 @@ async def test_killed_at_a_write_of_a_checkpoint_every_effect_happens_once(
     assert every > 1 or "unknown_outcome" in asked
 
 
+@pytest.mark.parametrize("workflow", ["calls", "a program"], indirect=True)
 def test_sqlite_serves_blocking_callers(workflow: Any, shop: Any, tmp_path: Path) -> None:
     with SqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
         state = workflow.compile(checkpointer=saver).invoke(GIVEN, THREAD)
@@ -145,6 +146,7 @@ def test_sqlite_serves_blocking_callers(workflow: Any, shop: Any, tmp_path: Path
     assert sorted(shop.called) == ONCE
 
 
+@pytest.mark.parametrize("workflow", ["calls", "a program"], indirect=True)
 async def test_sqlite_serves_asynchronous_callers(workflow: Any, shop: Any, tmp_path: Path) -> None:
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
         await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, "sync")
