@@ -92,6 +92,12 @@ def ask(
     thread = _thread(threads, query, thread, resume=resume)
     began = time.monotonic()
     check_model(model)
+    if code_mode and not model:
+        raise click.UsageError("--code-mode needs --model: rules write no programs")
+    if code_mode:
+        from callsheet.agents.programs.sandbox import check_installed
+
+        check_installed()
     loaded = open_catalog(catalogs, yes=yes)
     retriever = open_retriever(loaded, place, embeddings)
 
