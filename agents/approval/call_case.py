@@ -46,7 +46,7 @@ class Supervision:
         by_rules: Whether rules choose the calls, without a model.
         run: The run, whose sign-ins are its own; empty: nobody is asked to sign in.
         user: Id of the user; empty for an anonymous one.
-        redirect: Where answers to sign-ins come; empty: as the process is configured.
+        address: Address of the server of Callsheet, for answers to sign-ins; empty: as the process is configured.
     """
 
     step_id: str
@@ -57,7 +57,7 @@ class Supervision:
     by_rules: bool = False
     run: str = ""
     user: str = ""
-    redirect: str = ""
+    address: str = ""
 
 
 @dataclass(slots=True)
@@ -142,7 +142,7 @@ class Case:
         server = supervision.registry.server(self.bound.id)
         if server is None:
             raise CatalogError("its server is no longer in the catalog")
-        who = {"user": supervision.user, "run": supervision.run, "redirect": supervision.redirect}
+        who = {"user": supervision.user, "run": supervision.run, "address": supervision.address}
         begun = await sign_in(server, os.environ, **who)
         return {
             "state": begun.state,
@@ -167,8 +167,7 @@ class Case:
     def signs_in(self) -> bool:
         """Whether a person can sign in to the server of the tool."""
         server = self.supervision.registry.server(self.bound.id)
-        asks = self.supervision.policy != "never" and bool(self.supervision.run)
-        return asks and server is not None and server.callsheet.sign_in is None
+        return bool(self.supervision.run) and server is not None and server.callsheet.sign_in is None
 
     def refused(self) -> ToolMessage | None:
         """The refusal of a call whose tool is no longer in the catalog; None if it is there."""

@@ -160,7 +160,7 @@ class StepNodes:
                 secrets,
                 notice=model is not None,
                 by_rules=model is None,
-                run=state["run_id"],
+                run=state["run_id"] if settings.approval != "never" else "",  # never: nobody is present
                 user=caller().id,
             ),
         )

@@ -65,7 +65,7 @@ def callback_at(server: str) -> str:
     except (httpx2.InvalidURL, ValueError):
         url = httpx2.URL("")
     if not url.host or (url.scheme != "https" and not (url.scheme == "http" and url.host in LOOPBACK)):
-        raise SettingsError(f"{VARIABLE} must be an address with https://, or http:// of this machine")
+        raise SettingsError(f"the address of this server must be https://, or http:// of this machine: set {VARIABLE}")
     return f"{server.partition('?')[0].rstrip('/')}{PATH}"
 
 

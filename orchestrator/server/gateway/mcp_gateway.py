@@ -12,7 +12,6 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from mcp import MCPError, types
 from mcp.server import NotificationOptions, Server
-from mcp.server.context import ServerRequestContext
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.session import ServerSession
@@ -27,9 +26,9 @@ from pydantic import ValidationError
 
 from callsheet.agents.servers.transport.call_context import reporting_to
 from callsheet.agents.tools.mcp_serving import error_lines
-from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError, Tool
+from callsheet.graphs import CallsheetError, Catalog, Loaded, Tool
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.server.gateway.catalog_gateway import NOBODY, Caller, Gateway, found_text
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, found_text
 from callsheet.orchestrator.server.gateway.client_tools.direct_tools import DirectTools, definition
 from callsheet.orchestrator.server.gateway.client_tools.mcp_results import error_result, result_of, text_result
 from callsheet.orchestrator.server.gateway.client_tools.own_tools import (
@@ -40,11 +39,10 @@ from callsheet.orchestrator.server.gateway.client_tools.own_tools import (
     ReadTools,
     own_definition,
 )
-from callsheet.orchestrator.server.gateway.elicitation import can_ask, decision, elicitation
+from callsheet.orchestrator.server.gateway.elicitation import Asking, Context, can_ask
 from callsheet.orchestrator.server.gateway.resources import mcp_resources
 from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
 
-Context = ServerRequestContext[Any, Any]
 Identify = Callable[[Context], Caller]
 Ask = Callable[[str, Caller], Awaitable[str]]
 Result = types.CallToolResult | types.InputRequiredResult
@@ -55,7 +53,6 @@ _INSTRUCTIONS = (
     "{tools} of {agents}, behind three tools. Search with find_tools by what is to be done, read the schemas of the "
     "few that may serve with read_tools, then call one with call_tool. Ids are agent/tool, as find_tools gives them."
 )
-_APPROVAL = "approval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +90,7 @@ class GatewayServer:
 
     def __init__(self, gateway: Gateway, identify: Identify, *, direct: int = 0, ask: Ask | None = None) -> None:
         self._gateway, self._identify = gateway, identify
+        self._asking = Asking(gateway)
         self._listeners: dict[str, _Listener] = {}
         catalog = gateway.registry.catalog
         counts = counted(len(catalog.tools), "tool"), counted(len(catalog.agents), "agent")
@@ -123,6 +121,10 @@ class GatewayServer:
         self._direct = DirectTools(direct, list(self._own))
         self._known = {agent.id: agent for agent in gateway.resources.registry.catalog.agents}
         gateway.registry.watch(self._catalog_changed)
+
+    def reached_at(self, address: str) -> None:
+        """Says at which address browsers reach this server, for answers to sign-ins."""
+        self._gateway.address = address
 
     def tools(self, caller: Caller | None = None) -> list[types.Tool]:
         """The tools as listed to a caller: the gateway's own, then the caller's direct ones."""
@@ -189,41 +191,16 @@ class GatewayServer:
     async def _answered(
         self, request: types.InputResponseRequestParams, context: Context, caller: Caller
     ) -> ToolMessage | Waiting:
-        """The answer of a call that waits, after the same request came again with the answer to its question."""
-        waiting = self._gateway.waiting(request.request_state or "", caller)
-        answer = (request.input_responses or {}).get(_APPROVAL)
         with reporting_to(context.session.report_progress):
-            return await self._gateway.answer(waiting.id, decision(waiting, answer), caller)
+            return await self._asking.answered(request, caller)
 
     async def _ended(self, answer: ToolMessage | Waiting, context: Context, caller: Caller) -> Result:
         """The result of a call, after the questions about it are answered."""
-        ended = await self._settled(answer, context, caller)
+        ended = await self._asking.settled(answer, context, caller)
         if isinstance(ended, types.InputRequiredResult):
             return ended
         text_only = self._gateway.is_resource((ended.artifact or {}).get("tool", ""))
         return await asyncio.to_thread(result_of, ended, text_only=text_only)
-
-    async def _settled(
-        self, answer: ToolMessage | Waiting, context: Context, caller: Caller
-    ) -> ToolMessage | types.InputRequiredResult:
-        """The answer of a call after the questions about it are answered, or the question that the client is to ask.
-
-        Raises:
-            SettingsError: The call needs approval, and nobody can be asked.
-        """
-        while isinstance(answer, Waiting):
-            said: object = None
-            if not can_ask(context.session.client_capabilities):
-                if answer.question["type"] == "tool_approval":
-                    self._gateway.drop(answer, caller)
-                    raise SettingsError(f"{answer.question['tool']}: {answer.question['why']}; {NOBODY}")
-            elif not context.session.can_send_request:
-                form = types.ElicitRequest(params=elicitation(answer))
-                return types.InputRequiredResult(input_requests={_APPROVAL: form}, request_state=answer.id)
-            else:
-                said = await self._elicited(answer, context, caller)
-            answer = await self._gateway.answer(answer.id, decision(answer, said), caller)
-        return answer
 
     def _resources(self, context: Context) -> Catalog:
         return self._gateway.resources.catalog(self._caller(context).user)
@@ -257,19 +234,11 @@ class GatewayServer:
         caller = self._caller(context)
         try:
             if request.request_state:
-                return await self._settled(await self._answered(request, context, caller), context, caller)
+                return await self._asking.settled(await self._answered(request, context, caller), context, caller)
             with reporting_to(context.session.report_progress):
-                return await self._settled(await self._gateway.call(name, arguments, caller), context, caller)
+                return await self._asking.settled(await self._gateway.call(name, arguments, caller), context, caller)
         except CallsheetError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
-
-    async def _elicited(self, waiting: Waiting, context: Context, caller: Caller) -> types.ElicitResult:
-        form = elicitation(waiting)
-        try:
-            return await context.session.elicit_form(form.message, form.requested_schema, context.request_id)
-        except BaseException:  # the client has gone, or called the request off
-            self._gateway.drop(waiting, caller)
-            raise
 
     async def _announce(self, listener: _Listener, *, tools: bool = True, resources: bool = False) -> None:
         """Says which lists have changed, by the way of the client's version of the protocol."""

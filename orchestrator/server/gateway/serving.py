@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import uuid
 from collections.abc import Collection
 from ipaddress import ip_address
@@ -16,7 +17,9 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl, TypeAdapter, ValidationError
 from starlette.applications import Starlette
+from starlette.routing import Route
 
+from callsheet.agents.servers.oauth.callback import PATH as CALLBACK, VARIABLE, callback
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.server.gateway.bearer_tokens import user_of_token
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
@@ -53,7 +56,7 @@ def http_app(
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
 ) -> Starlette:
-    """A web app that serves the gateway over streamable HTTP, at ``/mcp``.
+    """A web app that serves the gateway over streamable HTTP, at ``/mcp``, and takes answers to sign-ins.
 
     Requests for foreign host names, from foreign pages, and without a valid token are refused.
 
@@ -70,6 +73,7 @@ def http_app(
         own, named = _address("--url", url), _address("--issuer", issuer) if issuer else None
         resource = own if named else None
         auth = AuthSettings(issuer_url=named or own, resource_server_url=resource, validate_token_resource=False)
+    served.reached_at(os.environ.get(VARIABLE) or url.removesuffix(PATH))
     app = served.server.streamable_http_app(
         streamable_http_path=PATH,
         auth=auth,
@@ -77,6 +81,7 @@ def http_app(
         # Hosts and origins are checked by the guard that all servers of Callsheet have.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    app.router.routes.append(Route(CALLBACK, callback))
     for middleware in reversed(gate(hosts, origins)):
         app.add_middleware(middleware.cls, *middleware.args, **middleware.kwargs)
     return app
