@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from callsheet.agents.tools.binding import BoundTool
@@ -17,6 +17,8 @@ from callsheet.agents.tools.tool_names import NEED_TOOL
 _BETA = "advanced-tool-use-2025-11-20"
 _CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2})(?!\d))?")
 _SINCE = (4, 5)
+Function = dict[str, Any]
+Additions = Callable[[Sequence[Function]], list[str | Function]]
 
 
 def deferred(
@@ -25,19 +27,22 @@ def deferred(
     """The request with added tools at the place in the conversation where they were found.
 
     Providers cache a prompt from its beginning, where the tools stand, so a tool that is added there costs the whole
-    cached prefix. OpenAI's Responses API takes definitions between the messages (``additional_tools``). Anthropic
-    leaves tools with ``defer_loading`` out of the prompt, and puts a definition where a result refers to it:
-    Callsheet's search is a custom search of that kind. Other providers get the request as it is.
+    cached prefix. OpenAI's Responses API (``additional_tools``) and newer models of Anthropic (``tool_addition``) take
+    definitions between the messages. Anthropic's models since Claude 4.5 leave tools with ``defer_loading`` out of the
+    prompt, and put a definition where a result refers to it: Callsheet's search is a custom search of that kind. Other
+    models get the request as it is.
 
     Args:
         request: A request whose tools include all added ones.
         held: All tools from the catalog, by the name that the model sees.
-        placed: Ids of further tools by the id of the message after which they were added. OpenAI only: Anthropic knows
-            no place but a result.
+        placed: Ids of further tools by the id of the message after which they were added; for models that take
+            definitions between the messages.
     """
     names = {tool.id: name for name, tool in held.items()}
-    if _takes_additions(request.model):
-        return _inserted(request, held, [_found(message, names, placed or {}) for message in request.messages])
+    added_by = _ADDITIONS.get(request.model._llm_type)
+    if added_by and (request.model.profile or {}).get("mid_conversation_tools"):
+        found_in = [_found(message, names, placed or {}) for message in request.messages]
+        return _inserted(request, held, found_in, added_by)
     found = {id(message): _found(message, names, {}) for message in request.messages}
     added = {name for names in found.values() for name in names}
     if not added or not _searches(request.model):
@@ -47,11 +52,6 @@ def deferred(
     betas = [*request.model_settings.get("betas", ()), _BETA]
     settings = {**request.model_settings, "betas": list(dict.fromkeys(betas))}
     return request.override(tools=tools, messages=messages, model_settings=settings)
-
-
-def _takes_additions(model: BaseChatModel) -> bool:
-    """Whether LangChain's profile of a model of OpenAI says that it takes tools between messages."""
-    return model._llm_type == "openai-chat" and bool((model.profile or {}).get("mid_conversation_tools"))
 
 
 def _searches(model: BaseChatModel) -> bool:
@@ -71,9 +71,12 @@ def _found(message: AnyMessage, names: Mapping[str, str], placed: Mapping[str, S
 
 
 def _inserted(
-    request: ModelRequest[Any], held: Mapping[str, BoundTool], found: Sequence[Sequence[str]]
+    request: ModelRequest[Any],
+    held: Mapping[str, BoundTool],
+    found: Sequence[Sequence[str]],
+    added_by: Additions,
 ) -> ModelRequest[Any]:
-    """The request with definitions between its messages: each tool once, and no answer is parted from its call."""
+    """The request with definitions between its messages: each tool once, before the model's next words or last."""
 
     def messages() -> Iterator[AnyMessage]:
         waiting: dict[str, None] = {}
@@ -81,8 +84,9 @@ def _inserted(
         for place, message in enumerate(request.messages):
             yield message
             waiting |= dict.fromkeys(name for name in found[place] if name not in given)
-            if waiting and not isinstance(next(iter(request.messages[place + 1 :]), None), ToolMessage):
-                yield _definitions([held[name] for name in waiting])
+            if waiting and isinstance(next(iter(request.messages[place + 1 :]), _NEXT), AIMessage):
+                definitions = (convert_to_openai_tool(held[name])["function"] for name in waiting)
+                yield SystemMessage(added_by(list(definitions)))
                 given |= waiting.keys()
                 waiting = {}
 
@@ -91,10 +95,25 @@ def _inserted(
     return request.override(tools=tools, messages=list(messages()))
 
 
-def _definitions(tools: Sequence[BoundTool]) -> SystemMessage:
-    """An input item of OpenAI's Responses API: tools that are available from here on."""
-    functions = [{"type": "function", **convert_to_openai_tool(tool)["function"]} for tool in tools]
-    return SystemMessage([{"type": "additional_tools", "role": "developer", "tools": functions}])
+def _additional_tools(functions: Sequence[Function]) -> list[str | Function]:
+    """An input item of OpenAI's Responses API."""
+    tools = [{"type": "function", **function} for function in functions]
+    return [{"type": "additional_tools", "role": "developer", "tools": tools}]
+
+
+def _tool_additions(functions: Sequence[Function]) -> list[str | Function]:
+    """Content blocks of Anthropic's Messages API."""
+    definitions = ({("input_schema" if key == "parameters" else key): function[key] for key in function}
+                   for function in functions)  # fmt: skip
+    return [
+        {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition}}
+        for definition in definitions
+    ]
+
+
+_ADDITIONS: Mapping[str, Additions] = {"openai-chat": _additional_tools, "anthropic-chat": _tool_additions}
+"""The form of added tools, for models that take them between the messages by LangChain's profile of them."""
+_NEXT = AIMessage("")
 
 
 def _referring(message: AnyMessage, found: list[str]) -> AnyMessage:

@@ -72,8 +72,11 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             tools=equipment.shown(held, request.messages),
             system_message=SystemMessage(equipment.prompt),
         )
-        asking = asking if equipment.code else deferred(asking, held)
-        response = normalize(await answered(handler(asking)), held, equipment.secrets, request.messages)
+
+        async def send(asked: ModelRequest[Equipment]) -> ModelResponse[Any]:
+            return await answered(handler(asked if equipment.code else deferred(asked, held)))
+
+        response = normalize(await send(asking), held, equipment.secrets, request.messages)
         if (done := done_before(response.result[-1], request.messages)) is not None:
             return done
         if over := _too_many([*request.messages, response.result[-1]], equipment.max_calls):
@@ -81,9 +84,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         if not (again := _asked_again(asking, response, equipment)):
             return response
         with suppress(ModelError):
-            response = _instead(
-                normalize(await answered(handler(again)), held, equipment.secrets, request.messages), response
-            )
+            response = _instead(normalize(await send(again), held, equipment.secrets, request.messages), response)
         return _too_many([*request.messages, response.result[-1]], equipment.max_calls) or response
 
     async def awrap_tool_call(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -15,6 +16,8 @@ from openai.types.responses import FunctionToolParam
 from openai.types.responses.response_input_item_param import AdditionalTools
 
 from callsheet import CallsheetTools, Settings, create_supervisor
+from callsheet.agents import ToolRegistry
+from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.tools.tool_names import model_names
 from callsheet.graphs import Tool
 from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
@@ -120,7 +123,7 @@ def test_names_beside_are_never_taken_again() -> None:
 ROUND = (use("need_tool", what="write a note into the notebook"), use("write_note", text="0.9"), TEXT)
 
 
-def worker(catalog: Any, url: str, model: str = "claude-opus-4-8") -> None:
+def worker(catalog: Any, url: str, model: str = "claude-opus-4-5") -> None:
     settings = Settings(agents=1, tools=1, replans=0)
     app = create_supervisor(catalog, worker_model=claude(url, model), settings=settings).compile()
     app.invoke({"messages": [HumanMessage("look up the rate of USD")]})
@@ -162,7 +165,7 @@ async def test_the_middleware_defers_what_its_agent_asked_for(catalog: Any, shop
 
     with anthropic(*ROUND) as (url, bodies, _):
         added = CallsheetTools(catalog, agents=1, tools=1, approval="never")
-        agent = create_agent(claude(url, "claude-opus-5"), tools=[own], middleware=[added])
+        agent = create_agent(claude(url), tools=[own], middleware=[added])
         await agent.ainvoke({"messages": [HumanMessage("look up the rate of USD")]})
     first, second, third = bodies
     assert second["tools"][: len(first["tools"])] == first["tools"]
@@ -170,6 +173,48 @@ async def test_the_middleware_defers_what_its_agent_asked_for(catalog: Any, shop
     assert "write_note" in deferred
     assert [tool["name"] for tool in third["tools"]] == [tool["name"] for tool in second["tools"]]
     assert shop.called == ["write_note"]
+
+
+def prefixed(before: Any, after: Any, name: str) -> bool:
+    """Whether a request begins with all of another one."""
+    return bool(after["tools"] == before["tools"] and after[name][: len(before[name])] == before[name])
+
+
+def test_a_newer_claude_gets_a_tool_that_a_worker_asked_for_between_the_messages(catalog: Any, shop: Any) -> None:
+    with anthropic(*ROUND) as (url, bodies, betas):
+        worker(catalog, url, "claude-opus-5")
+    assert shop.called == ["write_note"]
+    assert all(prefixed(before, after, "messages") for before, after in pairwise(bodies))
+    answered, added = bodies[1]["messages"][-2:]
+    assert (answered["role"], answered["content"][0]["type"], added["role"]) == ("user", "tool_result", "system")
+    definitions = {block["tool"]["definition"]["name"]: block["tool"] for block in added["content"]}
+    assert {block["type"] for block in added["content"]} == {"tool_addition"}
+    assert definitions["write_note"]["type"] == "tool_definition"
+    assert set(definitions["write_note"]["definition"]) == {"name", "description", "input_schema"}
+    assert betas == ["", "inline-tools-2026-09-15", "inline-tools-2026-09-15"]
+
+
+async def test_the_middleware_adds_for_a_newer_claude_what_later_messages_need(catalog: Any, shop: Any) -> None:
+    with anthropic(TEXT, *ROUND[1:], TEXT) as (url, bodies, _):
+        added = CallsheetTools(catalog, agents=1, tools=1, approval="never")
+        model = claude(url, "claude-opus-5")
+        agent = create_agent(model, tools=[], middleware=[added], checkpointer=InMemorySaver())
+        for text in (RATE, "write a note into the notebook", RATE):
+            await agent.ainvoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "1"}})
+    assert shop.called == ["write_note"]
+    assert all(prefixed(before, after, "messages") for before, after in pairwise(bodies))
+    assert [message["role"] for message in bodies[-1]["messages"]].count("system") == 1
+
+
+def test_an_addition_stands_before_words_of_the_model_or_last(catalog: Any) -> None:
+    held = ToolRegistry.from_catalog(catalog).bind(["notebook/write_note"], "run")
+    said = [HumanMessage("a", id="a"), HumanMessage("b", id="b"), AIMessage("c"), HumanMessage("d", id="d")]
+    request = ModelRequest(model=claude("http://127.0.0.1", "claude-opus-5"), messages=said, tools=[*held.values()])
+    for place, expected in (("a", "human human system ai human"), ("d", "human human ai human system")):
+        shown = deferred(request, held, {place: ["notebook/write_note"]})
+        assert [message.type for message in shown.messages] == expected.split()
+        assert shown.tools == []
+    assert deferred(request, held, {"gone": ["notebook/write_note"]}).tools == request.tools
 
 
 CALLS = (function_call("need_tool", what="write a note into the notebook"), function_call("write_note", text="0.9"))
@@ -185,9 +230,8 @@ def test_openai_gets_a_tool_that_a_worker_asked_for_between_the_messages(catalog
         app.invoke({"messages": [HumanMessage(RATE)]})
     first, second, third = bodies
     assert shop.called == ["write_note"]
-    assert first["tools"] == second["tools"] == third["tools"]
-    assert second["input"][: len(first["input"])] == first["input"]
-    assert third["input"][: len(second["input"])] == second["input"]  # the cached prefix is the whole request before
+    assert prefixed(first, second, "input")
+    assert prefixed(second, third, "input")
     called, answered, added = second["input"][-3:]
     assert (called["type"], answered["type"]) == ("function_call", "function_call_output")
     assert added["type"] == "additional_tools"
@@ -219,8 +263,6 @@ async def test_the_middleware_adds_for_openai_what_later_messages_need(catalog: 
         for text in (RATE, "write a note into the notebook", RATE):
             await agent.ainvoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "1"}})
     assert shop.called == ["write_note"]
-    assert all(body["tools"] == bodies[0]["tools"] for body in bodies)
-    for before, after in pairwise(bodies):
-        assert after["input"][: len(before["input"])] == before["input"]
+    assert all(prefixed(before, after, "input") for before, after in pairwise(bodies))
     (items,) = additions(bodies[-1])
     assert "write_note" in [tool["name"] for tool in items["tools"]]

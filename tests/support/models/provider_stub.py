@@ -99,7 +99,7 @@ MESSAGE: list[Body] = [
 ]
 
 
-def claude(url: str, model: str = "claude-opus-4-8") -> ChatAnthropic:
+def claude(url: str, model: str = "claude-opus-4-5") -> ChatAnthropic:
     return ChatAnthropic(model_name=model, base_url=url, api_key=SecretStr("k"), timeout=30, max_retries=0, stop=None)
 
 
