@@ -6,7 +6,7 @@ from functools import cache
 
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.process.process_state import served
-from callsheet.orchestrator.server.explorer.reports import Report, read_reports
+from callsheet.orchestrator.server.explorer.answers.reports import Report, read_reports
 from callsheet.orchestrator.server.explorer.routes import create_explorer
 from callsheet.orchestrator.server.explorer.site import Site
 from callsheet.orchestrator.server.runs.server_runner import ServerRunner

@@ -75,7 +75,7 @@ def explore(
     from callsheet.orchestrator.run.process.process_state import Served
     from callsheet.orchestrator.run.thread_files import Threads
     from callsheet.orchestrator.server import Site, create_explorer
-    from callsheet.orchestrator.server.explorer.reports import read_reports
+    from callsheet.orchestrator.server.explorer.answers.reports import read_reports
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
     from callsheet.orchestrator.server.runs.local_runner import LocalRunner
     from callsheet.orchestrator.server.runs.local_runs import LocalRuns

@@ -12,11 +12,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from callsheet.graphs import UnknownNameError
-from callsheet.orchestrator.server.explorer import node_details
-from callsheet.orchestrator.server.explorer.catalog_overview import list_agents, overview
-from callsheet.orchestrator.server.explorer.json_answers import Agents, Node, Overview
-from callsheet.orchestrator.server.explorer.reports import Report
-from callsheet.orchestrator.server.explorer.search_results import Found, search
+from callsheet.orchestrator.server.explorer.answers import node_details
+from callsheet.orchestrator.server.explorer.answers.catalog_map import CatalogMap, catalog_map
+from callsheet.orchestrator.server.explorer.answers.catalog_overview import list_agents, overview
+from callsheet.orchestrator.server.explorer.answers.json_answers import Agents, Node, Overview
+from callsheet.orchestrator.server.explorer.answers.reports import Report
+from callsheet.orchestrator.server.explorer.answers.search_results import Found, search
 from callsheet.orchestrator.server.explorer.site import Seen
 from callsheet.orchestrator.server.runs.run_history import Runs, Thread
 from callsheet.orchestrator.server.runs.shown_runs import RunShown, runs_of
@@ -60,12 +61,16 @@ class Api:
         Each raises ``ValidationError`` for invalid parameters, and ``UnknownNameError`` for something that does not
         exist or is hidden from the user.
         """
-        named = (self.overview, self.agents, self.search, self.node, self.capability, self.findings)
+        named = (self.overview, self.map, self.agents, self.search, self.node, self.capability, self.findings)
         return {endpoint.__name__: endpoint for endpoint in (*named, self.runs, self.run, self.evaluations)}
 
     async def overview(self, seen: Seen, request: Request) -> Overview:
         """Counts of the catalog."""
         return await run_in_threadpool(overview, seen, runs=self._runs is not None, asks=self._asks)
+
+    async def map(self, seen: Seen, request: Request) -> CatalogMap:
+        """All agents, tools and dependencies, for a picture."""
+        return await run_in_threadpool(catalog_map, seen)
 
     async def agents(self, seen: Seen, request: Request) -> Agents:
         """A page of the list of agents: those that contain all ``words``, from ``start``."""

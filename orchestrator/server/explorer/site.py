@@ -26,7 +26,7 @@ from callsheet.graphs import (
 from callsheet.graphs.catalog.formats.mcp_format import tool_from_entry
 from callsheet.graphs.lint import RULES, Subject
 from callsheet.orchestrator.run.process.process_state import Served
-from callsheet.orchestrator.server.explorer.reports import Report
+from callsheet.orchestrator.server.explorer.answers.reports import Report
 from callsheet.retrievers import AgentGraphRetriever
 from callsheet.retrievers.capabilities import Assignments
 

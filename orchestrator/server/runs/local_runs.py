@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.run.thread_files import Threads
-from callsheet.orchestrator.server.explorer.json_answers import shown_line
+from callsheet.orchestrator.server.explorer.answers.json_answers import shown_line
 from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Moment, Pending, Thread
 
 _MOST_MOMENTS = 100

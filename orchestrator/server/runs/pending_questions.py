@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from callsheet.orchestrator.server.explorer.json_answers import Link, shown_line, shown_text
-from callsheet.orchestrator.server.explorer.search_results import link
+from callsheet.orchestrator.server.explorer.answers.json_answers import Link, shown_line, shown_text
+from callsheet.orchestrator.server.explorer.answers.search_results import link
 from callsheet.orchestrator.server.explorer.site import Seen
 
 WITHHELD = "withheld: it is about tools that you may not see"
 Text = Annotated[str, AfterValidator(shown_text)]
 Line = Annotated[str, AfterValidator(shown_line)]
-_STATUS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
+_STATUS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown"}
 
 
 class Shown(BaseModel):
@@ -42,6 +42,8 @@ class QuestionShown(Shown):
         choices: Proposed answers.
         decisions: The kinds of answer; none if the user may not see the tool.
         hash: Binds an answer to exactly this call.
+        url: The page of a sign-in.
+        confirm: Whether a sign-in needs the code that its page shows.
     """
 
     id: str
@@ -58,6 +60,8 @@ class QuestionShown(Shown):
     choices: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
     hash: str = ""
+    url: str = ""
+    confirm: bool = False
 
 
 def question_shown(seen: Seen, interrupt: str, value: Any) -> QuestionShown:
@@ -84,4 +88,6 @@ def question_shown(seen: Seen, interrupt: str, value: Any) -> QuestionShown:
         choices=tuple(map(str, plain.get("choices") or ())),
         decisions=tuple(map(str, plain.get("decisions") or ())),
         hash=str(plain.get("hash") or ""),
+        url=str(plain.get("url") or ""),
+        confirm=bool(plain.get("confirm")),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from callsheet.orchestrator.server.explorer.json_answers import shown_line
+from callsheet.orchestrator.server.explorer.answers.json_answers import shown_line
 from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Moment, Pending, Thread
 from callsheet.orchestrator.server.runs.server_client import allowed
 

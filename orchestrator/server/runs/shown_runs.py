@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import Field
 
-from callsheet.orchestrator.server.explorer.json_answers import Link
-from callsheet.orchestrator.server.explorer.search_results import link
+from callsheet.orchestrator.server.explorer.answers.json_answers import Link
+from callsheet.orchestrator.server.explorer.answers.search_results import link
 from callsheet.orchestrator.server.explorer.site import Seen
 from callsheet.orchestrator.server.runs.pending_questions import (
     WITHHELD,

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Loaded, Problem, Provenance, Tool
+from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Loaded, Policy, Problem, Provenance, Tool
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.explorer import api
 from callsheet.orchestrator.server.explorer.site import Knowledge
 from explored import contacts, explorer, served
+from hostile import BREAKOUT, hostile_catalog
+from small import small_catalog
 
 Asked = Callable[..., Any]
 
@@ -60,6 +62,25 @@ def catalog() -> Catalog:
 
 def beside(node: Any, side: str) -> list[tuple[str, str, str]]:
     return [(o["id"], o["relation"], o["words"]) for g in node["groups"] if g["side"] == side for o in g["items"]]
+
+
+def test_the_map_has_all_agents_tools_and_dependencies(asked: Asked) -> None:
+    catalog = small_catalog()
+    found = asked(explorer(catalog), "map")
+    names = [f"{found['agents'][agent]}/{name}" for name, agent, _ in found["tools"]]
+    assert names == list(catalog.tools)
+    edges = {(names[a], names[b], origin) for a, b, origin in found["edges"]}
+    assert edges == {
+        ("weather/forecast", "maps/find_place", 0),
+        ("travel/plan_trip", "weather/forecast", 0),
+        ("travel/plan_trip", "units/convert_length", 0),
+    }
+    inferred = asked(explorer(contacts()), "map")
+    assert inferred["edges"] == [[1, 0, 1]]
+    (part,) = asked(explorer(catalog, Policy(default="deny", allow=("units",))), "map")["agents"]
+    assert part == "units"
+    hostile = asked(explorer(hostile_catalog()), "map")
+    assert (hostile["agents"], hostile["labels"]) == ([BREAKOUT], {})
 
 
 def test_an_inferred_dependency_is_counted_apart_and_shown_with_its_evidence(asked: Asked) -> None:

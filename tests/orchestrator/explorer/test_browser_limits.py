@@ -52,7 +52,12 @@ SEARCHED = """new Promise((found) => {
 
 
 def test_hostile_texts_do_nothing_but_stand_there(show: Show) -> None:
-    page = show(explorer(hostile_catalog()), "#/search?q=%3Cimg%20src%3Dx%3E")
+    page = show(explorer(hostile_catalog()))
+    page.wait("document.querySelector('.map canvas')")
+    page.run("document.getElementById('map-words').focus()")
+    page.write("<img")
+    page.wait("document.querySelector('.hits a')?.textContent.includes('<img src=x onerror=')")
+    page.run("location.hash = '#/search?q=%3Cimg%20src%3Dx%3E'")
     page.wait("document.querySelector('.agents a')")
     page.run("document.querySelector('.agents h3 a').click()")
     heading(page, BREAKOUT)
@@ -73,7 +78,7 @@ def test_hostile_texts_do_nothing_but_stand_there(show: Show) -> None:
 def test_it_can_be_read_in_any_width_in_light_and_in_dark(show: Show, catalog: Catalog, width: int) -> None:
     app = explorer(catalog, runs=Kept([ENDED]), reports=[REPORT])
     for at, ready in (
-        ("", ".hero h1"),
+        ("", ".map canvas"),
         ("#/search", ".everybody a"),
         ("#/search?q=weather+forecast", ".agents a"),
         ("#/search?node=weather/forecast", ".findings p:not(.small), .findings li"),
@@ -89,6 +94,38 @@ def test_it_can_be_read_in_any_width_in_light_and_in_dark(show: Show, catalog: C
             assert page.complaints == []
     small = "Math.min(...[...document.querySelectorAll('main *')].map((e) => parseFloat(getComputedStyle(e).fontSize)))"
     assert page.run(small) >= 12
+
+
+# How many pixels of the map are not empty, and in how many colours.
+PAINTED = """(() => {
+  const canvas = document.querySelector(".map canvas");
+  const data = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+  const painted = data.filter(Boolean);
+  return [painted.length / data.length, new Set(painted).size];
+})()"""
+
+
+def test_the_map_of_10000_tools_is_painted_searched_and_moved_by_keys(show: Show) -> None:
+    page = show(explorer(generated_catalog(10_000)))
+    page.wait("performance.getEntriesByName('callsheet-map').length")
+    page.wait("document.querySelector('.map canvas')?.width > 300")
+    page.wait(f"{PAINTED}[0] > 0.02")
+    share, colours = page.run(PAINTED)
+    assert (share < 0.9, colours > 3) == (True, True)
+    page.run("document.querySelector('.map canvas').focus()")
+    before = page.run("document.querySelector('.map canvas').toDataURL()")
+    page.press("+")
+    page.wait(f"document.querySelector('.map canvas').toDataURL() !== {before!r}")
+    page.run("document.getElementById('map-words').focus()")
+    page.write("archive 7")
+    page.wait("document.querySelectorAll('.hits a').length === 8")
+    assert page.run("document.getElementById('status').textContent").endswith("tools found")
+    page.press("Tab")
+    page.press("Tab")
+    wanted = page.run("document.querySelector('.hits a').dataset.id")
+    page.run("document.querySelector('.hits a').click()")
+    heading(page, wanted)
+    assert [complaint for complaint in page.complaints if "readback" not in complaint] == []
 
 
 def test_in_a_narrow_window_what_is_chosen_takes_the_place_of_what_was_found(show: Show, catalog: Catalog) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from callsheet.graphs import Catalog, SettingsError
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.explorer.reports import read_reports
+from callsheet.orchestrator.server.explorer.answers.reports import read_reports
 from callsheet.retrievers import AgentGraphRetriever, evaluate, read_queries
 from explored import FixedEmbeddings, explorer, served
 

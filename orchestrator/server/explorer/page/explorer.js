@@ -6,6 +6,7 @@ import { alert, announce, count, make, place } from "./common/dom.js";
 import { Overtaken, SignIn, ask, forget, keep, keepKey, kept } from "./common/server.js";
 import { leave } from "./runs/conversation.js";
 import { showRuns } from "./runs/list.js";
+import { forgetMap } from "./start/map.js";
 import { showStart } from "./start/start.js";
 
 const VIEWS = { start: showStart, search: showSearch, runs: showRuns, evaluations: showEvaluations };
@@ -42,6 +43,7 @@ function tell(found) {
 
 function signIn(why) {
   overview = null;
+  forgetMap();
   const token = make("input", { id: "token", type: "password", autocomplete: "off", required: "", spellcheck: "false" });
   const enter = (event) => { event.preventDefault(); keep(token.value.trim()); show(); };
   document.getElementById("view").replaceChildren(

@@ -6,8 +6,8 @@ from collections import Counter
 
 from callsheet.graphs import Agent
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.server.explorer.json_answers import Agents, Overview, shown_line, shown_text
-from callsheet.orchestrator.server.explorer.search_results import beside
+from callsheet.orchestrator.server.explorer.answers.json_answers import Agents, Overview, shown_line, shown_text
+from callsheet.orchestrator.server.explorer.answers.search_results import beside
 from callsheet.orchestrator.server.explorer.site import Seen
 
 PART = 60

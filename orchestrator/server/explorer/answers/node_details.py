@@ -11,7 +11,7 @@ from callsheet.agents import ToolRegistry
 from callsheet.graphs import Agent, Change, Dependency, Parameter, Provenance, Skill, Tool, diff_of, told
 from callsheet.graphs.export.pictures.drawing import KINDS, UNREVIEWED
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.server.explorer.json_answers import (
+from callsheet.orchestrator.server.explorer.answers.json_answers import (
     Field,
     Group,
     Neighbour,
@@ -21,7 +21,7 @@ from callsheet.orchestrator.server.explorer.json_answers import (
     shown_line,
     shown_text,
 )
-from callsheet.orchestrator.server.explorer.search_results import beside, link
+from callsheet.orchestrator.server.explorer.answers.search_results import beside, link
 from callsheet.orchestrator.server.explorer.site import Seen
 from callsheet.retrievers.capabilities import Assigned, Assignments
 

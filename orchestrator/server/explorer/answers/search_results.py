@@ -6,7 +6,13 @@ import time
 from dataclasses import dataclass
 
 from callsheet.graphs import Catalog
-from callsheet.orchestrator.server.explorer.json_answers import Link, Neighbour, NodeName, shown_line, shown_text
+from callsheet.orchestrator.server.explorer.answers.json_answers import (
+    Link,
+    Neighbour,
+    NodeName,
+    shown_line,
+    shown_text,
+)
 from callsheet.orchestrator.server.explorer.site import Seen
 from callsheet.retrievers import Cut, Evidence, PickedAgent, PickedTool, Selection, explain_tool
 

@@ -1,0 +1,1 @@
+"""What the explorer answers: the catalog, its nodes, searches, reports and the map."""
