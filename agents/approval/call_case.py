@@ -163,6 +163,19 @@ class Case:
         supervision = self.supervision
         await asyncio.to_thread(confirm, state, user=supervision.user, run=supervision.run, code=code)
 
+    async def sign_in_problem(self, state: str) -> str:
+        """Why a call still needs a sign-in although a person has replied.
+
+        Raises:
+            CallsheetError, OSError: What waits cannot be read.
+        """
+        from callsheet.agents.servers.oauth.pending_sign_ins import pending
+
+        waiting = await asyncio.to_thread(pending, state)
+        if waiting is None:
+            return "the server does not accept the new sign-in, or it came too late"
+        return waiting.problem or "nobody has signed in at that address yet"
+
     @property
     def signs_in(self) -> bool:
         """Whether a person can sign in to the server of the tool."""

@@ -113,8 +113,8 @@ async def _send(state: CallState) -> _Update:
         if args != request.tool_call["args"]:
             answer = _edited(answer, args, notice=case.supervision.notice)
         if needs_sign_in(answer) and case.signs_in:
-            left = "nobody has signed in at that address, or the new sign-in does not do"
-            return {"sign_in": {"why": answer.text}, "problem": left if state.get("sign_in") else ""}
+            before = state.get("sign_in", {}).get("state", "")
+            return {"sign_in": {"why": answer.text}, "problem": await case.sign_in_problem(before) if before else ""}
         if _effect(answer) == "unknown" and not case.supervision.registry.assurance(case.bound.id).repeatable:
             return _unknown(case, answer)
     return {"answer": answer, "unknown": ""}
