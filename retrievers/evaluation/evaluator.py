@@ -210,16 +210,32 @@ def _level(
     }
 
 
+def bootstrap_interval(values: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
+    """95 % percentile bootstrap interval of a mean (Efron and Tibshirani 1993, chapter 13).
+
+    Args:
+        values: One value per query; at least one.
+        seed: Seed of the resamples.
+    """
+    low, high = _bootstrap(np.array([values]), seed)
+    return float(low[0]), float(high[0])
+
+
+def _bootstrap(values: Any, seed: int) -> tuple[Any, Any]:
+    """Intervals of the means of some rows, from the same resamples of the columns."""
+    draw, n = np.random.default_rng(seed), values.shape[1]
+    means = np.array([values[:, draw.integers(0, n, n)].mean(axis=1) for _ in range(_RESAMPLES)])
+    low, high = np.percentile(means, (2.5, 97.5), axis=0)
+    return low, high
+
+
 def _intervals(levels: Mapping[str, Mapping[str, Sequence[float]]], seed: int) -> dict[str, tuple[float, float]]:
-    """95 % percentile bootstrap intervals of the means (Efron and Tibshirani 1993, chapter 13), over queries."""
+    """95 % bootstrap intervals of the means, over queries, by level and metric."""
     intervals: dict[str, tuple[float, float]] = {}
     for level, of in levels.items():
         if not of:
             continue
-        values = np.array(list(of.values()))
-        draw, n = np.random.default_rng(seed), values.shape[1]
-        means = np.array([values[:, draw.integers(0, n, n)].mean(axis=1) for _ in range(_RESAMPLES)])
-        low, high = np.percentile(means, (2.5, 97.5), axis=0)
+        low, high = _bootstrap(np.array(list(of.values())), seed)
         names = [f"{level}.{name}" if level else name for name in of]
         intervals |= {name: (float(a), float(b)) for name, a, b in zip(names, low, high, strict=True)}
     return intervals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from callsheet.graphs.text.sanitizing import counted
 
 Wanted = tuple[tuple[str, ...], ...]
 
-_FIELDS = ("id", "query", "agents", "tools")
+_FIELDS = ("id", "query", "agents", "tools", "arguments")
 _CURE = 'write one JSON object a line, as {"id": "1", "query": "...", "tools": ["agent/tool"]}'
 _MOST_SHOWN = 5
 
@@ -33,6 +33,7 @@ class LabelledQuery:
         agents: One tuple of alternatives per relevant agent.
         tools: One tuple of alternatives per relevant tool; empty if only agents are labelled.
         agents_from_tools: Whether the agents are the owners of the tools, because the line has no agents.
+        arguments: Tool id -> arguments that a right call has; others are free. For ``callsheet eval --model``.
     """
 
     id: str
@@ -40,6 +41,7 @@ class LabelledQuery:
     agents: Wanted
     tools: Wanted = ()
     agents_from_tools: bool = False
+    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
 
 
 def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...]:
@@ -47,7 +49,8 @@ def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...
 
     A line is ``{"id": "1", "query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x", ["b/y", "c/y"]]}``: an inner
     list holds alternatives, any one of which counts; a line has agents, tools or both; a bare tool name is allowed if
-    it is unique. Blank lines and other fields are ignored.
+    it is unique. ``"arguments": {"a/x": {"city": "Oslo"}}`` has arguments of a right call, for ``callsheet eval
+    --model``. Blank lines and other fields are ignored.
 
     Args:
         path: The file.
@@ -105,7 +108,12 @@ class _Reader:
         if not tools and not agents:
             raise QueriesError('neither "agents" nor "tools" is given: label the query or leave the line out')
         owners = tuple(tuple(dict.fromkeys(self._catalog.tool(tool).agent for tool in group)) for group in tools)
-        return LabelledQuery(str(name), query, agents or owners, tools, agents_from_tools=not agents)
+        arguments = {self._tool(tool): args for tool, args in _arguments(entry).items()}
+        if stray := sorted(arguments.keys() - {tool for group in tools for tool in group}):
+            raise QueriesError(f'"arguments" has {", ".join(stray)}, which "tools" has not: add it there')
+        return LabelledQuery(
+            str(name), query, agents or owners, tools, agents_from_tools=not agents, arguments=arguments
+        )
 
     def _agent(self, name: str) -> str:
         if name not in self._catalog.by_id:
@@ -131,10 +139,17 @@ def _entry(line: str) -> Mapping[str, Any]:
         raise QueriesError(f"not JSON ({error}): {_CURE}") from error
     if not isinstance(entry, dict):
         raise QueriesError(f"not a JSON object: {_CURE}")
-    for field in entry:
-        if field not in _FIELDS and (near := near_names(field, _FIELDS)):
-            raise QueriesError(f"unknown field {field!r}{near}: rename it")
+    for name in entry:
+        if name not in _FIELDS and (near := near_names(name, _FIELDS)):
+            raise QueriesError(f"unknown field {name!r}{near}: rename it")
     return entry
+
+
+def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    arguments = entry.get("arguments", {})
+    if not isinstance(arguments, dict) or not all(isinstance(args, dict) for args in arguments.values()):
+        raise QueriesError('"arguments" must hold an object for each tool, as {"forecast": {"city": "Oslo"}}')
+    return arguments
 
 
 def _groups(entry: Mapping[str, Any], field: str) -> Iterator[tuple[str, ...]]:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.orchestrator.cli.requests.eval_model import ModelOptions, evaluate_model, model_options
 from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever, progress_bar
 
 if TYPE_CHECKING:
     from callsheet.retrievers import Evaluation, LabelledQuery
 
 _ROUNDING = 1e-9
+_MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "attempts", "page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Gate:
     least: float
 
 
-@click.command("eval", short_help="Measure retrieval on labelled queries.")
+@click.command("eval", short_help="Measure retrieval, or a model with it, on labelled queries.")
 @click.argument("queries", type=click.Path(path_type=Path), metavar="QUERIES.jsonl")
 @click.option(
     "-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum agents per query."
@@ -44,6 +46,7 @@ class Gate:
 @click.option(
     "--misses", default=10, show_default=True, type=click.IntRange(0), help="Maximum number of missed queries to list."
 )
+@model_options
 @common
 def evaluate_command(
     queries: Path,
@@ -57,23 +60,32 @@ def evaluate_command(
     *,
     yes: bool,
     as_json: bool,
+    **of_model: Any,
 ) -> int:
-    """Measure retrieval on labelled queries.
+    """Measure retrieval on labelled queries; with --model, which tools a chat model calls with it.
 
     QUERIES.jsonl has one query per line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"]}; an inner
-    list has alternatives.
+    list has alternatives. "arguments": {"a/x": {"city": "Oslo"}} has arguments of a right call, for --model.
 
     \b
-    Example:
+    Examples:
       callsheet eval queries.jsonl --catalog manifests/ --fail-under recall@5=.8 --fail-under complete@10=.7
+      callsheet eval queries.jsonl --catalog manifests/ --model openai:gpt-5-mini --arms all,k10,adaptive
     """
     from callsheet.retrievers import evaluate, metric_names, read_queries
 
-    gates = [_gate(demand, metric_names(agents, tools)) for demand in demands]
+    with_model = ModelOptions(**of_model) if of_model["model"] else None
+    if with_model is None and (given := [name for name in _MODEL_ONLY if of_model[name] is not None]):
+        raise click.UsageError(f"--{given[0].replace('_', '-')} needs --model PROVIDER:NAME")
+    gates = [] if with_model else [_gate(demand, metric_names(agents, tools)) for demand in demands]
     loaded = open_catalog(catalogs, yes=yes)
     labelled = read_queries(queries, loaded.catalog)
     _check_measured(gates, labelled)
     retriever = open_retriever(loaded, place, embeddings)
+    if with_model:
+        return evaluate_model(
+            loaded, retriever, labelled, with_model, tools=tools, demands=demands, misses=misses, as_json=as_json
+        )
     with progress_bar("Asking") as progress:
         evaluation = evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
     failed = [gate for gate in gates if evaluation.metric(gate.metric) < gate.least - _ROUNDING]

@@ -1,0 +1,1 @@
+"""Evaluation with a chat model: arms, recorded calls, grades and a report."""

@@ -1,0 +1,204 @@
+"""The arms of an evaluation: all tools, the best k tools, or the supervisor in a planning mode."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Protocol, get_args
+from uuid import uuid4
+
+from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from callsheet.agents import Call, ModelError, ToolRegistry, Usage
+from callsheet.agents.models.chat_models import answered
+from callsheet.agents.models.text_tool_calls import written_calls
+from callsheet.agents.models.token_usage import usage_of
+from callsheet.agents.safety.arguments import fit_of
+from callsheet.agents.tools.tool_names import model_names
+from callsheet.graphs import Catalog, Loaded, SettingsError, Tool
+from callsheet.orchestrator.apps.model_evaluation.attempts import RECORDED, Attempt
+from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
+from callsheet.orchestrator.run.settings import Planning, Settings
+from callsheet.orchestrator.supervisor import create_supervisor
+from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers.selection.budget import openai_form
+
+ALL = "all"
+DEFAULT_ARMS = ("k5", "k10", "none", "adaptive")
+_MODES = tuple(mode for mode in get_args(Planning))
+_MOST_BOUND = 10_000
+_MAX_TURNS = 8
+_PROMPT = "Call the tools that the request needs, and nothing else. When it is done, answer in one sentence."
+
+
+class Arm(Protocol):
+    """One way to give a model tools: ``all``, ``k10``, ``adaptive`` ..."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    async def attempt(self, request: str) -> Attempt:
+        """What the model does with a request; an error of the model is in the attempt."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Arms:
+    """Makes arms over one catalog and one model.
+
+    Attributes:
+        loaded: The catalog. No server of it is called.
+        retriever: Over the same catalog.
+        model: The chat model of every arm.
+        tools: Maximum tools per worker in the arms of the supervisor.
+    """
+
+    loaded: Loaded
+    retriever: AgentGraphRetriever
+    model: BaseChatModel
+    tools: int = 10
+
+    def named(self, name: str) -> Arm:
+        """An arm by name.
+
+        Raises:
+            SettingsError: There is no such arm; the message lists them.
+        """
+        catalog = self.retriever.catalog
+        if name in _MODES:
+            return _Supervised(name, self._supervisor(name))
+        if name == ALL:
+            return _Bound(name, self.model, catalog, lambda request: [*catalog.tools])
+        if name[:1] == "k" and name[1:].isdecimal() and 0 < int(name[1:]) <= _MOST_BOUND:
+            return _Bound(name, self.model, catalog, lambda request: self._best(request, int(name[1:])))
+        raise SettingsError(
+            f"there is no arm {name!r}: there are {ALL} (all tools bound), k5, k10, ... (the best 5, 10, ... tools "
+            f"bound), and {', '.join(_MODES)} (the supervisor in this planning mode)"
+        )
+
+    def _best(self, request: str, k: int) -> list[str]:
+        return [tool.id for tool in self.retriever.select(request, agents=max(5, k), tools=k).tools][:k]
+
+    def _supervisor(self, planning: str) -> Any:
+        workflow = create_supervisor(
+            recorded(self.loaded),
+            model=self.model,
+            retriever=self.retriever,
+            registry=ToolRegistry.from_catalog(recorded(self.loaded)),
+            settings=Settings(planning=planning, tools=self.tools, approval="never", learn=False),
+        )
+        return workflow.compile(checkpointer=InMemorySaver())
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """An agent loop over bound tools, without a supervisor."""
+
+    name: str
+    model: BaseChatModel
+    catalog: Catalog
+    select: Callable[[str], Sequence[str]]
+
+    async def attempt(self, request: str) -> Attempt:
+        began = monotonic()
+        offered = await asyncio.to_thread(self.select, request)
+        tools = [self.catalog.tool(tool_id) for tool_id in offered]
+        named = dict(zip(model_names(tools), tools, strict=True))
+        messages: list[BaseMessage] = [SystemMessage(_PROMPT), HumanMessage(request)]
+        calls: list[Call] = []
+        failure = stopped = ""
+        try:
+            bound = self.model.bind_tools([_form(name, tool) for name, tool in named.items()])
+            for _ in range(_MAX_TURNS):
+                said = _with_written_calls(await answered(bound.ainvoke(messages)), named)
+                messages.append(said)
+                if not said.tool_calls:
+                    break
+                for call in said.tool_calls:
+                    calls.append(_call(named, call["name"], call["args"]))
+                    messages.append(ToolMessage(calls[-1].error or RECORDED, tool_call_id=call["id"] or ""))
+            else:
+                stopped = f"the limit of {_MAX_TURNS} model calls"
+        except ModelError as error:
+            failure = str(error)
+        return Attempt(
+            offered=tuple(offered),
+            calls=tuple(calls),
+            answer=messages[-1].text if isinstance(messages[-1], AIMessage) else "",
+            usage=usage_of(messages, monotonic() - began),
+            stopped=stopped,
+            failure=failure,
+        )
+
+
+def _form(name: str, tool: Tool) -> dict[str, Any]:
+    form: dict[str, Any] = json.loads(openai_form(tool))
+    form["function"]["name"] = name
+    return form
+
+
+def _with_written_calls(said: AIMessage, named: Mapping[str, Tool]) -> AIMessage:
+    """The message, with the calls that a small model wrote as text, as a worker of the supervisor reads them."""
+    if said.tool_calls or not (written := written_calls(said.text, named)):
+        return said
+    calls = [{**call, "id": uuid4().hex, "type": "tool_call"} for call in written]
+    return said.model_copy(update={"tool_calls": calls})
+
+
+def _call(named: Mapping[str, Tool], name: str, args: Mapping[str, Any]) -> Call:
+    if (tool := named.get(name)) is None:
+        return Call(agent="", tool=name, args=args, error=f"there is no tool {name!r}", kind="refused")
+    if misfit := fit_of(tool.input_schema, args).misfit:
+        return Call(agent=tool.agent, tool=tool.id, args=args, error=misfit, kind="refused")
+    return Call(agent=tool.agent, tool=tool.id, args=args, output=RECORDED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Supervised:
+    """The supervisor in one planning mode."""
+
+    name: str
+    app: Any
+
+    async def attempt(self, request: str) -> Attempt:
+        thread, errors, began = uuid4().hex, _ModelErrors(), monotonic()
+        config = {"configurable": {"thread_id": thread}, "callbacks": [errors]}
+        try:
+            state = await self.app.ainvoke({"messages": [HumanMessage(request)]}, config)
+        finally:
+            await self.app.checkpointer.adelete_thread(thread)
+        results = state.get("results", {}).values()
+        picked = [agent for one in state.get("selections", {}).values() for agent in one["agents"]]
+        selected = [tool["id"] for agent in picked for tool in agent["tools"]]
+        held = [tool for result in results for tool in result["tools"]]  # with those that it asked for
+        usage = {name: value for name, value in state.get("usage", {}).items() if name in Usage.model_fields}
+        asked = [str(one.value.get("type", "question")) for one in state.get("__interrupt__", ())]
+        return Attempt(
+            offered=tuple(dict.fromkeys([*selected, *held])),
+            calls=tuple(Call(**call) for result in results for call in result["calls"]),
+            answer=state["messages"][-1].text,
+            usage=Usage(**{**usage, "seconds": round(monotonic() - began, 3)}),
+            steps=tuple(step["text"] for step in state.get("plan", {}).get("steps", ())),
+            stopped="; ".join(
+                [*(f"it asked the user: {kind}" for kind in asked), *(r["error"] for r in results if r["error"])]
+            ),
+            failure="; ".join(errors.messages),
+        )
+
+
+class _ModelErrors(AsyncCallbackHandler):
+    """Remembers errors of models: the supervisor goes on by rules after some of them."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    async def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
+        self.messages.append(f"{type(error).__name__}: {error}")

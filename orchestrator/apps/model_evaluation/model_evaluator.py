@@ -1,0 +1,231 @@
+"""Runs the arms on labelled queries, and compares them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from statistics import fmean, median
+from typing import Any
+
+from callsheet.agents import Usage
+from callsheet.graphs import SettingsError
+from callsheet.orchestrator.apps.model_evaluation.arms import Arm
+from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog
+from callsheet.orchestrator.apps.model_evaluation.grading import Cause, Grade, graded
+from callsheet.orchestrator.apps.model_evaluation.prices import Price
+from callsheet.retrievers import LabelledQuery
+from callsheet.retrievers.evaluation.evaluator import bootstrap_interval
+from callsheet.retrievers.index.protocols import Progress
+
+_GIVE_UP_AFTER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """An attempt of one arm at one query, with its grade."""
+
+    query: LabelledQuery
+    attempt: Attempt
+    grade: Grade
+
+
+@dataclass(frozen=True, slots=True)
+class ArmResult:
+    """The results of one arm.
+
+    Attributes:
+        arm: Its name.
+        cases: One per attempted query, in the order of the queries.
+        missing: Number of queries that were not attempted, because a limit was reached.
+    """
+
+    arm: str
+    cases: tuple[Graded, ...]
+    missing: int = 0
+
+    @property
+    def success(self) -> float:
+        """Share of right attempts, 0 to 1."""
+        return fmean(case.grade.right for case in self.cases) if self.cases else 0.0
+
+    @property
+    def usage(self) -> Usage:
+        """The cost of all attempts."""
+        return sum((case.attempt.usage for case in self.cases), Usage())
+
+    @property
+    def causes(self) -> Counter[Cause]:
+        """Number of failures by cause."""
+        return Counter(case.grade.cause for case in self.cases if case.grade.cause)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEvaluation:
+    """The results of all arms.
+
+    Attributes:
+        model: Name of the model.
+        arms: One per arm, in the order in which they were given; the first is the one that others are compared with.
+        price: The price of the model, if known.
+        stopped: Why not all attempts were made; empty if they were.
+    """
+
+    model: str
+    arms: tuple[ArmResult, ...]
+    price: Price | None = None
+    stopped: str = ""
+
+    def interval(self, arm: ArmResult) -> tuple[float, float]:
+        """95 % bootstrap interval of an arm's success, over queries."""
+        return bootstrap_interval([float(case.grade.right) for case in arm.cases])
+
+    def difference(self, arm: ArmResult) -> tuple[float, float, float]:
+        """Success minus that of the first arm on the queries that both attempted: mean, and its 95 % interval."""
+        ours = {case.query.id: case.grade.right for case in arm.cases}
+        theirs = {case.query.id: case.grade.right for case in self.arms[0].cases}
+        paired = [float(ours[name]) - float(theirs[name]) for name in ours if name in theirs]
+        return (fmean(paired), *bootstrap_interval(paired)) if paired else (0.0, 0.0, 0.0)
+
+    def cost(self, arm: ArmResult) -> float | None:
+        """What an arm's attempts cost; None without a price."""
+        return self.price.of(arm.usage) if self.price else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values, for ``callsheet eval --model --json``."""
+        return {"model": self.model, "stopped": self.stopped, "arms": [self._arm(arm) for arm in self.arms]}
+
+    def _arm(self, arm: ArmResult) -> dict[str, Any]:
+        usage, n = arm.usage, max(len(arm.cases), 1)
+        return {
+            "arm": arm.arm,
+            "n": len(arm.cases),
+            "missing": arm.missing,
+            "success": arm.success,
+            "interval": list(self.interval(arm)),
+            "difference": list(self.difference(arm)),
+            "model_calls": usage.calls / n,
+            "tool_calls": sum(len(case.attempt.calls) for case in arm.cases) / n,
+            "input_tokens": usage.input_tokens / n,
+            "cached_tokens": usage.cached_tokens / n,
+            "output_tokens": usage.output_tokens / n,
+            "seconds": median(case.attempt.usage.seconds for case in arm.cases) if arm.cases else 0.0,
+            "cost": self.cost(arm),
+            "causes": dict(arm.causes),
+            "failures": [
+                {"id": case.query.id, "cause": case.grade.cause, "detail": case.grade.detail}
+                for case in arm.cases
+                if case.grade.cause
+            ],
+        }
+
+
+def sampled(queries: Sequence[LabelledQuery], count: int | None) -> tuple[LabelledQuery, ...]:
+    """The queries with labelled tools, or ``count`` of them: always the same, whatever the order of the file.
+
+    Raises:
+        SettingsError: No query has labelled tools.
+    """
+    labelled = [query for query in queries if query.tools]
+    if not labelled:
+        raise SettingsError('no query has "tools": an evaluation with a model needs labelled tools')
+    by_hash = sorted(labelled, key=lambda query: sha256(f"{query.id}\0{query.query}".encode()).digest())
+    kept = {query.id for query in by_hash[:count]}
+    return tuple(query for query in labelled if query.id in kept)
+
+
+async def evaluate_arms(
+    arms: Sequence[Arm],
+    queries: Sequence[LabelledQuery],
+    *,
+    model: str,
+    log: AttemptLog,
+    key: Sequence[object] = (),
+    concurrency: int = 1,
+    price: Price | None = None,
+    max_cost: float | None = None,
+    progress: Progress | None = None,
+) -> ModelEvaluation:
+    """Lets every arm attempt every query, query by query, and grades the attempts.
+
+    An attempt that the log has is not made again. A query is attempted by all arms before the next one begins, so an
+    evaluation that ends early still compares them on the same queries.
+
+    Args:
+        arms: The arms; the others are compared with the first.
+        queries: Queries with labelled tools; see ``sampled``.
+        model: Name of the model.
+        log: Keeps the attempts.
+        key: What decides an attempt beside arm, model and request: the catalog, settings.
+        concurrency: Maximum attempts at a time.
+        price: The price of the model.
+        max_cost: No attempt begins after new attempts have cost this much.
+        progress: Called after each attempt with the number of finished attempts and of all.
+    """
+    run = _Run(log, concurrency, _bound(price, max_cost), len(arms) * len(queries), progress)
+    pairs = [(query, arm) for query in queries for arm in arms]
+    attempts = await asyncio.gather(
+        *(run.attempt(arm, query, log.key(model, arm.name, query.query, *key)) for query, arm in pairs)
+    )
+    made = {(arm.name, query.id): found for (query, arm), found in zip(pairs, attempts, strict=True) if found}
+    results = []
+    for arm in arms:
+        cases = [
+            Graded(query, made[arm.name, query.id], graded(query, made[arm.name, query.id]))
+            for query in queries
+            if (arm.name, query.id) in made
+        ]
+        results.append(ArmResult(arm.name, tuple(cases), len(queries) - len(cases)))
+    return ModelEvaluation(model, tuple(results), price, run.stopped)
+
+
+def _bound(price: Price | None, most: float | None) -> Callable[[Usage], str]:
+    """Why no further attempt begins after some cost; empty if one may."""
+    if price is None or most is None:
+        return lambda spent: ""
+    return lambda spent: f"the new attempts cost {price.of(spent):.4f} of {most:g}" if price.of(spent) >= most else ""
+
+
+class _Run:
+    """The state of one evaluation."""
+
+    def __init__(
+        self, log: AttemptLog, concurrency: int, bound: Callable[[Usage], str], total: int, progress: Progress | None
+    ) -> None:
+        self.stopped = ""
+        self._log, self._bound, self._total, self._progress = log, bound, total, progress
+        self._turn = asyncio.Semaphore(concurrency)
+        self._spent = Usage()
+        self._done = 0
+        self._failures: Counter[str] = Counter()
+
+    async def attempt(self, arm: Arm, query: LabelledQuery, key: str) -> Attempt | None:
+        """The attempt: the one of the log, or a new one; None if a limit is reached."""
+        known = self._log.get(key)
+        if known is None:
+            async with self._turn:
+                known = await self._made(arm, query, key)
+        self._done += 1
+        if self._progress:
+            self._progress(self._done, self._total)
+        return known
+
+    async def _made(self, arm: Arm, query: LabelledQuery, key: str) -> Attempt | None:
+        if why := self._bound(self._spent) or self._refused(arm):
+            self.stopped = self.stopped or why
+            return None
+        made = await arm.attempt(query.query)
+        self._spent += made.usage
+        if made.failure:
+            self._failures[arm.name] += 1
+        else:
+            self._failures[arm.name] = -self._total  # it works, so later errors are those of single queries
+            self._log.add(key, made)
+        return made
+
+    def _refused(self, arm: Arm) -> str:
+        if self._failures[arm.name] < _GIVE_UP_AFTER:
+            return ""
+        return f"the model failed in the first {_GIVE_UP_AFTER} attempts of {arm.name}"

@@ -1,0 +1,163 @@
+"""``callsheet eval --model``: labelled queries with a chat model, in several arms."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.graphs import SettingsError
+from callsheet.graphs.storage.local_files import cache_folder, replace_text
+from callsheet.orchestrator.cli.shared_options import progress_bar
+
+if TYPE_CHECKING:
+    from callsheet.graphs import Loaded
+    from callsheet.orchestrator.apps.model_evaluation.model_evaluator import ModelEvaluation
+    from callsheet.retrievers import AgentGraphRetriever, LabelledQuery
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """The options of ``callsheet eval`` that need a model."""
+
+    model: str
+    arms: str | None
+    sample: int | None
+    concurrency: int
+    rate: float | None
+    prices: Path | None
+    max_cost: float | None
+    attempts: Path | None
+    page: Path | None
+
+
+def model_options(command: Any) -> Any:
+    """Adds the options of an evaluation with a model."""
+    options = [
+        click.option("--model", metavar="PROVIDER:NAME", help="Measure this chat model's calls; no tool is run."),
+        click.option(
+            "--arms",
+            metavar="ARM,ARM",
+            help="With --model: all (all tools bound), k5, k10 ... (the best tools bound), none, once, adaptive, auto "
+            "(the supervisor in this planning mode).  [default: k5,k10,none,adaptive]",
+        ),
+        click.option("--sample", type=click.IntRange(1), help="With --model: only this many queries, always the same."),
+        click.option("--concurrency", default=1, show_default=True, type=click.IntRange(1, 64), help="With --model."),
+        click.option("--rate", type=click.FloatRange(0, min_open=True), help="With --model: maximum calls per second."),
+        click.option("--prices", type=click.Path(path_type=Path), metavar="FILE", help="Prices of models, as JSON."),
+        click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="Start nothing after this cost."),
+        click.option(
+            "--attempts",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Where attempts are kept.",
+        ),
+        click.option("--page", type=click.Path(path_type=Path), metavar="FILE", help="Write an HTML report here."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def evaluate_model(
+    loaded: Loaded,
+    retriever: AgentGraphRetriever,
+    labelled: Sequence[LabelledQuery],
+    options: ModelOptions,
+    *,
+    tools: int,
+    demands: Sequence[str],
+    misses: int,
+    as_json: bool,
+) -> int:
+    """Runs an evaluation with a model, and reports it; the exit status is 1 if a gate failed or something is missing.
+
+    Raises:
+        SettingsError: An option is invalid.
+    """
+    from callsheet.orchestrator.apps.model_evaluation.arms import DEFAULT_ARMS, Arms
+    from callsheet.orchestrator.apps.model_evaluation.attempts import AttemptLog
+    from callsheet.orchestrator.apps.model_evaluation.model_evaluator import evaluate_arms, sampled
+    from callsheet.orchestrator.apps.model_evaluation.prices import price_of
+
+    names = list(dict.fromkeys(filter(None, (options.arms or ",".join(DEFAULT_ARMS)).replace(" ", "").split(","))))
+    gates = [_gate(demand, names) for demand in demands]
+    price = price_of(options.model, options.prices)
+    if options.max_cost is not None and price is None:
+        raise SettingsError("--max-cost needs the price of the model: give --prices FILE")
+    made = Arms(loaded, retriever, _model(options), tools=tools)
+    arms = [made.named(name) for name in names]
+    log = AttemptLog(options.attempts or cache_folder() / "model-evaluations" / "attempts.jsonl")
+    with progress_bar("Asking the model") as progress:
+        evaluation = asyncio.run(
+            evaluate_arms(
+                arms,
+                sampled(labelled, options.sample),
+                model=options.model,
+                log=log,
+                key=(retriever.catalog.model_dump(mode="json"), tools),
+                concurrency=options.concurrency,
+                price=price,
+                max_cost=options.max_cost,
+                progress=progress,
+            )
+        )
+    return _report(evaluation, gates, options.page, misses, as_json=as_json)
+
+
+def _model(options: ModelOptions) -> Any:
+    from callsheet.agents import chat_model
+
+    model = chat_model(options.model)
+    if options.rate is None:
+        return model
+    from langchain_core.rate_limiters import InMemoryRateLimiter
+
+    return model.model_copy(update={"rate_limiter": InMemoryRateLimiter(requests_per_second=options.rate)})
+
+
+def _gate(demand: str, arms: Sequence[str]) -> tuple[str, float]:
+    metric, _, number = demand.partition("=")
+    arm, _, name = metric.strip().partition(".")
+    try:
+        least = float(number)
+    except ValueError:
+        least = math.nan
+    if arm not in arms or name != "success" or not 0 <= least <= 1:
+        known = ", ".join(f"{arm}.success" for arm in arms)
+        raise click.BadParameter(
+            f"{demand!r} is not METRIC=LEAST with a number from 0 to 1: with --model there are {known}",
+            param_hint="--fail-under",
+        )
+    return arm, least
+
+
+def _report(
+    evaluation: ModelEvaluation, gates: Sequence[tuple[str, float]], page: Path | None, misses: int, *, as_json: bool
+) -> int:
+    reached = {arm.arm: arm.success for arm in evaluation.arms}
+    failed = [(arm, least) for arm, least in gates if reached[arm] < least - _ROUNDING]
+    if page is not None:
+        from callsheet.orchestrator.apps.model_evaluation.evaluation_page import evaluation_page
+
+        replace_text(page, evaluation_page(evaluation))
+    if as_json:
+        click.echo(json.dumps(evaluation.to_dict(), ensure_ascii=False))
+    else:
+        from callsheet.orchestrator.cli.output.model_eval_output import show_model_evaluation
+
+        show_model_evaluation(evaluation, misses=misses)
+    if evaluation.stopped:
+        click.echo(f"not all requests were attempted: {evaluation.stopped}", err=True)
+    for arm, least in failed:
+        click.echo(f"failed: {arm}.success is {reached[arm]:.4f}, under {least:g}", err=True)
+    errors = sum(arm.causes["model error"] for arm in evaluation.arms)
+    return 1 if failed or evaluation.stopped or errors else 0

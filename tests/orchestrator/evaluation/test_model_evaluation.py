@@ -1,0 +1,193 @@
+"""``callsheet eval --model``: every arm and every cause of failure, with a scripted model; no tool is run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet import AgentGraphRetriever
+from callsheet.agents import Call, Usage
+from callsheet.graphs import Loaded, SettingsError, load
+from callsheet.orchestrator.apps.model_evaluation.arms import Arms
+from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog
+from callsheet.orchestrator.apps.model_evaluation.evaluation_page import evaluation_page
+from callsheet.orchestrator.apps.model_evaluation.grading import graded
+from callsheet.orchestrator.apps.model_evaluation.model_evaluator import ModelEvaluation, evaluate_arms, sampled
+from callsheet.orchestrator.apps.model_evaluation.prices import Price, price_of
+from callsheet.retrievers import LabelledQuery
+from choosing_model import ChoosingModel
+
+CATALOG = Path(__file__).parents[3] / "examples" / "eval" / "catalog"
+RAIN = LabelledQuery(
+    "rain",
+    "Will it rain in Oslo tomorrow?",
+    agents=(("weather",),),
+    tools=(("weather/forecast",),),
+    arguments={"weather/forecast": {"place": "Oslo"}},
+)
+AIR = LabelledQuery("air", "How clean is the air in Delhi?", agents=(("weather",),), tools=(("weather/air_quality",),))
+RIGHT = {"rain": ("forecast", {"place": "oslo", "days": "1"}), "air": ("air_quality", {"place": "Delhi"})}
+
+
+@pytest.fixture(scope="module")
+def loaded() -> Loaded:
+    return load(CATALOG)
+
+
+@pytest.fixture(scope="module")
+def arms(loaded: Loaded) -> Callable[..., Arms]:
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
+    return lambda model: Arms(loaded, retriever, model)
+
+
+async def evaluated(made: Arms, names: list[str], log: AttemptLog, **more: Any) -> ModelEvaluation:
+    return await evaluate_arms([made.named(name) for name in names], [RAIN, AIR], model="m", log=log, **more)
+
+
+@pytest.mark.parametrize("name", ["all", "k3", "none", "once", "adaptive", "auto"])
+async def test_every_arm_lets_the_right_tool_be_called(arms: Any, name: str, tmp_path: Path) -> None:
+    evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), [name], AttemptLog(tmp_path / "a.jsonl"))
+    (arm,) = evaluation.arms
+    assert [(case.grade.cause, case.grade.detail) for case in arm.cases] == [("", ""), ("", "")]
+    assert [case.attempt.calls[0].tool for case in arm.cases] == ["weather/forecast", "weather/air_quality"]
+    assert all("recorded" in call.output for case in arm.cases for call in case.attempt.calls)
+    offered = {"all": 16, "k3": 3}.get(name, 10)
+    assert max(len(case.attempt.offered) for case in arm.cases) <= offered
+    assert arm.usage.input_tokens == 100 * arm.usage.calls > 0
+
+
+@pytest.mark.parametrize(
+    ("choices", "more", "arm", "cause"),
+    [
+        ({"rain": ("list_events", {"day": "2026-01-01"})}, {}, "all", "not chosen"),
+        ({"rain": ("forecast", {"place": "Bergen", "days": "1"})}, {}, "all", "wrong arguments"),
+        ({"rain": ("forecast", {"town": 3})}, {}, "all", "wrong arguments"),
+        ({"rain": ("forecast", {"town": 3})}, {}, "none", "wrong arguments"),
+        ({}, {"error": "rain"}, "k3", "model error"),
+        ({}, {"error": "rain"}, "adaptive", "model error"),
+    ],
+)
+async def test_each_cause_of_a_failure_is_named(
+    arms: Any, choices: Any, more: Any, arm: str, cause: str, tmp_path: Path
+) -> None:
+    log = AttemptLog(tmp_path / "a.jsonl")
+    evaluation = await evaluated(arms(ChoosingModel(choices=choices, **more)), [arm], log)
+    assert evaluation.arms[0].cases[0].grade.cause == cause
+    assert evaluation.arms[0].causes[cause] >= 1  # type: ignore[index]
+
+
+def made(**fields: Any) -> Attempt:
+    return Attempt(**{"offered": ("weather/forecast",), **fields})
+
+
+CALL = Call(agent="weather", tool="weather/forecast", args={"place": " OSLO "})
+
+
+@pytest.mark.parametrize(
+    ("attempt", "cause"),
+    [
+        (made(calls=(CALL,)), ""),
+        (made(offered=("mail/send",)), "not retrieved"),
+        (made(offered=()), "plan"),
+        (made(stopped="the limit of 8 model calls"), "gave up"),
+        (made(calls=(CALL.model_copy(update={"error": "broken", "kind": "tool"}),)), "tool error"),
+        (made(calls=(CALL.model_copy(update={"args": {"place": None}}),)), "wrong arguments"),
+        (made(calls=(CALL,), failure="overloaded"), "model error"),
+    ],
+)
+def test_grades(attempt: Attempt, cause: str) -> None:
+    assert graded(RAIN, attempt).cause == cause
+
+
+def test_numbers_and_texts_of_arguments_are_compared_by_value_and_truth_is_no_number() -> None:
+    query = LabelledQuery("1", "q", (("a",),), (("a/x",),), arguments={"a/x": {"days": 1, "all": True}})
+    right = Call(agent="a", tool="a/x", args={"days": "1.0", "all": True})
+    assert graded(query, made(calls=(right,))).right
+    assert not graded(query, made(calls=(right.model_copy(update={"args": {"days": 1, "all": 1}}),))).right
+
+
+async def test_what_was_attempted_costs_nothing_again_also_after_a_kill(arms: Any, tmp_path: Path) -> None:
+    file = tmp_path / "kept" / "a.jsonl"
+    first = await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k3", "none"], AttemptLog(file))
+    assert file.stat().st_mode & 0o077 == 0
+    file.write_text(file.read_text(encoding="utf-8")[:-40], encoding="utf-8")  # killed while it wrote the last line
+    again = ChoosingModel(choices=RIGHT)
+    second = await evaluated(arms(again), ["k3", "none"], AttemptLog(file))
+    assert 1 <= len(again.asked) <= 4  # one attempt of four was lost
+    third = ChoosingModel(choices={})
+    assert (await evaluated(arms(third), ["k3", "none"], AttemptLog(file))).arms[0].success == 1.0
+    assert third.asked == []
+    assert [arm.success for arm in first.arms] == [arm.success for arm in second.arms] == [1.0, 1.0]
+
+
+async def test_an_error_of_the_model_is_not_kept_and_ends_an_arm_that_never_answered(arms: Any, tmp_path: Path) -> None:
+    log, model = AttemptLog(tmp_path / "a.jsonl"), ChoosingModel(choices={}, error=" ")
+    queries = [LabelledQuery(str(i), f"{RAIN.query} {i}", RAIN.agents, RAIN.tools) for i in range(5)]
+    evaluation = await evaluate_arms([arms(model).named("k3")], queries, model="m", log=log)
+    assert not log.path.exists()
+    assert (len(evaluation.arms[0].cases), evaluation.arms[0].missing, len(model.asked)) == (3, 2, 3)
+    assert evaluation.stopped == "the model failed in the first 3 attempts of k3"
+
+
+async def test_no_attempt_begins_after_the_cost_is_reached(arms: Any, tmp_path: Path) -> None:
+    log, price = AttemptLog(tmp_path / "a.jsonl"), Price(input=1000, cached=0, output=0)
+    more = {"price": price, "max_cost": 0.1}
+    evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k3", "all"], log, **more)
+    assert [len(arm.cases) for arm in evaluation.arms] == [1, 0]
+    assert evaluation.cost(evaluation.arms[0]) == pytest.approx(0.12)  # two calls with 60 fresh tokens each
+    assert evaluation.stopped == "the new attempts cost 0.1200 of 0.1"
+
+
+async def test_differences_are_paired_and_the_page_escapes_what_models_say(arms: Any, tmp_path: Path) -> None:
+    wrong = {**RIGHT, "rain": ("forecast", {"place": "<script>alert(1)</script>", "days": "1"})}
+    log = AttemptLog(tmp_path / "a.jsonl")
+    evaluation = await evaluated(arms(ChoosingModel(choices=wrong)), ["none", "k3"], log)
+    assert evaluation.difference(evaluation.arms[1]) == (0.0, 0.0, 0.0)
+    assert evaluation.arms[0].success == 0.5
+    assert evaluation.interval(evaluation.arms[0]) == (0.0, 1.0)
+    page = evaluation_page(evaluation)
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_a_sample_does_not_depend_on_the_order_of_the_file() -> None:
+    queries = [LabelledQuery(str(i), f"request {i}", (("a",),), (("a/x",),)) for i in range(50)]
+    chosen = sampled(queries, 10)
+    assert len(chosen) == 10
+    assert {q.id for q in sampled(queries[::-1], 10)} == {q.id for q in chosen}
+    assert {q.id for q in sampled(queries, 5)} <= {q.id for q in chosen}
+    with pytest.raises(SettingsError, match="needs labelled tools"):
+        sampled([LabelledQuery("1", "q", (("a",),))], None)
+
+
+def test_prices_are_per_million_tokens(tmp_path: Path) -> None:
+    file = tmp_path / "prices.json"
+    file.write_text(json.dumps({"m": {"input": 2, "cached": 1, "output": 10}}), encoding="utf-8")
+    price = price_of("m", file)
+    assert price
+    assert price.of(Usage(input_tokens=3_000_000, cached_tokens=1_000_000, output_tokens=500_000)) == 2 * 2 + 1 + 5
+    with pytest.raises(SettingsError, match="has no price of 'n': it has m"):
+        price_of("n", file)
+    file.write_text("[]", encoding="utf-8")
+    with pytest.raises(SettingsError, match="not a table of prices"):
+        price_of("m", file)
+    with pytest.raises(SettingsError, match="cannot be read"):
+        price_of("m", tmp_path / "none.json")
+
+
+def test_a_file_of_something_else_is_not_written_to(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"query": "x"}\n', encoding="utf-8")
+    with pytest.raises(SettingsError, match="choose another file"):
+        AttemptLog(file)
+
+
+def test_an_unknown_arm_is_refused_with_those_that_there_are(arms: Any) -> None:
+    for name in ("k0", "k", "everything", "k5x"):
+        with pytest.raises(SettingsError, match=r"there is no arm .*: there are all"):
+            arms(ChoosingModel(choices={})).named(name)
