@@ -190,7 +190,7 @@ class _Supervised:
             stopped="; ".join(
                 [*(f"it asked the user: {kind}" for kind in asked), *(r["error"] for r in results if r["error"])]
             ),
-            failure="; ".join(errors.messages),
+            failure="; ".join(dict.fromkeys(errors.messages)),
         )
 
 

@@ -69,14 +69,14 @@ def _row(evaluation: ModelEvaluation, arm: ArmResult) -> str:
 
 
 def _causes(evaluation: ModelEvaluation) -> Iterator[str]:
-    found = [cause for cause in CAUSES if any(arm.causes[cause] for arm in evaluation.arms)]
+    found = [(cause, meaning) for cause, meaning in CAUSES.items() if any(arm.causes[cause] for arm in evaluation.arms)]
     if not found:
         return
     yield '<h2>Failures by cause</h2><div class="scroll"><table><tr><th scope="col">cause'
     yield "".join(f'<th scope="col">{_text(arm.arm)}' for arm in evaluation.arms)
-    for cause in found:
+    for cause, meaning in found:
         counts = "".join(f"<td>{arm.causes[cause] or ''}" for arm in evaluation.arms)
-        yield f"<tr><td>{cause}: <span class=soft>{CAUSES[cause]}</span>{counts}"
+        yield f"<tr><td>{cause}: <span class=soft>{meaning}</span>{counts}"
     yield "</table></div>"
 
 

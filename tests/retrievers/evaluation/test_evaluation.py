@@ -277,6 +277,7 @@ def test_the_program_in_the_documentation_runs(monkeypatch: pytest.MonkeyPatch, 
 def test_the_labelled_queries_in_the_documentation_can_be_read(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
     page = (root / "docs" / "how-to" / "evaluation.md").read_text(encoding="utf-8")
-    (lines,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
-    queries = read_queries(written(tmp_path, lines), load(root / "examples" / "eval" / "catalog").catalog)
-    assert [query.id for query in queries] == ["rain", "both", "coat"]
+    blocks = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    queries = read_queries(written(tmp_path, "".join(blocks)), load(root / "examples" / "eval" / "catalog").catalog)
+    assert [query.id for query in queries] == ["rain", "both", "coat", "rain"]
+    assert queries[-1].arguments == {"weather/forecast": {"place": "Oslo"}}

@@ -122,4 +122,4 @@ def test_a_gate_on_tools_does_not_pass_because_none_are_labelled(tmp_path: Path,
 def test_help_shows_an_example(capsys: Any) -> None:
     status, out, _ = run(capsys, "eval", "--help")
     assert status == 0
-    assert "Example:" in out
+    assert "Examples:" in out
