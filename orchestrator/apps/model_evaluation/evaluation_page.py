@@ -69,14 +69,15 @@ def _row(evaluation: ModelEvaluation, arm: ArmResult) -> str:
 
 
 def _causes(evaluation: ModelEvaluation) -> Iterator[str]:
-    found = [(cause, meaning) for cause, meaning in CAUSES.items() if any(arm.causes[cause] for arm in evaluation.arms)]
-    if not found:
+    found = [(meaning, cause, [arm.causes[cause] for arm in evaluation.arms]) for cause, meaning in CAUSES.items()]
+    if not any(any(counts) for _, _, counts in found):
         return
     yield '<h2>Failures by cause</h2><div class="scroll"><table><tr><th scope="col">cause'
     yield "".join(f'<th scope="col">{_text(arm.arm)}' for arm in evaluation.arms)
-    for cause, meaning in found:
-        counts = "".join(f"<td>{arm.causes[cause] or ''}" for arm in evaluation.arms)
-        yield f"<tr><td>{cause}: <span class=soft>{meaning}</span>{counts}"
+    for meaning, cause, counts in found:
+        if any(counts):
+            cells = "".join(f"<td>{count or ''}" for count in counts)
+            yield f"<tr><td>{cause}: <span class=soft>{meaning}</span>{cells}"
     yield "</table></div>"
 
 
