@@ -111,7 +111,7 @@ def test_a_program_that_fails_says_what_was_done_before(ran: Any, shop: Any) -> 
 async def test_each_call_is_streamed(catalog: Any, scripted: Any, say: Any) -> None:
     written = say["calls"]("run_program", code="exchange_rate(currency='USD')")
     model = scripted(replies=[written, AIMessage("Done.")])
-    app = create_supervisor(catalog, worker_model=model, settings=settings()).compile()
+    app: Any = create_supervisor(catalog, worker_model=model, settings=settings()).compile()
     given = {"messages": [HumanMessage(RATE)]}
     events = [event async for _, event in app.astream(given, stream_mode="custom", subgraphs=True)]
     calls = [event for event in events if event["event"] in ("tool_started", "tool_finished")]
