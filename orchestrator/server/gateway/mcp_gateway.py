@@ -94,10 +94,19 @@ class GatewayServer:
         self._listeners: dict[str, _Listener] = {}
         catalog = gateway.registry.catalog
         counts = counted(len(catalog.tools), "tool"), counted(len(catalog.agents), "agent")
+        self._own: dict[str, tuple[type[Arguments], Callable[[Any, Context, Caller], Awaitable[Result]]]] = {
+            "find_tools": (FindTools, self._find),
+            "read_tools": (ReadTools, self._read),
+            "call_tool": (CallTool, self._call_tool),
+            **({"ask": (AskRequest, partial(_asked, ask))} if ask else {}),
+        }
+        self._listed = [own_definition(name, arguments) for name, (arguments, _) in self._own.items()]
         self.server: Server[Any] = _Server(
             "callsheet",
             version=version("callsheet"),
             instructions=_INSTRUCTIONS.format(tools=counts[0], agents=counts[1]),
+            # Without it, the library lists all tools for each call over HTTP, to compare headers with arguments.
+            get_tool_input_schema=None if direct else {tool.name: tool.input_schema for tool in self._listed}.get,
             on_list_tools=self._list,
             on_call_tool=self._call,
             on_list_resources=self._list_resources,
@@ -110,13 +119,6 @@ class GatewayServer:
         # The client echoes which call waits: sealed, and bound to its tool, arguments and user.
         sealed = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="callsheet")
         self.server.middleware.append(sealed)
-        self._own: dict[str, tuple[type[Arguments], Callable[[Any, Context, Caller], Awaitable[Result]]]] = {
-            "find_tools": (FindTools, self._find),
-            "read_tools": (ReadTools, self._read),
-            "call_tool": (CallTool, self._call_tool),
-            **({"ask": (AskRequest, partial(_asked, ask))} if ask else {}),
-        }
-        self._listed = [own_definition(name, arguments) for name, (arguments, _) in self._own.items()]
         self._closing: set[asyncio.Task[None]] = set()
         self._direct = DirectTools(direct, list(self._own))
         self._known = {agent.id: agent for agent in gateway.resources.registry.catalog.agents}
@@ -200,7 +202,8 @@ class GatewayServer:
         if isinstance(ended, types.InputRequiredResult):
             return ended
         text_only = self._gateway.is_resource((ended.artifact or {}).get("tool", ""))
-        return await asyncio.to_thread(result_of, ended, text_only=text_only)
+        result = partial(result_of, ended, text_only=text_only)
+        return await asyncio.to_thread(result) if ended.artifact and ended.artifact.get("media") else result()
 
     def _resources(self, context: Context) -> Catalog:
         return self._gateway.resources.catalog(self._caller(context).user)
