@@ -8,10 +8,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from callsheet.agents.safety.origins import origin
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.http_api.api_catalog import listing_of
 from callsheet.agents.servers.http_api.api_request import ApiRequest, request_of
-from callsheet.agents.servers.http_api.specifications import api, origin
+from callsheet.agents.servers.http_api.specifications import api
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.call_context import Progress
 from callsheet.agents.tools.tool_result import Fault

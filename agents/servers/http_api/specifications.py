@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from callsheet.agents.safety.faults import named_in
+from callsheet.agents.safety.origins import origin
 from callsheet.agents.safety.secrets import of_server
 from callsheet.agents.servers.limits import Limits
 from callsheet.graphs.catalog.errors import CatalogError
@@ -92,21 +93,6 @@ def copied(server: ServerConfig, limits: Limits, environ: Mapping[str, str], *, 
             return Copy(file, when, said)
         raise UnreachableError(said) from None
     return Copy(file)
-
-
-def origin(address: str) -> tuple[str, str, int | None]:
-    """Scheme, host and port of an address.
-
-    Raises:
-        CatalogError: It is none.
-    """
-    import httpx2
-
-    try:
-        url = httpx2.URL(address)
-    except (httpx2.InvalidURL, ValueError) as error:
-        raise CatalogError(f"{address!r} is not an address: {error}") from error
-    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
 
 
 def address_of(server: ServerConfig, found: Api) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
+from callsheet.agents.safety.origins import origin
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.errors import SettingsError
@@ -47,11 +48,11 @@ class TokenAuth(httpx2.Auth):
 
     def __init__(self, stored: StoredTokens, fail: Callable[[Fault], None], hide: Callable[[str], None]) -> None:
         self._stored, self._fail, self._hide = stored, fail, hide
-        self._home = _origin(httpx2.URL(stored.server))
+        self._home = origin(stored.server)
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """One request, sent again once after a refresh."""
-        if _origin(request.url) != self._home:
+        if origin(str(request.url)) != self._home:
             yield request
             return
         tokens = await self._tokens(None)
@@ -96,7 +97,7 @@ class MachineAuth(ClientCredentialsOAuthProvider):
             address, _InMemory(), machine.client_id, machine.client_secret, scope=machine.scope, issuer=machine.issuer
         )
         self._fail, self._hide = fail, hide
-        self._known = {_origin(httpx2.URL(place)) for place in (address, machine.issuer)}
+        self._known = {origin(place) for place in (address, machine.issuer)}
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """As in the library, but with the server and the issuer only; a failure ends the session with its reason."""
@@ -105,7 +106,7 @@ class MachineAuth(ClientCredentialsOAuthProvider):
             while True:
                 try:
                     sent = await (flow.__anext__() if response is None else flow.asend(response))
-                    if _origin(sent.url) not in self._known:
+                    if origin(str(sent.url)) not in self._known:
                         raise OAuthFlowError(f"its server leads to {sent.url.host}, which is not the issuer")
                 except StopAsyncIteration:
                     return
@@ -154,7 +155,3 @@ def _told(stored: StoredTokens, response: httpx2.Response) -> str:
     whose = f" --user {stored.user}" if stored.user else ""
     what = "more rights than you have given" if response.status_code == 403 else "sign-in"
     return f"it asks for {what}: run `callsheet sign-in {stored.server}{whose}`"
-
-
-def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port
