@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -198,3 +201,14 @@ async def test_an_address_with_a_secret_is_not_shown(server: SignedInServer) -> 
     config = ServerConfig(url=f"{server.url}?key=${{TICKETS_KEY}}", transport="http")
     with pytest.raises(SignInError, match="holds a secret"):
         await sign_in_of_run(config, {"TICKETS_KEY": "canary-4711-key"}, user="", run="run")
+
+
+async def test_another_process_takes_the_answer(server: SignedInServer) -> None:
+    waiting = await begun(server)
+    answer = await answer_to(waiting)
+    code = "import json, sys; from callsheet.agents.servers.oauth.pending_sign_ins import take_answer as take\n"
+    code += "assert not take(json.loads(sys.argv[1])).problem"
+    other = await asyncio.create_subprocess_exec(sys.executable, "-c", code, json.dumps(answer))
+    assert await other.wait() == 0
+    assert pending(waiting.state) is None
+    assert StoredTokens(server.url).read() is not None

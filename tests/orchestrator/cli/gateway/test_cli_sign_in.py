@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import click
 import httpx2
 import pytest
 
@@ -73,3 +75,57 @@ def test_without_a_key_nobody_is_sent_to_a_page(
     assert status == 2
     assert "set CALLSHEET_KEY" in err
     assert "sign in here" not in err
+
+
+@pytest.fixture
+def listed(server: SignedInServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The options of a catalog that was listed with a sign-in, which is lost since."""
+    entry = {"url": server.url, "callsheet": {"trusted": True}}
+    (tmp_path / "trusted.json").write_text(json.dumps({"mcpServers": {"tickets": entry}}))
+    options = ["--catalog", str(tmp_path / "trusted.json"), "--yes"]
+    assert run(capsys, "sign-in", server.url)[0] == 0
+    assert run(capsys, "sync", *options)[0] == 0
+    server.authorization.access.clear()
+    server.authorization.refresh.clear()
+    return options
+
+
+def test_without_a_terminal_a_run_stops_and_goes_on_after_the_command(
+    server: SignedInServer, listed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, _ = run(capsys, "ask", "Tell who is signed in", *listed, "--json")
+    said = json.loads(out)
+    assert (status, said["steps"][0]["status"]) == (1, "needs_sign_in")
+    assert f"run `callsheet sign-in {server.url}`" in said["steps"][0]["error"]
+    assert "/authorize" not in out  # its answer would come to a program that has ended
+    resume = ("ask", "--resume", *listed, "--json")
+    status, out, _ = run(capsys, *resume)
+    assert (status, json.loads(out)["steps"][0]["status"]) == (1, "needs_sign_in")
+    assert run(capsys, "sign-in", server.url)[0] == 0
+    status, out, _ = run(capsys, *resume)
+    assert (status, json.loads(out)["steps"][0]["result"]) == (0, "anna")
+
+
+def test_in_a_terminal_the_person_opens_the_page(
+    server: SignedInServer,
+    listed: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pages: list[str] = []
+    told = click.echo
+
+    def echo(text: Any = "", *more: Any, **named: Any) -> None:
+        pages.extend(word.rstrip(".") for word in str(text).split() if "/authorize?" in word)
+        told(text, *more, **named)
+
+    def opens(*_: Any, **__: Any) -> str:
+        httpx2.get(pages[-1], follow_redirects=True).raise_for_status()
+        return "s"
+
+    monkeypatch.setattr("callsheet.orchestrator.cli.requests.ask.has_terminal", lambda: True)
+    monkeypatch.setattr(click, "echo", echo)
+    monkeypatch.setattr(click, "prompt", opens)
+    status, out, _ = run(capsys, "ask", "Tell who is signed in", *listed, "--json")
+    assert (status, json.loads(out)["steps"][0]["result"]) == (0, "anna")
+    assert len(pages) == 1
