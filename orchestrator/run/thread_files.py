@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _UNNAMED, _DAY = "run-", 86_400.0
-_FILES = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".lock")
+_STORED = (".sqlite", ".sqlite-wal", ".sqlite-shm")
+_ENDED = "ended"
+_MOST_ENDED = 200
 
 
 class Threads:
@@ -35,12 +37,12 @@ class Threads:
 
     @staticmethod
     def new() -> str:
-        """A name for a thread that is removed when it is finished."""
+        """A name for a thread that nobody named."""
         return f"{_UNNAMED}{uuid.uuid4().hex[:8]}"
 
     @staticmethod
     def named(thread: str) -> bool:
-        """Whether the user chose the name, so that the thread is kept."""
+        """Whether the user chose the name, so that the thread is kept for good."""
         return not thread.startswith(_UNNAMED)
 
     def latest(self) -> str:
@@ -49,14 +51,13 @@ class Threads:
         Raises:
             SettingsError: There is none.
         """
-        if not (found := self.names()):
+        if not (found := _latest_first(self._folder)):
             raise SettingsError("there is no thread to resume: every run so far has ended")
-        return found[0]
+        return found[0].stem
 
     def names(self) -> list[str]:
-        """All threads, the most recently used first."""
-        found = sorted(self._folder.glob("*.sqlite"), key=lambda file: file.stat().st_mtime, reverse=True)
-        return [file.stem for file in found]
+        """All threads, those that ended included, the most recently used first."""
+        return [file.stem for file in _latest_first(self._folder, self._folder / _ENDED)]
 
     def check(self, thread: str) -> None:
         """Checks that a thread exists.
@@ -64,7 +65,7 @@ class Threads:
         Raises:
             SettingsError: It does not, or its name is invalid.
         """
-        if not self._file(thread).is_file():
+        if self._file(thread) not in set(self._folder.glob("*.sqlite")):
             known = ", ".join(sorted(file.stem for file in self._folder.glob("*.sqlite"))[:10]) or "none"
             raise SettingsError(f"there is no thread {thread!r} to resume; there are: {known}")
 
@@ -124,23 +125,37 @@ class Threads:
             "then move the file away and ask again"
         )
 
-    def remove(self, thread: str) -> None:
-        """Removes a thread, if it exists."""
-        for ending in _FILES:
+    def settle(self, thread: str, *, ended: bool) -> None:
+        """Files an unnamed thread after a run: one that ended is shown, and not resumed; named ones stay."""
+        before = self._file(thread)
+        after = self._folder / (_ENDED if ended else "") / before.name
+        if self.named(thread) or before == after:
+            return
+        private_file(after)
+        for ending in _STORED:
             with suppress(FileNotFoundError):
-                self._file(thread).with_suffix(ending).unlink()
+                before.with_suffix(ending).rename(after.with_suffix(ending))
+        before.with_suffix(".lock").unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Removes unnamed threads that have not been used for a long time."""
-        for file in self._folder.glob(f"{_UNNAMED}*.sqlite"):
+        """Removes unnamed threads that have not been used for a long time, and the oldest of very many that ended."""
+        ended = _latest_first(self._folder / _ENDED)
+        for file in (*self._folder.glob(f"{_UNNAMED}*.sqlite"), *ended):
             with suppress(OSError):
-                if file.stat().st_mtime < time.time() - self._days * _DAY:
-                    self.remove(file.stem)
+                if file.stat().st_mtime < time.time() - self._days * _DAY or file in ended[_MOST_ENDED:]:
+                    for ending in (*_STORED, ".lock"):
+                        file.with_suffix(ending).unlink(missing_ok=True)
 
     def _file(self, thread: str) -> Path:
         if not _NAME.fullmatch(thread):
             raise SettingsError(f"{thread!r} cannot be the name of a thread: use letters, digits, '.', '_' and '-'")
-        return self._folder / f"{thread}.sqlite"
+        file, ended = self._folder / f"{thread}.sqlite", self._folder / _ENDED / f"{thread}.sqlite"
+        return ended if ended.is_file() and not file.is_file() else file
+
+
+def _latest_first(*folders: Path) -> list[Path]:
+    files = [file for folder in folders for file in folder.glob("*.sqlite")]
+    return sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
 
 
 async def _check(saver: AsyncSqliteSaver, thread: str) -> None:

@@ -129,8 +129,7 @@ def ask(
             raise
         finally:
             registry.close()
-        if not ran.left and not threads.named(thread):
-            threads.remove(thread)
+        threads.settle(thread, ended=not ran.left)
     if show is None:
         click.echo(json.dumps(_report(ran, thread, again, time.monotonic() - began), ensure_ascii=False))
     elif ran.waiting:

@@ -50,9 +50,11 @@ class _Id(_Parameters):
 
 
 class Api:
-    """The page's endpoints; without ``runs``, past runs are not shown; ``asks``: whether requests can be run."""
+    """The page's endpoints; without ``runs``, past runs are not shown; ``asks``: whether a page may run requests."""
 
-    def __init__(self, runs: Runs | None, reports: Callable[[], Sequence[Report]], *, asks: bool = False) -> None:
+    def __init__(
+        self, runs: Runs | None, reports: Callable[[], Sequence[Report]], asks: Callable[[Request], bool]
+    ) -> None:
         self._runs, self._reports, self._asks = runs, reports, asks
 
     def endpoints(self) -> Mapping[str, Endpoint]:
@@ -66,7 +68,7 @@ class Api:
 
     async def overview(self, seen: Seen, request: Request) -> Overview:
         """Counts of the catalog."""
-        return await run_in_threadpool(overview, seen, runs=self._runs is not None, asks=self._asks)
+        return await run_in_threadpool(overview, seen, runs=self._runs is not None, asks=self._asks(request))
 
     async def map(self, seen: Seen, request: Request) -> CatalogMap:
         """All agents, tools and dependencies, for a picture."""

@@ -68,15 +68,15 @@ def create_explorer(
     def guarded(endpoint: Endpoint) -> _Handler:
         return _guarded(site, endpoint, None if authenticated else user or User())
 
+    changing = RunRoutes(runner, runs, key) if runner is not None and runs is not None else None
     private = [
         Route(f"{ROOT}/metrics", guarded(_metrics(runs))),
         *(
             Route(f"{ROOT}/api/{name}", guarded(endpoint))
-            for name, endpoint in Api(runs, site.reports, asks=runner is not None).endpoints().items()
+            for name, endpoint in Api(runs, site.reports, changing.allows if changing else _nobody).endpoints().items()
         ),
     ]
-    if runner is not None and runs is not None:
-        changing = RunRoutes(runner, runs, key)
+    if changing is not None:
         private.append(Route(f"{ROOT}/api/watch", guarded(changing.watch)))
         private += [
             Route(f"{ROOT}/api/{name}", guarded(endpoint), methods=["POST"])
@@ -86,6 +86,10 @@ def create_explorer(
     if authenticated:
         middleware += [Middleware(_Public, routes=_public(site)), Middleware(RunChecks)]
     return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=_closes(site))
+
+
+def _nobody(_: Request) -> bool:
+    return False
 
 
 def _public(site: Site) -> list[Route]:

@@ -19,6 +19,7 @@ from callsheet.orchestrator.run.thread_stream import stream_in_thread
 from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.run_history import Moment, RunRefusedError
+from callsheet.orchestrator.server.runs.shown_runs import run_ended
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -117,7 +118,9 @@ class LocalRunner:
                 await stream_in_thread(
                     self._workflow, self._threads, thread, given, modes=MODES, take=take, user=self._user
                 )
-            work.live.end(await self._runs.last(thread))
+                last = await self._runs.last(thread)
+                self._threads.settle(thread, ended=run_ended(last))
+            work.live.end(last)
         except asyncio.CancelledError:
             work.live.fail("cancelled")
             await self._close(work.live)

@@ -107,9 +107,13 @@ class RunRoutes:
             raise RunRefusedError(f"there is no thread {thread!r} that you may see")
         return history[0].questions
 
-    def _check(self, request: Request) -> None:
+    def allows(self, request: Request) -> bool:
+        """Whether a request comes from the page, with its key."""
         given = request.headers.get(KEY)
-        if given is None or (self._key and not secrets.compare_digest(given.encode(), self._key.encode())):
+        return given is not None and (not self._key or secrets.compare_digest(given.encode(), self._key.encode()))
+
+    def _check(self, request: Request) -> None:
+        if not self.allows(request):
             raise KeyMissingError(
                 "this page has no key, so it cannot run anything: open the whole address that callsheet explore printed"
             )

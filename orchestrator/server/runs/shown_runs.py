@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from callsheet.orchestrator.server.explorer.answers.json_answers import Link
-from callsheet.orchestrator.server.explorer.answers.search_results import link
+from callsheet.orchestrator.server.explorer.answers.search_results import fit, link
 from callsheet.orchestrator.server.explorer.site import Seen
 from callsheet.orchestrator.server.runs.pending_questions import (
     WITHHELD,
@@ -85,6 +85,7 @@ class RunShown(Shown):
     """One request with its plan.
 
     Attributes:
+        id: Its id; empty for a moment at its start.
         request: The request.
         status: ``running``, ``waiting`` for a person, ``done``, or ``stopped`` before its end.
         at: Time of the first checkpoint, in ISO 8601.
@@ -99,6 +100,7 @@ class RunShown(Shown):
         usage: Model calls and tokens; empty if no model was called.
     """
 
+    id: Line
     request: Text
     status: str
     at: str
@@ -152,6 +154,7 @@ def run_of(seen: Seen, last: Moment, begin: Moment | None = None) -> RunShown:
     usage, answer = state.get("usage") or {}, _answer(state.get("messages") or ())
     began = float(state.get("begun") or 0.0)
     return RunShown(
+        id=str(state.get("run") or ""),
         request=str(state.get("request", "")),
         status="running" if last.running else "waiting" if asked else "done" if answer else "stopped",
         at=first.at,
@@ -165,6 +168,13 @@ def run_of(seen: Seen, last: Moment, begin: Moment | None = None) -> RunShown:
         revisions=() if withheld else tuple(map(RevisionShown.model_validate, state.get("revisions") or ())),
         usage={name: usage[name] for name in _COUNTS} if usage.get("calls") else {},
     )
+
+
+def run_ended(last: Moment) -> bool:
+    """Whether nothing of a run is left to do: it is answered, and no step has failed."""
+    results = last.values.get("results") or {}
+    left = any(result["status"] in ("failed", "skipped") for result in results.values())
+    return bool(_answer(last.values.get("messages") or ())) and not (last.questions or left)
 
 
 def _step(
@@ -199,9 +209,7 @@ def _why(tool: Mapping[str, Any], place: int) -> str:
         other, inferred = tool["via"][-2], tool.get("inferred") or ""
         why = f"{other} needs it" if tool.get("required") else f"{other} may need it"
         return f"{why}, inferred: {inferred}" if inferred else why
-    words = ((0.5, "fits the step well"), (0.3, "may fit the step"), (0.0, "is near, but fits hardly"))
-    fits = next((text for least, text in words if tool["score"] >= least), words[-1][1])
-    return f"{fits}, and best of all" if place == 0 else fits
+    return f"{fit(tool['score'])}, and best of all" if place == 0 else fit(tool["score"])
 
 
 def _named(result: Mapping[str, Any], picked: Mapping[str, Any]) -> set[str]:

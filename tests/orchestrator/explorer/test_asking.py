@@ -108,8 +108,8 @@ def test_a_run_is_cancelled_and_resumed_and_can_be_left_and_found_again(show: Sh
     page.press("Enter")
     page.wait("document.querySelector('.dag .chip-text.running')")
     assert page.run("document.documentElement.scrollWidth") <= 390
-    page.run("location.reload()")
-    page.wait("document.querySelector('.dag .chip-text.running')")
+    page.run("window.before = true; location.reload()")
+    page.wait("!window.before && document.querySelector('.dag .chip-text.running')")
     click(page, "Cancel")
     run_is(page, "stopped")
     page.wait("document.querySelector('.run-head .error')?.textContent.startsWith('Cancelled')")
@@ -141,6 +141,8 @@ def test_nothing_runs_without_the_key_of_the_address_or_for_another_site(asking:
                 given = {"text": "x"} if name == "start" else {"thread": "x"}
                 assert client.post(f"/callsheet/api/{name}", json=given, headers=headers).status_code == 403
             assert client.get("/callsheet/api/watch?id=x", headers=headers).status_code == 403
+            assert not client.get("/callsheet/api/overview", headers=headers).json()["asks"]
+        assert client.get("/callsheet/api/overview", headers=HEADERS).json()["asks"]
         foreign = {**HEADERS, "origin": "https://evil.example"}
         assert client.post("/callsheet/api/start", json={"text": "x"}, headers=foreign).status_code == 403
         plain = {**HEADERS, "content-type": "text/plain"}

@@ -39,12 +39,12 @@ def test_a_question_gives_ranked_tools_with_reasons_and_the_best_ones_neighbourh
     first, second = page.run(
         "[...document.querySelectorAll('.agents .tools .why')].slice(0, 2).map((e) => e.textContent)"
     )
-    assert first.startswith("Why: score ")
+    assert first.startswith("Why: fits well: score ")
     assert second == "Required by weather/forecast"
     assert page.run("document.getElementById('status').textContent").endswith("First: weather/forecast")
     assert page.run(f"{FOCUS}.id") == "q"
-    page.run("document.querySelector('.results > details').open = true")
-    assert "below 0.30 nothing fits" in page.run("document.querySelector('.results').innerText")
+    page.run("document.querySelector('.trace').open = true")
+    assert "below 0.30 nothing fits" in page.run("document.querySelector('.trace').innerText")
     assert page.complaints == []
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
-from callsheet.graphs import Catalog, Loaded, Policy
+from callsheet.graphs import Catalog, Loaded, Policy, SettingsError
 from callsheet.orchestrator.cli.requests.thread_run import run
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.thread_files import Threads
@@ -94,6 +95,27 @@ async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch:
     assert shown["seconds"] > 0
     assert step["result"] in shown["answer"]
     assert "broken.sqlite" in client.get("/callsheet/api/run", params={"id": "broken"}).json()["error"]
+
+
+async def test_a_run_that_ended_is_shown_and_not_resumed(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    threads = Threads(tmp_path / "threads")
+    name = threads.new()
+    await asks(shop, monkeypatch, threads, name, "never")
+    with threads.locked(name):
+        threads.settle(name, ended=True)
+    runs: Any = LocalRuns(threads)
+    assert [(thread.id, thread.status) for thread in await runs.recent(None)] == [(name, "idle")]
+    assert (await runs.last(name)).values["messages"]
+    for refused in (threads.latest, lambda: threads.check(name)):
+        with pytest.raises(SettingsError, match="no thread"):
+            refused()
+    with threads.locked(name):
+        threads.settle(name, ended=False)
+    assert threads.latest() == name
+    threads.settle(name, ended=True)
+    Threads(tmp_path / "threads", days=-1).sweep()
+    assert threads.names() == []
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == []
 
 
 async def test_a_thread_that_waits_for_a_person_says_so(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ class Demo:
         workflow, thread = self.supervisor(**options), self.threads.new()
         with self.threads.locked(thread):
             runs = [asyncio.run(self._ran(workflow, thread, turn)) for turn in turns]
-            self.threads.remove(thread)
+            self.threads.settle(thread, ended=True)
         return runs
 
     async def _ran(self, workflow: Any, thread: str, request: str) -> Ran:
@@ -181,8 +181,8 @@ def _threads() -> Threads:
         async def saver(self, thread: str) -> AsyncIterator[InMemorySaver]:
             yield kept[thread]
 
-        def remove(self, thread: str) -> None:
-            super().remove(thread)
+        def settle(self, thread: str, *, ended: bool) -> None:
+            super().settle(thread, ended=ended)
             kept.pop(thread, None)
 
     return Unwritten()

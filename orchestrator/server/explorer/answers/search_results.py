@@ -16,6 +16,8 @@ from callsheet.orchestrator.server.explorer.answers.json_answers import (
 from callsheet.orchestrator.server.explorer.site import Seen
 from callsheet.retrievers import Cut, Evidence, PickedAgent, PickedTool, Selection, explain_tool
 
+_WELL, _MAYBE = 0.6, 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class FoundTool:
@@ -141,6 +143,11 @@ def search(seen: Seen, query: str, *, agents: int, tools: int) -> Found:
     )
 
 
+def fit(score: float) -> str:
+    """How well something fits a text, in words."""
+    return "fits well" if score >= _WELL else "may fit" if score >= _MAYBE else "is near, but hardly fits"
+
+
 def link(node: str, catalog: Catalog) -> Link:
     """A link to an agent, a tool or a skill, with the first line of its description."""
     kind: NodeName = "tool" if node in catalog.tools else "skill" if node in catalog.skills_by_id else "agent"
@@ -161,7 +168,8 @@ def _agent(agent: PickedAgent, selection: Selection, catalog: Catalog, known: Ev
 
 def _tool(tool: PickedTool, selection: Selection, catalog: Catalog) -> FoundTool:
     via = tuple(link(node, catalog) for node in tool.via[:-1])
-    why = shown_text(explain_tool(tool.id, selection))
+    told = explain_tool(tool.id, selection)
+    why = shown_text(told if via else f"{fit(tool.score)}: {told}")
     return FoundTool(link(tool.id, catalog), why, tool.score, tool.use, tool.required, via, shown_line(tool.inferred))
 
 

@@ -3,7 +3,7 @@
 import { Overtaken, ask } from "../common/server.js";
 import { address, announce, breaking, count, draw, fold, make, question, said, walk } from "../common/dom.js";
 
-const FEW = 6;
+const FEW = 12;
 const SIDES = ["above", "before", "here", "after", "below"];
 const MEANINGS = {
   td: "needs the tool", ti: "may need the tool", pd: "needs it for a parameter", pi: "may need it for a parameter",
@@ -104,10 +104,13 @@ function connect(graph, lines, here) {
   lines.setAttribute("height", ground.height);
   const heads = draw("defs", {}, ...Object.keys(MEANINGS).map((kind) => draw("marker", { id: `to-${kind}`, class: kind, viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, draw("path", { d: "M0 0L8 4L0 8z" }))));
   const drawn = [], stacked = getComputedStyle(graph).gridTemplateColumns.split(" ").length === 1;
-  for (const box of graph.querySelectorAll("li.box-of")) {
-    const { relation, side } = box.dataset;
+  // Above and below, rows stand in each other's way: one line leads to the heading of the whole group.
+  const groups = [...graph.querySelectorAll(".side:is(.at-above, .at-below) .lane")].map((one) => [one.querySelector("h4"), one.querySelector("li")]);
+  const boxes = stacked ? [...graph.querySelectorAll("li.box-of")].map((one) => [one, one]) : [...groups, ...[...graph.querySelectorAll(".side:is(.at-before, .at-after) li.box-of")].map((one) => [one, one])];
+  for (const [box, of] of boxes) {
+    const { relation, side } = of.dataset;
     const [from, to] = side === "before" ? [box, here] : [here, box];
-    const path = draw("path", { class: `edge ${relation}${"unreviewed" in box.dataset ? " unreviewed" : ""}`, d: curve(from.getBoundingClientRect(), to.getBoundingClientRect(), ground, { stacked, level: side === "before" || side === "after" }) });
+    const path = draw("path", { class: `edge ${relation}${"unreviewed" in of.dataset ? " unreviewed" : ""}`, d: curve(from.getBoundingClientRect(), to.getBoundingClientRect(), ground, { stacked, level: side === "before" || side === "after" }) });
     if (relation in MEANINGS) path.setAttribute("marker-end", `url(#to-${relation})`);
     drawn.push(path);
   }

@@ -4,7 +4,7 @@ import { Overtaken, ask } from "../common/server.js";
 import { address, alert, announce, count, fold, make, place, table, walk } from "../common/dom.js";
 import { showNode } from "./node.js";
 
-let form = null, list = null, details = null, shown = null, last = null, best = null, first = true;
+let form = null, list = null, details = null, how = null, shown = null, last = null, best = null, first = true;
 
 export async function showSearch(view, given, overview) {
   if (!form?.isConnected) build(view, overview);
@@ -36,7 +36,8 @@ function build(view, overview) {
   list = make("section", { class: "results", "aria-label": "What was found" });
   details = make("section", { class: "details", "aria-label": "Details" });
   form = search();
-  view.replaceChildren(make("div", { class: "search" }, form, leftOut(overview), make("div", { class: "columns" }, list, details)));
+  how = make("section", { class: "how", "aria-label": "How it was found" });
+  view.replaceChildren(make("div", { class: "search" }, form, leftOut(overview), make("div", { class: "columns" }, list, details), how));
 }
 
 function search() {
@@ -76,8 +77,8 @@ async function found(q, agents, tools) {
       make("h2", { text: head }),
       make("p", { class: "small", text: `searched in ${answer.milliseconds} ms` }),
       ...(answer.skills.length ? [make("ul", { class: "tools" }, answer.skills.map(skillFound))] : []),
-      make("ol", { class: "agents" }, answer.agents.map((agent, i) => agentFound(agent, i))),
-      trace(answer));
+      make("ol", { class: "agents" }, answer.agents.map((agent, i) => agentFound(agent, i))));
+    how.replaceChildren(trace(answer));
     performance.measure("callsheet-search", { start: began, end: performance.now() });
     const top = answer.agents[0]?.tools[0] ?? answer.agents[0];
     best = top?.link.id ?? null;
@@ -117,13 +118,15 @@ function bar(score) {
 function trace(answer) {
   const rank = (value, at) => (value === null ? "" : `${value.toFixed(2)} (#${at})`);
   const asked = answer.asked.slice(1).map((unit) => make("li", { text: `${unit.kind}: ${unit.text}` }));
-  return fold("How it was found", make("div", {},
+  const made = fold("How it was found", make("div", {},
     make("p", { text: `The best score is ${answer.strength.toFixed(2)}; below ${answer.threshold.toFixed(2)} nothing fits.` }),
     answer.notes.map((text) => make("p", { text })),
     asked.length > 0 && [make("p", { text: "The question was taken apart into:" }), make("ul", {}, asked)],
     answer.considered.length > 0 && table("Considered, best first", ["", "score", "meaning", "words", "expected use"],
       answer.considered.map((one) => [walk(one.link), one.score, rank(one.cosine, one.cosine_rank), rank(one.words, one.words_rank), one.use])),
     answer.cut.length > 0 && table("Left out", ["tool", "score", "why"], answer.cut.map((one) => [walk(one.link), one.score, one.reason]))));
+  made.classList.add("trace");
+  return made;
 }
 
 function failed(error) {
@@ -131,6 +134,7 @@ function failed(error) {
 }
 
 async function everybody(overview) {
+  how.replaceChildren();
   const all = make("ul", { class: "everybody" });
   const more = make("button", { type: "button", text: "More agents" });
   const head = make("h2", { text: "All agents" });

@@ -5,12 +5,11 @@ import { address, alert, announce, count, fold, make } from "../common/dom.js";
 import { exports } from "./export.js";
 import { article } from "./run.js";
 
-let following = null, begun = null;
+let following = null;
 
 /** Starts a request in a new thread, and goes there. */
 export async function begin(text) {
   const { thread } = await send("start", { text });
-  begun = thread;
   location.hash = address("runs", { id: thread });
 }
 
@@ -33,9 +32,13 @@ export async function showThread(view, id, overview) {
 
   function show(run) {
     if (last?.status !== run.status) announce({ running: "The run goes on", waiting: `${count(run.questions.length, "question")} wait${run.questions.length === 1 ? "s" : ""} for you`, done: `Done. ${run.answer}`, stopped: "Stopped" }[run.status]);
+    // A new request of the conversation takes the place of the one before.
+    if (last && last.status !== "running" && run.status === "running" && run.id !== last.id) earlier.append(turn(last));
+    const first = last === null;
     last = run;
     told = performance.now();
     live.show(run);
+    if (first) live.element.querySelector("h2").focus();
     if (next) next.enable(run.status === "done" || (run.status === "stopped" && !run.steps.length), run.status === "waiting" ? "Answer the questions above first" : run.status === "running" ? "The run goes on" : "");
     tools.replaceChildren(...exports(run, live.element));
   }
@@ -65,17 +68,16 @@ export async function showThread(view, id, overview) {
     alert();
     try {
       await send(name, given);
-      if (name === "start") { await load().catch(() => {}); next.clear(); }
+      if (name === "start") next.clear();
       if (name !== "cancel") await follow();
     } catch (error) {
       if (!(error instanceof Overtaken)) alert(make("p", { text: error.message }));
     }
   }
 
-  const started = begun === id ? null : await load();
-  begun = null;
-  live.element.querySelector("h2")?.focus();
-  if (overview.asks && (!started || started.status !== "done")) follow().catch((error) => alert(make("p", { text: error.message })));
+  // A run that goes on is not in the history yet, so it is looked for first.
+  if (overview.asks) follow().catch((error) => { if (!(error instanceof Overtaken)) alert(make("p", { text: error.message })); });
+  else await load();
 }
 
 function turn(run) {
