@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -12,22 +11,19 @@ from uuid import uuid4
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from callsheet.agents import Call, ModelError, ToolRegistry, Usage
+from callsheet.agents import BoundTool, Call, ModelError, ToolRegistry, Usage
 from callsheet.agents.models.chat_models import answered
 from callsheet.agents.models.text_tool_calls import written_calls
 from callsheet.agents.models.token_usage import usage_of
-from callsheet.agents.safety.arguments import fit_of
-from callsheet.agents.tools.tool_names import model_names
-from callsheet.graphs import Catalog, Loaded, SettingsError, Tool
-from callsheet.orchestrator.apps.model_evaluation.attempts import RECORDED, Attempt
-from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
+from callsheet.agents.work.worker_conversation import calls_of
+from callsheet.graphs import Loaded, SettingsError
+from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt
 from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
-from callsheet.retrievers.selection.budget import openai_form
 
 ALL = "all"
 DEFAULT_ARMS = ("k5", "k10", "none", "adaptive")
@@ -55,7 +51,7 @@ class Arms:
     """Makes arms over one catalog and one model.
 
     Attributes:
-        loaded: The catalog. No server of it is called.
+        loaded: The catalog, whose tools are called without approval; see ``recorded``.
         retriever: Over the same catalog.
         model: The chat model of every arm.
         tools: Maximum tools per worker in the arms of the supervisor.
@@ -72,13 +68,13 @@ class Arms:
         Raises:
             SettingsError: There is no such arm; the message lists them.
         """
-        catalog = self.retriever.catalog
+        catalog, registry = self.retriever.catalog, ToolRegistry.from_catalog(self.loaded)
         if name in _MODES:
-            return _Supervised(name, self._supervisor(name))
+            return _Supervised(name, self._supervisor(name, registry))
         if name == ALL:
-            return _Bound(name, self.model, catalog, lambda request: [*catalog.tools])
+            return _Bound(name, self.model, registry, lambda request: [*catalog.tools])
         if name[:1] == "k" and name[1:].isdecimal() and 0 < int(name[1:]) <= _MOST_BOUND:
-            return _Bound(name, self.model, catalog, lambda request: self._best(request, int(name[1:])))
+            return _Bound(name, self.model, registry, lambda request: self._best(request, int(name[1:])))
         raise SettingsError(
             f"there is no arm {name!r}: there are {ALL} (all tools bound), k5, k10, ... (the best 5, 10, ... tools "
             f"bound), and {', '.join(_MODES)} (the supervisor in this planning mode)"
@@ -87,12 +83,12 @@ class Arms:
     def _best(self, request: str, k: int) -> list[str]:
         return [tool.id for tool in self.retriever.select(request, agents=max(5, k), tools=k).tools][:k]
 
-    def _supervisor(self, planning: str) -> Any:
+    def _supervisor(self, planning: str, registry: ToolRegistry) -> Any:
         workflow = create_supervisor(
-            recorded(self.loaded),
+            self.loaded,
             model=self.model,
             retriever=self.retriever,
-            registry=ToolRegistry.from_catalog(recorded(self.loaded)),
+            registry=registry,
             settings=Settings(planning=planning, tools=self.tools, approval="never", learn=False),
         )
         return workflow.compile(checkpointer=InMemorySaver())
@@ -104,61 +100,54 @@ class _Bound:
 
     name: str
     model: BaseChatModel
-    catalog: Catalog
+    registry: ToolRegistry
     select: Callable[[str], Sequence[str]]
 
     async def attempt(self, request: str) -> Attempt:
-        began = monotonic()
+        began, run = monotonic(), uuid4().hex
         offered = await asyncio.to_thread(self.select, request)
-        tools = [self.catalog.tool(tool_id) for tool_id in offered]
-        named = dict(zip(model_names(tools), tools, strict=True))
-        messages: list[BaseMessage] = [SystemMessage(_PROMPT), HumanMessage(request)]
-        calls: list[Call] = []
+        tools = self.registry.bind(offered, run)
+        messages: list[AnyMessage] = [SystemMessage(_PROMPT), HumanMessage(request)]
         failure = stopped = ""
         try:
-            bound = self.model.bind_tools([_form(name, tool) for name, tool in named.items()])
-            for _ in range(_MAX_TURNS):
-                said = _with_written_calls(await answered(bound.ainvoke(messages)), named)
-                messages.append(said)
-                if not said.tool_calls:
-                    break
-                for call in said.tool_calls:
-                    calls.append(_call(named, call["name"], call["args"]))
-                    messages.append(ToolMessage(calls[-1].error or RECORDED, tool_call_id=call["id"] or ""))
-            else:
+            if not await self._looped(messages, tools):
                 stopped = f"the limit of {_MAX_TURNS} model calls"
         except ModelError as error:
             failure = str(error)
+        finally:
+            await self.registry.close_run(run)
         return Attempt(
             offered=tuple(offered),
-            calls=tuple(calls),
+            calls=calls_of(messages, tools),
             answer=messages[-1].text if isinstance(messages[-1], AIMessage) else "",
             usage=usage_of(messages, monotonic() - began),
             stopped=stopped,
             failure=failure,
         )
 
+    async def _looped(self, messages: list[AnyMessage], tools: Mapping[str, BoundTool]) -> bool:
+        """Asks and calls until the model calls nothing more; whether it came to that."""
+        bound = self.model.bind_tools([*tools.values()])
+        for _ in range(_MAX_TURNS):
+            said = _with_written_calls(await answered(bound.ainvoke(messages)), tools)
+            messages.append(said)
+            if not said.tool_calls:
+                return True
+            for call in said.tool_calls:
+                if tool := tools.get(call["name"]):
+                    messages.append(await tool.ainvoke({**call, "type": "tool_call"}))
+                else:
+                    text = f"there is no tool {call['name']!r}"
+                    messages.append(ToolMessage(text, tool_call_id=call["id"] or "", status="error"))
+        return False
 
-def _form(name: str, tool: Tool) -> dict[str, Any]:
-    form: dict[str, Any] = json.loads(openai_form(tool))
-    form["function"]["name"] = name
-    return form
 
-
-def _with_written_calls(said: AIMessage, named: Mapping[str, Tool]) -> AIMessage:
+def _with_written_calls(said: AIMessage, tools: Mapping[str, BoundTool]) -> AIMessage:
     """The message, with the calls that a small model wrote as text, as a worker of the supervisor reads them."""
-    if said.tool_calls or not (written := written_calls(said.text, named)):
+    if said.tool_calls or not (written := written_calls(said.text, tools)):
         return said
     calls = [{**call, "id": uuid4().hex, "type": "tool_call"} for call in written]
     return said.model_copy(update={"tool_calls": calls})
-
-
-def _call(named: Mapping[str, Tool], name: str, args: Mapping[str, Any]) -> Call:
-    if (tool := named.get(name)) is None:
-        return Call(agent="", tool=name, args=args, error=f"there is no tool {name!r}", kind="refused")
-    if misfit := fit_of(tool.input_schema, args).misfit:
-        return Call(agent=tool.agent, tool=tool.id, args=args, error=misfit, kind="refused")
-    return Call(agent=tool.agent, tool=tool.id, args=args, output=RECORDED)
 
 
 @dataclass(frozen=True, slots=True)

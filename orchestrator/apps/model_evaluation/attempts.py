@@ -14,9 +14,6 @@ from callsheet.agents import Call, Usage
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage.local_files import private_file
 
-RECORDED = "The call was recorded."
-"""The result of every call: the tools of an evaluation are not run."""
-
 
 class Attempt(BaseModel):
     """What a model did with one request in one arm.
@@ -29,6 +26,7 @@ class Attempt(BaseModel):
         steps: Texts of the planned steps; empty in an arm without a plan.
         stopped: Why it ended before the model was done: a limit, or a question to the user; empty otherwise.
         failure: The error of the model; such an attempt is not kept.
+        unmet: The checks of a task that do not hold afterwards.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,6 +38,7 @@ class Attempt(BaseModel):
     steps: tuple[str, ...] = ()
     stopped: str = ""
     failure: str = ""
+    unmet: tuple[str, ...] = ()
 
 
 class AttemptLog:

@@ -82,18 +82,17 @@ def _causes(evaluation: ModelEvaluation) -> Iterator[str]:
 
 
 def _by_query(evaluation: ModelEvaluation) -> Iterator[list[tuple[str, Graded]]]:
-    queries = dict.fromkeys(case.query.id for arm in evaluation.arms for case in arm.cases)
-    of = {(arm.arm, case.query.id): case for arm in evaluation.arms for case in arm.cases}
+    queries = dict.fromkeys(case.case.id for arm in evaluation.arms for case in arm.cases)
+    of = {(arm.arm, case.case.id): case for arm in evaluation.arms for case in arm.cases}
     for query in queries:
         yield [(arm.arm, of[arm.arm, query]) for arm in evaluation.arms if (arm.arm, query) in of]
 
 
 def _request(cases: list[tuple[str, Graded]]) -> Iterator[str]:
-    query = cases[0][1].query
+    first = cases[0][1].case
     verdicts = ", ".join(f"{_text(arm)}: {case.grade.cause or 'right'}" for arm, case in cases)
-    yield f"<details><summary>{_text(query.query)} <span class=soft>({verdicts})</span></summary>"
-    wanted = "; ".join(" or ".join(group) for group in query.tools)
-    yield f"<p>Wanted: <code>{_text(wanted)}</code></p>"
+    yield f"<details><summary>{_text(first.request)} <span class=soft>({verdicts})</span></summary>"
+    yield f"<p>Wanted: <code>{_text(first.wanted)}</code></p>"
     for arm, case in cases:
         attempt = case.attempt
         yield f"<h3>{_text(arm)}: <span class={'soft' if case.grade.right else 'bad'}>"

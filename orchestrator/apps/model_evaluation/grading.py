@@ -10,7 +10,9 @@ from callsheet.agents import Call
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt
 from callsheet.retrievers import LabelledQuery
 
-Cause = Literal["", "not retrieved", "not chosen", "wrong arguments", "tool error", "plan", "gave up", "model error"]
+Cause = Literal[
+    "", "not retrieved", "not chosen", "wrong arguments", "tool error", "plan", "gave up", "end state", "model error"
+]
 CAUSES: Mapping[Cause, str] = {
     "not retrieved": "the model was not shown the tool",
     "not chosen": "it was shown the tool, and did not call it",
@@ -18,6 +20,7 @@ CAUSES: Mapping[Cause, str] = {
     "tool error": "the call failed for another reason",
     "plan": "no step was planned, so no tool could be called",
     "gave up": "a limit, or a question to the user, ended the run first",
+    "end state": "it ended, and a check of the task does not hold",
     "model error": "the model did not answer; asked again in the next evaluation",
 }
 
@@ -53,6 +56,21 @@ def graded(query: LabelledQuery, attempt: Attempt) -> Grade:
         if cause := _cause(group, query.arguments, attempt):
             return Grade(cause, _detail(group, query, attempt), extra)
     return Grade("", extra=extra)
+
+
+def graded_task(attempt: Attempt) -> Grade:
+    """The grade of an attempt at a task: by its end state alone, whatever was called."""
+    failed = [f"{call.tool}: {call.error}" for call in attempt.calls if call.error]
+    if attempt.failure:
+        return Grade("model error", attempt.failure)
+    if not attempt.unmet:
+        return Grade("")
+    unmet = "; ".join(attempt.unmet)
+    if not attempt.offered and not attempt.steps:
+        return Grade("plan", unmet)
+    if attempt.stopped:
+        return Grade("gave up", f"{unmet}; {attempt.stopped}")
+    return Grade("tool error", f"{unmet}; {failed[-1]}") if failed else Grade("end state", unmet)
 
 
 def _cause(group: tuple[str, ...], arguments: Mapping[str, Mapping[str, Any]], attempt: Attempt) -> Cause:

@@ -14,7 +14,8 @@ from callsheet.agents import Usage
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.apps.model_evaluation.arms import Arm
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog
-from callsheet.orchestrator.apps.model_evaluation.grading import Cause, Grade, graded
+from callsheet.orchestrator.apps.model_evaluation.cases import Case, query_case
+from callsheet.orchestrator.apps.model_evaluation.grading import Cause, Grade
 from callsheet.orchestrator.apps.model_evaluation.prices import Price
 from callsheet.retrievers import LabelledQuery
 from callsheet.retrievers.evaluation.evaluator import bootstrap_interval
@@ -25,9 +26,9 @@ _GIVE_UP_AFTER = 3
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """An attempt of one arm at one query, with its grade."""
+    """An attempt of one arm at one case, with its grade."""
 
-    query: LabelledQuery
+    case: Case
     attempt: Attempt
     grade: Grade
 
@@ -38,8 +39,8 @@ class ArmResult:
 
     Attributes:
         arm: Its name.
-        cases: One per attempted query, in the order of the queries.
-        missing: Number of queries that were not attempted, because a limit was reached.
+        cases: One per attempted case, in their order.
+        missing: Number of cases that were not attempted, because a limit was reached.
     """
 
     arm: str
@@ -84,8 +85,8 @@ class ModelEvaluation:
 
     def difference(self, arm: ArmResult) -> tuple[float, float, float]:
         """Success minus that of the first arm on the queries that both attempted: mean, and its 95 % interval."""
-        ours = {case.query.id: case.grade.right for case in arm.cases}
-        theirs = {case.query.id: case.grade.right for case in self.arms[0].cases}
+        ours = {case.case.id: case.grade.right for case in arm.cases}
+        theirs = {case.case.id: case.grade.right for case in self.arms[0].cases}
         paired = [float(ours[name]) - float(theirs[name]) for name in ours if name in theirs]
         return (fmean(paired), *bootstrap_interval(paired)) if paired else (0.0, 0.0, 0.0)
 
@@ -115,15 +116,15 @@ class ModelEvaluation:
             "cost": self.cost(arm),
             "causes": dict(arm.causes),
             "failures": [
-                {"id": case.query.id, "cause": case.grade.cause, "detail": case.grade.detail}
+                {"id": case.case.id, "cause": case.grade.cause, "detail": case.grade.detail}
                 for case in arm.cases
                 if case.grade.cause
             ],
         }
 
 
-def sampled(queries: Sequence[LabelledQuery], count: int | None) -> tuple[LabelledQuery, ...]:
-    """The queries with labelled tools, or ``count`` of them: always the same, whatever the order of the file.
+def sampled(queries: Sequence[LabelledQuery], count: int | None) -> tuple[Case, ...]:
+    """The queries with labelled tools as cases, or ``count`` of them: the same ones whatever the order of the file.
 
     Raises:
         SettingsError: No query has labelled tools.
@@ -133,12 +134,12 @@ def sampled(queries: Sequence[LabelledQuery], count: int | None) -> tuple[Labell
         raise SettingsError('no query has "tools": an evaluation with a model needs labelled tools')
     by_hash = sorted(labelled, key=lambda query: sha256(f"{query.id}\0{query.query}".encode()).digest())
     kept = {query.id for query in by_hash[:count]}
-    return tuple(query for query in labelled if query.id in kept)
+    return tuple(query_case(query) for query in labelled if query.id in kept)
 
 
 async def evaluate_arms(
     arms: Sequence[Arm],
-    queries: Sequence[LabelledQuery],
+    cases: Sequence[Case],
     *,
     model: str,
     log: AttemptLog,
@@ -148,36 +149,36 @@ async def evaluate_arms(
     max_cost: float | None = None,
     progress: Progress | None = None,
 ) -> ModelEvaluation:
-    """Lets every arm attempt every query, query by query, and grades the attempts.
+    """Lets every arm attempt every case, case by case, and grades the attempts.
 
-    An attempt that the log has is not made again. A query is attempted by all arms before the next one begins, so an
-    evaluation that ends early still compares them on the same queries.
+    An attempt that the log has is not made again. A case is attempted by all arms before the next one begins, so an
+    evaluation that ends early still compares them on the same cases.
 
     Args:
         arms: The arms; the others are compared with the first.
-        queries: Queries with labelled tools; see ``sampled``.
+        cases: Labelled queries, see ``sampled``, or tasks.
         model: Name of the model.
         log: Keeps the attempts.
-        key: What decides an attempt beside arm, model and request: the catalog, settings.
-        concurrency: Maximum attempts at a time.
+        key: What decides an attempt beside arm, model and case: the catalog, settings.
+        concurrency: Maximum attempts at a time; 1 for tasks.
         price: The price of the model.
         max_cost: No attempt begins after new attempts have cost this much.
         progress: Called after each attempt with the number of finished attempts and of all.
+
+    Raises:
+        SettingsError: A task cannot be prepared.
     """
-    run = _Run(log, concurrency, _bound(price, max_cost), len(arms) * len(queries), progress)
-    pairs = [(query, arm) for query in queries for arm in arms]
+    run = _Run(log, concurrency, _bound(price, max_cost), len(arms) * len(cases), progress)
+    pairs = [(case, arm) for case in cases for arm in arms]
     attempts = await asyncio.gather(
-        *(run.attempt(arm, query, log.key(model, arm.name, query.query, *key)) for query, arm in pairs)
+        *(run.attempt(arm, case, log.key(model, arm.name, case.key, *key)) for case, arm in pairs)
     )
-    made = {(arm.name, query.id): found for (query, arm), found in zip(pairs, attempts, strict=True) if found}
+    made = {(arm.name, case.id): found for (case, arm), found in zip(pairs, attempts, strict=True) if found}
     results = []
     for arm in arms:
-        cases = [
-            Graded(query, made[arm.name, query.id], graded(query, made[arm.name, query.id]))
-            for query in queries
-            if (arm.name, query.id) in made
-        ]
-        results.append(ArmResult(arm.name, tuple(cases), len(queries) - len(cases)))
+        done = [(case, made[arm.name, case.id]) for case in cases if (arm.name, case.id) in made]
+        found = tuple(Graded(case, attempt, case.grade(attempt)) for case, attempt in done)
+        results.append(ArmResult(arm.name, found, len(cases) - len(found)))
     return ModelEvaluation(model, tuple(results), price, run.stopped)
 
 
@@ -201,22 +202,22 @@ class _Run:
         self._done = 0
         self._failures: Counter[str] = Counter()
 
-    async def attempt(self, arm: Arm, query: LabelledQuery, key: str) -> Attempt | None:
+    async def attempt(self, arm: Arm, case: Case, key: str) -> Attempt | None:
         """The attempt: the one of the log, or a new one; None if a limit is reached."""
         known = self._log.get(key)
         if known is None:
             async with self._turn:
-                known = await self._made(arm, query, key)
+                known = await self._made(arm, case, key)
         self._done += 1
         if self._progress:
             self._progress(self._done, self._total)
         return known
 
-    async def _made(self, arm: Arm, query: LabelledQuery, key: str) -> Attempt | None:
+    async def _made(self, arm: Arm, case: Case, key: str) -> Attempt | None:
         if why := self._bound(self._spent) or self._refused(arm):
             self.stopped = self.stopped or why
             return None
-        made = await arm.attempt(query.query)
+        made = await case.attempt(arm)
         self._spent += made.usage
         if made.failure:
             self._failures[arm.name] += 1

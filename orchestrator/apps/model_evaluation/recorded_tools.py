@@ -12,7 +12,9 @@ from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.tools.in_process import InProcess
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs import Agent, Loaded, Tool
-from callsheet.orchestrator.apps.model_evaluation.attempts import RECORDED
+
+RECORDED = "The call was recorded."
+"""The result of every call."""
 
 
 def recorded(loaded: Loaded) -> Loaded:

@@ -82,5 +82,5 @@ def _failures(console: SafeConsole, arm: ArmResult, most: int) -> None:
         console.print(f"\n[bold]{escape(arm.arm)}[/]")
     for case in failed:
         detail = escape(shown(f"{case.grade.cause}: {case.grade.detail}"))
-        console.print(f"{escape(case.query.id)}  {escape(shown(case.query.query))}", soft_wrap=True)
+        console.print(f"{escape(case.case.id)}  {escape(shown(case.case.request))}", soft_wrap=True)
         console.print(f"   {detail}", style=_GREY, soft_wrap=True)

@@ -15,10 +15,11 @@ from callsheet.orchestrator.cli.requests.eval_model import ModelOptions, evaluat
 from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever, progress_bar
 
 if TYPE_CHECKING:
-    from callsheet.retrievers import Evaluation, LabelledQuery
+    from callsheet.graphs import Loaded
+    from callsheet.retrievers import AgentGraphRetriever, Evaluation, LabelledQuery
 
 _ROUNDING = 1e-9
-_MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "attempts", "page")
+_MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "attempts", "page", "run_tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Gate:
 
 
 @click.command("eval", short_help="Measure retrieval, or a model with it, on labelled queries.")
-@click.argument("queries", type=click.Path(path_type=Path), metavar="QUERIES.jsonl")
+@click.argument("queries", type=click.Path(path_type=Path), metavar="FILE")
 @click.option(
     "-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum agents per query."
 )
@@ -64,8 +65,9 @@ def evaluate_command(
 ) -> int:
     """Measure retrieval on labelled queries; with --model, which tools a chat model calls with it.
 
-    QUERIES.jsonl has one query per line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"]}; an inner
-    list has alternatives. "arguments": {"a/x": {"city": "Oslo"}} has arguments of a right call, for --model.
+    FILE has one query per line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"]}; an inner list has
+    alternatives. With --model, "arguments": {"a/x": {"city": "Oslo"}} has arguments of a right call, and a file
+    *.json has tasks with end states.
 
     \b
     Examples:
@@ -74,18 +76,23 @@ def evaluate_command(
     """
     from callsheet.retrievers import evaluate, metric_names, read_queries
 
-    with_model = ModelOptions(**of_model) if of_model["model"] else None
-    if with_model is None and (given := [name for name in _MODEL_ONLY if of_model[name] is not None]):
+    if of_model["model"]:
+        told: dict[str, Any] = {
+            "tools": tools,
+            "demands": demands,
+            "misses": misses,
+            "as_json": as_json,
+            "file": queries,
+        }
+        options = ModelOptions(**of_model, **told)
+        return evaluate_model(options, lambda: _opened(catalogs, place, embeddings, yes=yes))
+    if given := [name for name in _MODEL_ONLY if of_model[name]]:
         raise click.UsageError(f"--{given[0].replace('_', '-')} needs --model PROVIDER:NAME")
-    gates = [] if with_model else [_gate(demand, metric_names(agents, tools)) for demand in demands]
+    gates = [_gate(demand, metric_names(agents, tools)) for demand in demands]
     loaded = open_catalog(catalogs, yes=yes)
     labelled = read_queries(queries, loaded.catalog)
     _check_measured(gates, labelled)
     retriever = open_retriever(loaded, place, embeddings)
-    if with_model:
-        return evaluate_model(
-            loaded, retriever, labelled, with_model, tools=tools, demands=demands, misses=misses, as_json=as_json
-        )
     with progress_bar("Asking") as progress:
         evaluation = evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
     failed = [gate for gate in gates if evaluation.metric(gate.metric) < gate.least - _ROUNDING]
@@ -98,6 +105,13 @@ def evaluate_command(
     for gate in failed:
         click.echo(f"failed: {gate.metric} is {evaluation.metric(gate.metric):.4f}, under {gate.least:g}", err=True)
     return 1 if failed else 0
+
+
+def _opened(
+    catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool
+) -> tuple[Loaded, AgentGraphRetriever]:
+    loaded = open_catalog(catalogs, yes=yes)
+    return loaded, open_retriever(loaded, place, embeddings)
 
 
 def _gate(demand: str, known: Sequence[str]) -> Gate:

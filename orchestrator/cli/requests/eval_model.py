@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,20 +14,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.storage.local_files import cache_folder, replace_text
+from callsheet.graphs.storage.local_files import cache_folder, locked, replace_text
 from callsheet.orchestrator.cli.shared_options import progress_bar
 
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded
     from callsheet.orchestrator.apps.model_evaluation.model_evaluator import ModelEvaluation
-    from callsheet.retrievers import AgentGraphRetriever, LabelledQuery
+    from callsheet.orchestrator.apps.model_evaluation.prices import Price
+    from callsheet.retrievers import AgentGraphRetriever
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """The options of ``callsheet eval`` that need a model."""
+    """The options of ``callsheet eval --model``."""
 
     model: str
     arms: str | None
@@ -37,6 +39,20 @@ class ModelOptions:
     max_cost: float | None
     attempts: Path | None
     page: Path | None
+    run_tools: bool
+    tools: int
+    demands: tuple[str, ...]
+    misses: int
+    as_json: bool
+    file: Path
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the arms."""
+        from callsheet.orchestrator.apps.model_evaluation.arms import DEFAULT_ARMS
+
+        given = self.arms.replace(" ", "").split(",") if self.arms else DEFAULT_ARMS
+        return list(dict.fromkeys(filter(None, given)))
 
 
 def model_options(command: Any) -> Any:
@@ -60,6 +76,7 @@ def model_options(command: Any) -> Any:
             metavar="FILE",
             help="Where attempts are kept.",
         ),
+        click.option("--run-tools", is_flag=True, help="Agree that tasks call tools without asking anybody."),
         click.option("--page", type=click.Path(path_type=Path), metavar="FILE", help="Write an HTML report here."),
     ]
     for option in reversed(options):
@@ -67,50 +84,75 @@ def model_options(command: Any) -> Any:
     return command
 
 
-def evaluate_model(
-    loaded: Loaded,
-    retriever: AgentGraphRetriever,
-    labelled: Sequence[LabelledQuery],
-    options: ModelOptions,
-    *,
-    tools: int,
-    demands: Sequence[str],
-    misses: int,
-    as_json: bool,
-) -> int:
+def evaluate_model(options: ModelOptions, opened: Callable[[], tuple[Loaded, AgentGraphRetriever]]) -> int:
     """Runs an evaluation with a model, and reports it; the exit status is 1 if a gate failed or something is missing.
 
+    Args:
+        options: The options.
+        opened: Opens the catalog; tasks are prepared before.
+
     Raises:
-        SettingsError: An option is invalid.
+        SettingsError: An option or a task is invalid.
     """
-    from callsheet.orchestrator.apps.model_evaluation.arms import DEFAULT_ARMS, Arms
-    from callsheet.orchestrator.apps.model_evaluation.attempts import AttemptLog
-    from callsheet.orchestrator.apps.model_evaluation.model_evaluator import evaluate_arms, sampled
     from callsheet.orchestrator.apps.model_evaluation.prices import price_of
 
-    names = list(dict.fromkeys(filter(None, (options.arms or ",".join(DEFAULT_ARMS)).replace(" ", "").split(","))))
-    gates = [_gate(demand, names) for demand in demands]
+    gates = [_gate(demand, options.names) for demand in options.demands]
     price = price_of(options.model, options.prices)
     if options.max_cost is not None and price is None:
         raise SettingsError("--max-cost needs the price of the model: give --prices FILE")
-    made = Arms(loaded, retriever, _model(options), tools=tools)
-    arms = [made.named(name) for name in names]
-    log = AttemptLog(options.attempts or cache_folder() / "model-evaluations" / "attempts.jsonl")
+    folder = cache_folder() / "model-evaluations"
+    if options.file.suffix != ".json":
+        return _report(_evaluated(options, price, folder, opened), gates, options)
+    if not options.run_tools or options.concurrency > 1:
+        raise SettingsError(
+            "tasks call tools of your servers without asking anybody, one after another: "
+            "agree with --run-tools, and leave --concurrency at 1"
+        )
+    with locked(folder / "data"):
+        return _report(_evaluated(options, price, folder, opened), gates, options)
+
+
+def _evaluated(
+    options: ModelOptions,
+    price: Price | None,
+    folder: Path,
+    opened: Callable[[], tuple[Loaded, AgentGraphRetriever]],
+) -> ModelEvaluation:
+    from callsheet.orchestrator.apps.model_evaluation.arms import Arms
+    from callsheet.orchestrator.apps.model_evaluation.attempts import AttemptLog
+    from callsheet.orchestrator.apps.model_evaluation.cases import task_case
+    from callsheet.orchestrator.apps.model_evaluation.model_evaluator import evaluate_arms, sampled
+    from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
+    from callsheet.orchestrator.apps.model_evaluation.tasks import DATA, read_tasks
+    from callsheet.retrievers import read_queries
+
+    model = _model(options)
+    if options.file.suffix == ".json":
+        tasks, data = read_tasks(options.file, folder / "data")
+        os.environ[DATA] = str(data.place)
+        data.renew()
+        loaded, retriever = opened()
+        cases = [task_case(task, data) for task in tasks[: options.sample]]
+    else:
+        loaded, retriever = opened()
+        cases = [*sampled(read_queries(options.file, loaded.catalog), options.sample)]
+        loaded = recorded(loaded)
+    made = Arms(loaded, retriever, model, tools=options.tools)
+    arms = [made.named(name) for name in options.names]
     with progress_bar("Asking the model") as progress:
-        evaluation = asyncio.run(
+        return asyncio.run(
             evaluate_arms(
                 arms,
-                sampled(labelled, options.sample),
+                cases,
                 model=options.model,
-                log=log,
-                key=(retriever.catalog.model_dump(mode="json"), tools),
+                log=AttemptLog(options.attempts or folder / "attempts.jsonl"),
+                key=(retriever.catalog.model_dump(mode="json"), options.tools),
                 concurrency=options.concurrency,
                 price=price,
                 max_cost=options.max_cost,
                 progress=progress,
             )
         )
-    return _report(evaluation, gates, options.page, misses, as_json=as_json)
 
 
 def _model(options: ModelOptions) -> Any:
@@ -140,21 +182,19 @@ def _gate(demand: str, arms: Sequence[str]) -> tuple[str, float]:
     return arm, least
 
 
-def _report(
-    evaluation: ModelEvaluation, gates: Sequence[tuple[str, float]], page: Path | None, misses: int, *, as_json: bool
-) -> int:
+def _report(evaluation: ModelEvaluation, gates: Sequence[tuple[str, float]], options: ModelOptions) -> int:
     reached = {arm.arm: arm.success for arm in evaluation.arms}
     failed = [(arm, least) for arm, least in gates if reached[arm] < least - _ROUNDING]
-    if page is not None:
+    if options.page is not None:
         from callsheet.orchestrator.apps.model_evaluation.evaluation_page import evaluation_page
 
-        replace_text(page, evaluation_page(evaluation))
-    if as_json:
+        replace_text(options.page, evaluation_page(evaluation))
+    if options.as_json:
         click.echo(json.dumps(evaluation.to_dict(), ensure_ascii=False))
     else:
         from callsheet.orchestrator.cli.output.model_eval_output import show_model_evaluation
 
-        show_model_evaluation(evaluation, misses=misses)
+        show_model_evaluation(evaluation, misses=options.misses)
     if evaluation.stopped:
         click.echo(f"not all requests were attempted: {evaluation.stopped}", err=True)
     for arm, least in failed:

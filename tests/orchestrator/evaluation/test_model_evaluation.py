@@ -14,10 +14,12 @@ from callsheet.agents import Call, Usage
 from callsheet.graphs import Loaded, SettingsError, load
 from callsheet.orchestrator.apps.model_evaluation.arms import Arms
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog
+from callsheet.orchestrator.apps.model_evaluation.cases import query_case
 from callsheet.orchestrator.apps.model_evaluation.evaluation_page import evaluation_page
 from callsheet.orchestrator.apps.model_evaluation.grading import graded
 from callsheet.orchestrator.apps.model_evaluation.model_evaluator import ModelEvaluation, evaluate_arms, sampled
 from callsheet.orchestrator.apps.model_evaluation.prices import Price, price_of
+from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
 from callsheet.retrievers import LabelledQuery
 from choosing_model import ChoosingModel
 
@@ -41,11 +43,12 @@ def loaded() -> Loaded:
 @pytest.fixture(scope="module")
 def arms(loaded: Loaded) -> Callable[..., Arms]:
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    return lambda model: Arms(loaded, retriever, model)
+    return lambda model: Arms(recorded(loaded), retriever, model)
 
 
 async def evaluated(made: Arms, names: list[str], log: AttemptLog, **more: Any) -> ModelEvaluation:
-    return await evaluate_arms([made.named(name) for name in names], [RAIN, AIR], model="m", log=log, **more)
+    cases = [query_case(RAIN), query_case(AIR)]
+    return await evaluate_arms([made.named(name) for name in names], cases, model="m", log=log, **more)
 
 
 @pytest.mark.parametrize("name", ["all", "k3", "none", "once", "adaptive", "auto"])
@@ -126,7 +129,7 @@ async def test_what_was_attempted_costs_nothing_again_also_after_a_kill(arms: An
 
 async def test_an_error_of_the_model_is_not_kept_and_ends_an_arm_that_never_answered(arms: Any, tmp_path: Path) -> None:
     log, model = AttemptLog(tmp_path / "a.jsonl"), ChoosingModel(choices={}, error=" ")
-    queries = [LabelledQuery(str(i), f"{RAIN.query} {i}", RAIN.agents, RAIN.tools) for i in range(5)]
+    queries = [query_case(LabelledQuery(str(i), f"{RAIN.query} {i}", RAIN.agents, RAIN.tools)) for i in range(5)]
     evaluation = await evaluate_arms([arms(model).named("k3")], queries, model="m", log=log)
     assert not log.path.exists()
     assert (len(evaluation.arms[0].cases), evaluation.arms[0].missing, len(model.asked)) == (3, 2, 3)
