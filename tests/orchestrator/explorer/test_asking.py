@@ -35,6 +35,22 @@ def click(page: Browser, text: str) -> None:
     page.run(f"[...document.querySelectorAll('main button')].find((e) => e.textContent === {text!r}).click()")
 
 
+def saved(page: Browser, name: str) -> str:
+    """What a button saves, byte by byte."""
+    page.run(
+        "window.blobs = []; window.made ??= URL.createObjectURL;"
+        "URL.createObjectURL = (blob) => { blobs.push(blob); return made.call(URL, blob); };"
+    )
+    click(page, name)
+    page.wait("document.getElementById('status').textContent.startsWith('Saved as ')")
+    page.run("document.getElementById('status').textContent = ''")
+    content: str = page.run(
+        "blobs.at(-1).arrayBuffer().then((all) => Array.from(new Uint8Array(all), (one) => String.fromCharCode(one)))"
+        ".then((all) => all.join(''))"
+    )
+    return content
+
+
 @pytest.mark.server
 def test_a_request_is_asked_watched_and_decided_in_the_page(show: Show, asking: Asking) -> None:
     asking.gate.clear()
@@ -75,6 +91,15 @@ def test_a_request_is_asked_watched_and_decided_in_the_page(show: Show, asking: 
     page.wait("document.querySelector('.run-answer')?.textContent.includes('noted: good <i>day</i> <b>bold</b>')")
     assert page.run("document.querySelectorAll('.timeline .call').length") == 2
     assert page.run("document.querySelectorAll('main b, main i').length") == 0
+
+    svg, html = saved(page, "SVG"), saved(page, "HTML page")
+    assert svg.startswith("<svg")
+    assert all(part in svg for part in ("units/convert_length", "notebook/write_note", "prefers-color-scheme: dark"))
+    assert all(
+        part in html for part in ("good &lt;i&gt;day&lt;/i&gt;", "default-src 'none'", "Why these tools", "</svg>")
+    )
+    assert not any(part in html for part in ("<script", "<button", "<textarea", "href=", KEY))
+    assert saved(page, "PNG").startswith("\x89PNG")
 
     page.run("document.querySelector('.composer textarea').focus()")
     page.write("Send a letter.")

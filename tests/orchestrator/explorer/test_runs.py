@@ -7,18 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
 from starlette.testclient import TestClient
 
-from callsheet.graphs import Catalog, Loaded, Policy, SettingsError
+from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
 from callsheet.orchestrator.cli.requests.thread_run import run
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.run.thread_stream import stream_in_thread
+from callsheet.orchestrator.server import Site
+from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.pending_questions import WITHHELD
 from callsheet.orchestrator.server.runs.run_history import Moment
+from callsheet.orchestrator.server.runs.shown_runs import RunShown, run_of, runs_of
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import explorer, served
 from kept_runs import ASKING, ENDED, REVISED, Kept, moment
+from scripted_model import ScriptedModel, planned
 
 Asked = Callable[..., Any]
 
@@ -116,6 +123,52 @@ async def test_a_run_that_ended_is_shown_and_not_resumed(shop: Any, monkeypatch:
     Threads(tmp_path / "threads", days=-1).sweep()
     assert threads.names() == []
     assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
+    shop: Any, worker: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
+    loaded, threads = shop.loaded(monkeypatch), Threads(tmp_path / "threads")
+    found = served(loaded)
+    seen = Site(lambda: found).seen(User())
+    plan = planned(("a", "tell the weather of Oslo", []), ("b", "look up the rate of USD", ["a"]))
+    workflow = create_supervisor(
+        loaded,
+        retriever=found.retriever,
+        registry=found.registry,
+        settings=Settings(planning="once"),
+        planner_model=ScriptedModel(replies=[plan]),
+        worker_model=worker,
+        answer_model=GenericFakeChatModel(messages=iter([AIMessage("Sun in Oslo, and 0.9 EUR.")] * 2)),
+    )
+    for request in ("the weather, and then the rate", "and once more"):
+        live, told = LiveRun(Moment({"request": request}, "")), list[RunShown]()
+
+        def take(*part: Any, live: LiveRun = live, told: list[RunShown] = told) -> None:
+            live.take(*part)
+            told.append(run_of(seen, live.moment))
+
+        with threads.locked("t"):
+            given = {"messages": [{"role": "user", "content": request}]}
+            await stream_in_thread(workflow, threads, "t", given, modes=MODES, take=take)
+        states = [tuple((step.status, len(step.calls)) for step in run.steps) for run in told]
+        wanted = [
+            (("waiting", 0), ("waiting", 0)),
+            (("running", 0), ("waiting", 0)),
+            (("running", 1), ("waiting", 0)),
+            (("done", 1), ("waiting", 0)),
+            (("done", 1), ("running", 1)),
+            (("done", 1), ("done", 1)),
+        ]
+        assert [state for state in dict.fromkeys(states) if state in wanted] == wanted
+        drafts = [run.answer for run in told if run.answer]
+        assert all(draft.startswith("Sun") for draft in drafts)
+        assert len(set(drafts)) > 3
+        assert {run.request for run in told if run.id} == {told[-1].request}
+    runs: Any = LocalRuns(threads)
+    second, first = runs_of(seen, await runs.history(None, "t"))
+    assert (second.steps, second.answer) == (told[-1].steps, "Sun in Oslo, and 0.9 EUR.")
+    assert (first.answer, first.status) == (second.answer, "done")
 
 
 async def test_a_thread_that_waits_for_a_person_says_so(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:

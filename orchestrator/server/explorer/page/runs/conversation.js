@@ -39,7 +39,7 @@ export async function showThread(view, id, overview) {
     told = performance.now();
     live.show(run);
     if (first) live.element.querySelector("h2").focus();
-    if (next) next.enable(run.status === "done" || (run.status === "stopped" && !run.steps.length), run.status === "waiting" ? "Answer the questions above first" : run.status === "running" ? "The run goes on" : "");
+    if (next) next.enable(run.status === "done" || (run.status === "stopped" && !run.steps.length));
     tools.replaceChildren(...exports(run, live.element));
   }
 
@@ -97,11 +97,12 @@ export function composer(label, start) {
   const go = (event) => { event.preventDefault(); if (area.value.trim() && !button.disabled) start(area.value.trim()); else area.focus(); };
   area.addEventListener("input", grow);
   area.addEventListener("keydown", (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) go(event); });
+  const form = make("form", { class: "composer", on: { submit: go } }, area, button);
   return {
-    element: make("form", { class: "composer", on: { submit: go } }, area, button),
+    element: form,
     area,
     clear: () => { area.value = ""; grow(); },
-    enable: (on, why = "") => { button.disabled = !on; area.placeholder = why || label; },
+    enable: (on) => { button.disabled = !on; form.parentElement.hidden = !on; },
     fill: (text) => { area.value = text; grow(); area.focus(); },
   };
 }

@@ -30,7 +30,7 @@ async function picture(run, element) {
   made.append(css, draw("rect", { class: "paper", width: "100%", height: "100%" }), title);
   let y = 56;
   for (const one of drawn) {
-    one.setAttribute("x", "16");
+    one.setAttribute("x", String(16 + (width - Number(one.getAttribute("width"))) / 2));
     one.setAttribute("y", String(y));
     one.removeAttribute("style");
     y += Number(one.getAttribute("height")) + 24;
@@ -58,8 +58,8 @@ async function png(drawn) {
 /** The run as one file that needs nothing else: no script, no request. */
 async function page(run, element) {
   const made = document.implementation.createHTMLDocument(run.request);
-  const css = made.createElement("style"), charset = made.createElement("meta"), policy = made.createElement("meta");
-  css.textContent = `${await style("page.css")}\n${await style("run.css")}\n${await style("drawing.css")}`;
+  const charset = made.createElement("meta"), policy = made.createElement("meta");
+  const css = `${await style("page.css")}\n${await style("run.css")}\n${await style("drawing.css")}`;
   charset.setAttribute("charset", "utf-8");
   policy.setAttribute("http-equiv", "Content-Security-Policy");
   policy.setAttribute("content", "default-src 'none'; style-src 'unsafe-inline'");
@@ -68,9 +68,12 @@ async function page(run, element) {
   for (const one of copy.querySelectorAll("details")) one.open = true;
   for (const one of copy.querySelectorAll("a")) one.removeAttribute("href");
   for (const one of copy.querySelectorAll("[tabindex]")) one.removeAttribute("tabindex");
-  made.head.prepend(charset, policy, css);
-  made.body.append(made.adoptNode(copy));
-  return `<!doctype html>\n${new XMLSerializer().serializeToString(made.documentElement)}`;
+  made.head.prepend(charset, policy);
+  const main = made.createElement("main");
+  main.append(made.adoptNode(copy));
+  made.body.append(main);
+  // The style is added as text: this page's own policy would refuse it in a document made here.
+  return `<!doctype html>\n${text(made.documentElement).replace("</head>", () => `<style>${css}</style></head>`)}`;
 }
 
 function text(drawn) {

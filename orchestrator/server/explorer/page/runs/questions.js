@@ -55,7 +55,7 @@ const FORMS = { tool_approval: approval, unknown_outcome: outcome, needs_input: 
 function approval(one, send, body) {
   const again = () => body.replaceChildren(...approval(one, send, body));
   const edit = () => {
-    const area = make("textarea", { class: "code", rows: "8", spellcheck: "false", "aria-label": "Arguments as JSON" });
+    const area = make("textarea", { class: "code", rows: String(Math.min(16, one.args.split("\n").length + 1)), spellcheck: "false", "aria-label": "Arguments as JSON" });
     area.value = one.args;
     form(body, area, "Use these arguments", again, () => {
       const args = parsed(area);
