@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
 from callsheet.orchestrator.server.runs.run_history import Moment, RunRefusedError
-from callsheet.orchestrator.server.runs.server_client import client_of
+from callsheet.orchestrator.server.runs.server_client import allowed, client_of
 from callsheet.orchestrator.server.runs.server_runs import moment_of
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ class ServerRunner:
 
     async def watch(self, request: Request, thread: str) -> AsyncIterator[Moment]:
         """The run of a thread as it goes."""
+        runs: Any = await allowed(request, lambda client: client.runs.list(thread, limit=1))
+        if not runs or runs[0]["status"] not in _GOING:
+            return
         async with client_of(request) as client:
-            runs: Any = await client.runs.list(thread, limit=1)
-            if not runs or runs[0]["status"] not in _GOING:
-                return
             live = LiveRun(await self._before(client, thread, runs[0]))
             yield live.moment
             stream = client.runs.join_stream(thread, runs[0]["run_id"], last_event_id="0")

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from asking import BOTH, KEY, Asking
-from callsheet.graphs import Policy
+from callsheet.graphs import Policy, User
 from chromium import Browser
 
 Show = Callable[..., Browser]
@@ -219,6 +219,16 @@ def test_who_may_not_see_a_tool_neither_sees_nor_decides_its_call(asking: Asking
         refused = client.post("/callsheet/api/resume", json=given, headers=HEADERS)
         assert refused.status_code == 409
         assert "tools that you may not see" in refused.json()["error"]
+    assert asking.notes == []
+
+
+def test_a_run_has_only_the_tools_of_its_user(asking: Asking) -> None:
+    policy = Policy(default="deny", users={"ann": {"allow": ["units"]}})  # type: ignore[dict-item]
+    with TestClient(asking.page(policy, User("ann"))) as client:
+        last = watched(client, started(client, BOTH))[-1]
+    assert last["steps"][0]["status"] == "done"
+    assert last["steps"][1]["status"] != "done"
+    assert {tool["tool"]["id"] for step in last["steps"] for tool in step["picked"]} == {"units/convert_length"}
     assert asking.notes == []
 
 

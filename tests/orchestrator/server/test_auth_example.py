@@ -87,7 +87,7 @@ async def test_a_run_its_question_and_its_figures_are_shown_to_its_owner_only(se
     await ann.runs.wait(thread, "supervisor", input=given)
     assert [run["id"] for run in page(server, "ann", "api/runs").json()] == [thread]
     (run,) = page(server, "ann", "api/run", id=thread).json()
-    assert (run["request"], run["waiting"], run["steps"][0]["status"]) == (MAIL, 1, "waiting")
+    assert (run["request"], run["status"], run["steps"][0]["status"]) == (MAIL, "waiting", "needs_approval")
     assert page(server, "bob", "api/runs").json() == []
     assert page(server, "bob", "api/run", id=thread).status_code == 404
     assert "callsheet_approvals_waiting 1.0" in page(server, "ann", "metrics").text
@@ -97,3 +97,32 @@ async def test_a_run_its_question_and_its_figures_are_shown_to_its_owner_only(se
     state: Any = await bob.runs.wait(None, "supervisor", input=given)
     assert all(not result["calls"] for result in state["results"].values())
     assert "mail/send_mail" not in str(state["results"])
+
+
+def send(server: DevServer, user: str, name: str, **given: Any) -> httpx.Response:
+    known = {**headers(user), "x-callsheet-key": "page"}
+    return httpx.post(f"{server.url}/callsheet/api/{name}", json=given, headers=known, timeout=60)
+
+
+def watched(server: DevServer, user: str, thread: str) -> list[Any]:
+    known = {**headers(user), "x-callsheet-key": "page"}
+    told = httpx.get(f"{server.url}/callsheet/api/watch", params={"id": thread}, headers=known, timeout=60)
+    lines = [line.removeprefix("data: ") for line in told.text.splitlines() if line.startswith('data: {"')]
+    return [json.loads(line) for line in lines]
+
+
+def test_a_request_of_the_page_runs_for_its_user_and_is_decided_by_nobody_else(server: DevServer) -> None:
+    assert send(server, "", "start", text=MAIL).status_code == 401
+    thread = send(server, "ann", "start", text=MAIL).json()["thread"]
+    (question,) = watched(server, "ann", thread)[-1]["questions"]
+    assert question["tool"]["id"] == "mail/send_mail"
+    answers = {question["id"]: {"type": "approve", "hash": question["hash"]}}
+    assert watched(server, "bob", thread) == []
+    for name, given in (("resume", {"answers": answers}), ("cancel", {}), ("start", {"text": "more"})):
+        assert send(server, "bob", name, thread=thread, **given).status_code == 409
+    refused = {question["id"]: {"type": "reject", "hash": question["hash"]}}
+    assert send(server, "ann", "resume", thread=thread, answers=refused).status_code == 200
+    assert watched(server, "ann", thread)[-1]["status"] in ("done", "stopped")
+    thread = send(server, "bob", "start", text=MAIL).json()["thread"]
+    last = watched(server, "bob", thread)[-1]
+    assert "mail/send_mail" not in json.dumps([last["steps"], last["questions"]])
