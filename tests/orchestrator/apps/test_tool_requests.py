@@ -12,8 +12,6 @@ from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from openai.types.responses import FunctionToolParam
-from openai.types.responses.response_input_item_param import AdditionalTools
 
 from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
@@ -225,6 +223,9 @@ def additions(body: Any) -> list[Any]:
 
 
 def test_openai_gets_a_tool_that_a_worker_asked_for_between_the_messages(catalog: Any, shop: Any) -> None:
+    from openai.types.responses import FunctionToolParam
+    from openai.types.responses.response_input_item_param import AdditionalTools
+
     with openai(*CALLS, MESSAGE) as (url, bodies):
         app = create_supervisor(catalog, worker_model=gpt(url), settings=NARROW).compile()
         app.invoke({"messages": [HumanMessage(RATE)]})

@@ -7,11 +7,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_anthropic import ChatAnthropic
-from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
+
+if TYPE_CHECKING:  # every process that collects tests would spend seconds on them
+    from langchain_anthropic import ChatAnthropic
+    from langchain_openai import ChatOpenAI
 
 Body = dict[str, Any]
 
@@ -100,9 +102,13 @@ MESSAGE: list[Body] = [
 
 
 def claude(url: str, model: str = "claude-opus-4-5") -> ChatAnthropic:
+    from langchain_anthropic import ChatAnthropic
+
     return ChatAnthropic(model_name=model, base_url=url, api_key=SecretStr("k"), timeout=30, max_retries=0, stop=None)
 
 
 def gpt(url: str, model: str = "gpt-5.5", *, responses: bool = True) -> ChatOpenAI:
+    from langchain_openai import ChatOpenAI
+
     key = SecretStr("k")
     return ChatOpenAI(model=model, base_url=url, api_key=key, timeout=30, max_retries=0, use_responses_api=responses)
