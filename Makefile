@@ -27,12 +27,13 @@ export ANONYMIZED_TELEMETRY := False
 # Compiled once, here, and not with every start: a machine may forbid Python to write what it compiled.
 export UV_COMPILE_BYTECODE := 1
 
-.PHONY: help run test docs dev bench bench-rivals audit pins clean
+.PHONY: help run test test-long docs dev bench bench-rivals audit pins clean
 
 help:
 	@echo 'make run              set up, then answer the demo request with real agents and no key'
 	@echo 'make run Q="..."      the same with your own request'
 	@echo 'make test             set up, then run every check that CI runs'
+	@echo 'make test-long        set up, then the exhaustive tests and new fuzzed examples too; an hour'
 	@echo 'make docs             set up, then build the documentation as a site, site/index.html'
 	@echo 'make dev [PORT=2024]  set up, then the LangGraph server, for Studio'
 	@echo 'make bench            measure against the papers; DATA=folder, default ../shared/benchmarks'
@@ -55,6 +56,9 @@ test: .venv/.demo .venv/.dev
 	ruff check && ruff format --check && lint-imports && deptry . && mypy && zensical build --strict; checks=$$?; \
 	wait $$pyright && exit $$checks
 	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 3 --dist worksteal
+
+test-long: .venv/.demo .venv/.dev
+	@PYTHONDONTWRITEBYTECODE= pytest --numprocesses 3 --dist worksteal --hypothesis-profile hour --timeout 0
 
 # No page of the site loads anything over the network; its search needs a web server: python -m http.server -d site
 docs: .venv/.dev

@@ -34,6 +34,15 @@ if hasattr(signal, "SIGHUP"):
 SHARED = Path(__file__).parents[2] / "shared"
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves exhaustive tests to the long run."""
+    if config.getoption("hypothesis_profile") == "hour":
+        return
+    left = [item for item in items if item.get_closest_marker("exhaustive")]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
+
+
 @pytest.fixture
 def catalog() -> Catalog:
     """Four agents with six tools; the trip planner needs the forecast, and the forecast needs the place."""

@@ -101,7 +101,7 @@ def test_the_pins_name_no_host() -> None:
     assert "://" not in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_it_installs_beside_openai_agents(wheel: Path, tmp_path: Path) -> None:
     """Our folder ``agents`` must not take the place of their package ``agents``."""
     python = tmp_path / "venv" / "bin" / "python"

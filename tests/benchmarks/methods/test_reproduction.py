@@ -33,6 +33,7 @@ def mean_ap_at_10(bench: Benchmark, rank: Rank) -> float:
     return fmean(average_precision(rank(case.query), case.tools, 10) for case in bench.cases("tool"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("method", "published"),
     [("BM25", 0.185), ("dense (naive RAG)", 0.210), ("BM25 + dense, RRF (hybrid RAG)", 0.202)],

@@ -144,7 +144,7 @@ def test_graphml_keeps_what_xml_can_hold() -> None:
     assert (node["id"], node["description"], node["core"]) == ("a<b/t", 'x & "y" \ufffd?\n工具', False)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("source", ["fleet/manifests", "benchmarks/livemcpbench/tools.json"])
 def test_public_catalogs_are_written_whole(source: str, shared: Any) -> None:
     from callsheet.graphs import load

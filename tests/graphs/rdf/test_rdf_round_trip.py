@@ -63,7 +63,7 @@ def test_a_file_is_a_kind_of_catalog(form: RdfFormat, catalog: Catalog, tmp_path
     assert not loaded.problems
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_public_catalog_comes_back_unchanged(shared: Path) -> None:
     """In one form: that the forms hold the same triples is tested above, and they are slow to read."""
     form = RdfFormat.TURTLE

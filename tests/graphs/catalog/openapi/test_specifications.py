@@ -131,7 +131,7 @@ def test_tags_of_one_form_are_one_agent() -> None:
 
 @pytest.mark.parametrize(
     ("operations", "words", "size"),
-    [(500, 24, 1_300_000), pytest.param(10_000, 4, 12_000_000, marks=pytest.mark.slow)],
+    [(500, 24, 1_300_000), pytest.param(10_000, 4, 12_000_000, marks=pytest.mark.exhaustive)],
 )
 def test_definitions_of_large_specifications_stay_in_proportion(operations: int, words: int, size: int) -> None:
     text = json.dumps(made_spec(operations, words=words))
