@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.costs import coldstart, firstminute, gateway_costs, planning_costs, scale, tool_prefix
+from benchmarks.costs import coldstart, firstminute, gateway_costs, page_costs, planning_costs, scale, tool_prefix
 from benchmarks.costs.latency import measure
 from benchmarks.fleet import fleet_costs, fleet_tasks
 from benchmarks.measurements import (
@@ -206,6 +206,10 @@ def _gateway(options: Options, say: Say) -> Mapping[str, object]:
     return gateway_costs.measure(say, quick=options.quick)
 
 
+def _page(options: Options, say: Say) -> Mapping[str, object]:
+    return page_costs.measure(say, quick=options.quick)
+
+
 def _tool_prefix(options: Options, say: Say) -> Mapping[str, object]:
     benches, missing = load_benchmarks(options.data, [tool_prefix.SET])
     for bench, world in _worlds([bench for bench in benches if bench.name == tool_prefix.SET], options):
@@ -248,6 +252,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "coldstart": _coldstart,
     "first-minute": _first_minute,
     "gateway": _gateway,
+    "page": _page,
     "tool-prefix": _tool_prefix,
     "fleet": _fleet,
     "fleet-tasks": _fleet_tasks,

@@ -97,7 +97,7 @@ function answer(one, send) {
 function signIn(one, send) {
   const code = one.confirm && make("input", { "aria-label": "The code that the page shows", placeholder: "The code that the page shows", autocomplete: "off" });
   const done = () => { if (!code || code.value.trim()) send({ type: "signed_in", ...(code ? { code: code.value.trim() } : {}) }, "Signed in"); else code.focus(); };
-  const safe = /^https?:\/\//.test(one.url) && make("a", { class: "second", href: one.url, target: "_blank", rel: "noopener noreferrer", text: `Open ${new URL(one.url).host}` });
+  const safe = /^https?:\/\//.test(one.url) && URL.canParse(one.url) && make("a", { class: "second", href: one.url, target: "_blank", rel: "noopener noreferrer", text: `Open ${new URL(one.url).host}` });
   return [make("p", {}, safe || make("code", { text: one.url })), code, make("div", { class: "row" }, button("I have signed in", "main", done), button("Decline", "", () => send({ type: "decline" }, "Declined")))];
 }
 
