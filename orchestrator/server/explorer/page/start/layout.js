@@ -11,10 +11,10 @@ export function laidOut({ agents, tools, edges, labels }) {
   const points = tools.map(([name, agent, core], number) => ({ id: `${agents[agent]}/${name}`, name: short(label(`${agents[agent]}/${name}`), label(agents[agent])), agent, core: Boolean(core), number, needs: 0 }));
   for (const point of points) discs[point.agent].tools.push(point);
   const links = new Map();
-  for (const [from, to] of edges) {
+  for (const [from, to, origin] of edges) {
     points[to].needs += 1;
     const a = points[from].agent, b = points[to].agent, key = a < b ? `${a} ${b}` : `${b} ${a}`;
-    if (a !== b) links.set(key, { source: Math.min(a, b), target: Math.max(a, b), n: (links.get(key)?.n ?? 0) + 1 });
+    if (a !== b) links.set(key, { source: Math.min(a, b), target: Math.max(a, b), n: (links.get(key)?.n ?? 0) + 1, origins: new Set([...(links.get(key)?.origins ?? []), origin]) });
   }
   discs.forEach((disc, i) => {
     // What many tools need stands in the middle.
@@ -28,7 +28,7 @@ export function laidOut({ agents, tools, edges, labels }) {
     const far = disc.tools.length === 1 ? 0 : STEP * Math.sqrt(i + 0.4);
     Object.assign(point, { x: disc.x + far * Math.cos(i * TURN), y: disc.y + far * Math.sin(i * TURN) });
   });
-  return { discs, points, edges: edges.map(([from, to, origin]) => ({ from: points[from], to: points[to], origin })), links: [...links.values()].map(({ source, target, n }) => ({ from: discs[source.number ?? source], to: discs[target.number ?? target], n })) };
+  return { discs, points, edges: edges.map(([from, to, origin]) => ({ from: points[from], to: points[to], origin })), links: [...links.values()].map(({ source, target, origins }) => ({ from: discs[source], to: discs[target], origins: [...origins] })) };
 }
 
 const MOST = 200;

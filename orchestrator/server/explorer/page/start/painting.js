@@ -38,9 +38,9 @@ function shapes(ink, discs, at, colour) {
 
 function lines(ink, world, at, colour, hidden, lit, hover, inView) {
   const near = world.edges.length < 2500 || at.k > 0.9, dim = lit ? 0.12 : 1;
-  if (!near && !hidden.has(0)) {
+  if (!near) {
     ink.beginPath();
-    for (const link of world.links) curve(ink, link.from, link.to);
+    for (const link of world.links) if (!link.origins.every((origin) => hidden.has(origin))) curve(ink, link.from, link.to);
     ink.strokeStyle = colour.accent;
     ink.globalAlpha = Math.max(0.05, Math.min(0.3, 160 / world.links.length)) * (lit ? 0.3 : 1);
     ink.lineWidth = 0.9 / at.k;
@@ -130,8 +130,9 @@ function names(ink, discs, at, colour, lit, inView) {
   let written = 0;
   for (const disc of discs) for (const point of disc.tools) {
     if ((lit && !lit.has(point)) || written > 400 || !inView(point.x, point.y, 10)) continue;
-    const label = cut(point.name, 34), x = at.x + point.x * at.k + 7, y = at.y + point.y * at.k;
-    if (free(x, y - 7, label.length * 6.7, 14)) { write(label, x, y, colour.ink, colour.panel); written += 1; }
+    const label = cut(point.name, 34), x = at.x + point.x * at.k, y = at.y + point.y * at.k, w = label.length * 6.7;
+    const side = [x + 9, x - 9 - w].find((left) => free(left, y - 7, w, 14));
+    if (side !== undefined) { write(label, side, y, colour.ink, colour.panel); written += 1; }
   }
 }
 
