@@ -144,6 +144,20 @@ def test_a_run_is_cancelled_and_resumed_and_can_be_left_and_found_again(show: Sh
     assert "4.83 kilometers" in page.run("document.querySelector('.run-answer').textContent")
     page.run("document.querySelector('[data-view=runs]').click()")
     page.wait("document.querySelector('.threads .badge')?.textContent === 'ended'")
+    page.run("location.hash = '#/'")
+    page.wait("document.activeElement.id === 'question'")
+    page.write(BOTH)
+    page.press("Enter")
+    run_is(page, "waiting")
+    page.run("document.querySelector('[data-view=runs]').click()")
+    page.wait("document.querySelectorAll('.threads input').length === 2")
+    page.run("document.querySelectorAll('.threads input').forEach((box) => box.click())")
+    click(page, "Compare two")
+    page.wait("document.querySelectorAll('.beside-each-other .dag').length === 2")
+    cells = page.run("[...document.querySelectorAll('.both tbody tr')].map((row) => row.innerText.split('\\t'))")
+    assert ["steps", "2", "1"] in cells
+    assert ["tools called here only", "none", "none"] in cells
+    assert page.run("document.documentElement.scrollWidth") <= 390
     assert page.complaints == []
 
 
