@@ -15,7 +15,7 @@ Key = tuple[str, str, str]
 Listed = Callable[[str, ServerConfig, Listing, str], object]
 """Called with every answer of a server to ``tools/list``: agent, server, answer, and the user whom alone it is for."""
 _MOST_RELISTINGS = 10
-_LIVE: set[Session] = set()
+_LIVE: dict[Session, asyncio.AbstractEventLoop] = {}
 
 
 class OpenSessions:
@@ -106,12 +106,12 @@ class OpenSessions:
             session: Session = ApiSession(server, self._environ, self._limits, changed, user)
         else:
             session = Session(server, self._environ, self._limits, changed, user, asks=asks)
-        _LIVE.add(session)
+        _LIVE[session] = asyncio.get_running_loop()
         session.when_gone(self._forget)
         return session
 
     def _forget(self, session: Session) -> None:
-        _LIVE.discard(session)
+        _LIVE.pop(session, None)
         self._tellings.pop(session, None)
         self._changed.discard(session)
 
@@ -139,8 +139,9 @@ class OpenSessions:
 
 
 async def end_all() -> None:
-    """Ends all sessions of this process and waits until they have ended."""
-    live = list(_LIVE)
+    """Ends all sessions on the running event loop and waits until they have ended; others cannot be ended from it."""
+    loop = asyncio.get_running_loop()
+    live = [session for session, own in list(_LIVE.items()) if own is loop]
     for session in live:
         session.end()
     await asyncio.gather(*(session.ended() for session in live))

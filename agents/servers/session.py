@@ -111,9 +111,10 @@ class Session:
                 self.hang_up()
                 raise self._faults.late(method, seconds) from None
             except asyncio.CancelledError:
-                self.hang_up()
                 if (task := asyncio.current_task()) is None or task.cancelling():
+                    self.retire()  # the server has just been told, and gets time to undo its work
                     raise
+                self.hang_up()
                 raise await self._faults.broken("the connection broke", method) from None
             except Fault:
                 raise

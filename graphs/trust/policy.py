@@ -122,9 +122,15 @@ class Policy(Record):
                 views.popitem(last=False)
         return view
 
-    def findings(self, catalog: Catalog) -> tuple[Finding, ...]:
-        """Findings for rules that match no tool or skill of a catalog: a typo in a ``deny`` forbids nothing."""
-        tools = [*catalog.tools.values(), *(Tool(agent=SKILLS, name=skill.name) for skill in catalog.skills)]
+    def findings(self, *catalogs: Catalog) -> tuple[Finding, ...]:
+        """Findings for rules that match no tool or skill of any of these: a typo in a ``deny`` forbids nothing.
+
+        Args:
+            catalogs: Catalogs under this policy; resources and prompts have one of their own (``Loaded.of_resources``).
+        """
+        skills = [skill for catalog in catalogs for skill in catalog.skills]
+        tools = [tool for catalog in catalogs for tool in catalog.tools.values()]
+        tools += [Tool(agent=SKILLS, name=skill.name) for skill in skills]
         everyone = self._rules(User())
         return tuple(
             Finding(

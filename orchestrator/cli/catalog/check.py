@@ -63,7 +63,7 @@ def check(
         findings = list(lint(known, rules=[rule for rule in RULES if rule.name not in ignored], taxonomy=taxonomy))
         findings.extend(findings_of(loaded.changes))
         if loaded.policy:
-            findings.extend(loaded.policy.findings(loaded.catalog))
+            findings.extend(loaded.policy.findings(loaded.catalog, loaded.of_resources.catalog))
         if rdf:
             findings.extend(_rdf_findings(loaded, taxonomy))
     failed = any(_ORDER.index(finding.severity) <= _ORDER.index(Severity(fail_on)) for finding in findings)

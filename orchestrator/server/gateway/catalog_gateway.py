@@ -7,6 +7,7 @@ import json
 import math
 import time
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -181,10 +182,11 @@ class Gateway:
         return await signed_in(waiting.sign_in, until)
 
     def drop(self, waiting: Waiting, caller: Caller) -> None:
-        """Gives up a waiting call, unsent."""
-        self.waiting(waiting.id, caller)
-        self._calls.drop(waiting.id)
-        self._questions.drop(waiting.id)
+        """Gives up a waiting call of this caller, if it still waits."""
+        with suppress(UnknownCallError):
+            self.waiting(waiting.id, caller)
+            self._calls.drop(waiting.id)
+            self._questions.drop(waiting.id)
 
     async def close(self, session: str) -> None:
         """Ends the sessions with the servers behind one session."""

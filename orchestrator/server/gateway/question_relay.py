@@ -42,8 +42,8 @@ class _Open:
 class QuestionRelay:
     """Runs calls, and stops at each question of their servers until it is answered.
 
-    The call goes on running meanwhile; a question that is not answered in time is cancelled by its session. Beyond 20
-    calls of one user, the oldest is cancelled.
+    The call goes on running meanwhile; a question that is not answered in time is cancelled by its session. If the call
+    ends first, its answer is kept for whoever answers the question. Beyond 20 calls of one user, the oldest is dropped.
     """
 
     def __init__(self) -> None:
@@ -96,10 +96,6 @@ class QuestionRelay:
             self.drop(mine[0])
         waiting = opened.asked[0]
         self._open[waiting.id] = opened
-        # Nobody may come to fetch what became of it.
-        opened.task.add_done_callback(lambda task: self._ended(waiting.id, task))
+        # Nobody may come to fetch what became of it; without this, asyncio complains about its error.
+        opened.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         return waiting
-
-    def _ended(self, waiting_id: str, task: asyncio.Task[Answer]) -> None:
-        if self._open.pop(waiting_id, None) and not task.cancelled():
-            task.exception()

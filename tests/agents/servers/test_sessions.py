@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.open_sessions import end_all
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.tools.tool_result import Outcome
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -122,6 +123,22 @@ async def test_a_cancelled_caller_drops_the_session(pool: SessionPool, tmp_path:
         await task
     await pool.close_run("run")
     assert not children()
+
+
+async def test_a_server_has_time_to_undo_a_call_that_is_cancelled(pool: SessionPool, tmp_path: Path) -> None:
+    works = ServerConfig(command=sys.executable, args=(str(FIXTURES / "working_server.py"), str(tmp_path / "log")))
+    task = asyncio.create_task(pool.call("run", "a", works, "sleep", {}))
+    assert await asyncio.to_thread(until, (tmp_path / "log").exists)
+    task.cancel()
+    assert await asyncio.to_thread(until, lambda: "called off\n" in (tmp_path / "log").read_text())
+    await pool.close_run("run")
+
+
+async def test_only_the_sessions_of_the_own_event_loop_are_ended(pool: SessionPool) -> None:
+    first = await work(pool, "ok")  # on the background loop
+    async with asyncio.timeout(HANG):
+        await end_all()
+    assert (await work(pool, "ok")).text.startswith(f"2 {first.text.split()[1]} ")
 
 
 async def test_an_idle_session_is_closed_and_comes_back() -> None:

@@ -65,6 +65,16 @@ def test_check_finds_rules_without_effect(catalog: Path, tmp_path: Path, capsys:
     assert "'shel/*'" in found[0]["message"]
 
 
+@pytest.mark.server
+def test_rules_for_resources_and_prompts_have_an_effect(catalog: Path, tmp_path: Path, capsys: Any) -> None:
+    server = {"command": sys.executable, "args": [str(SERVER.with_name("working_server.py")), str(tmp_path / "log")]}
+    (config := tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"works": server}}))
+    policy = policy_file(tmp_path, default="allow", deny=["works/resource:*", "works/prompt:report", "works/prompt:x"])
+    _, out, _ = run(capsys, "check", "--catalog", str(config), "--yes", "--policy", policy, "--json")
+    found = [finding for finding in json.loads(out)["findings"] if finding["rule"] == "policy-rule-without-effect"]
+    assert ["'works/prompt:x'" in finding["message"] for finding in found] == [True]
+
+
 def test_check_finds_what_servers_changed_once(catalog: Path, tmp_path: Path, capsys: Any) -> None:
     script, pins = tmp_path / "a.json", tmp_path / "team" / "pins.json"
     script.write_text(json.dumps({"tools": [{"name": "work", "description": "Works."}]}))

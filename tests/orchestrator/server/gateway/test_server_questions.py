@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import ToolMessage
 from mcp import types
 
 from callsheet.agents.approval.server_questions import ServerQuestions
 from callsheet.agents.safety.secrets import Redaction
+from callsheet.agents.servers.transport.call_context import ask_of_caller
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs import User
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, UnknownCallError
+from callsheet.orchestrator.server.gateway.question_relay import QuestionRelay
 from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
 from callsheet.retrievers import MiniLMEmbeddings
 from gateway_desk import Desk, said
@@ -122,10 +126,32 @@ async def test_only_who_called_may_answer_and_a_call_can_be_given_up(old: Desk) 
     assert '"size": "M"' in answered.text
     dropped = await old.gateway.call("asks/order", {}, anna)
     assert isinstance(dropped, Waiting)
+    old.gateway.drop(dropped, bert)
+    assert old.gateway.waiting(dropped.id, anna)
     old.gateway.drop(dropped, anna)
-    await asyncio.sleep(0.1)
+    old.gateway.drop(dropped, anna)  # its client may go at the same moment
     with pytest.raises(UnknownCallError):
         old.gateway.waiting(dropped.id, anna)
+
+
+async def test_the_answer_of_a_call_that_did_not_wait_for_the_person_is_not_lost() -> None:
+    relay, ended = QuestionRelay(), asyncio.Event()
+
+    async def call() -> ToolMessage:
+        ask = ask_of_caller()
+        assert ask is not None
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ask("Which?", {}), 0.05)
+        ended.set()
+        return ToolMessage("done without", tool_call_id="1")
+
+    asked = await relay.run(call(), "a", User())
+    assert isinstance(asked, Waiting)
+    await ended.wait()
+    assert relay.waiting(asked.id, User()) == asked
+    answered = await relay.answer(asked.id, {"action": "accept"})
+    assert isinstance(answered, ToolMessage)
+    assert answered.text == "done without"
 
 
 async def test_of_two_calls_at_once_nobody_knows_which_one_asks() -> None:
