@@ -120,7 +120,7 @@ async def _advance(state: ProgramState) -> _Update:
     program = get_runtime(Program).context
     sandbox, answers = program.sandbox, state["answers"]
     if answers:
-        at = await sandbox.proceed(state["snapshot"], _value(answers[-1]))
+        at = await sandbox.proceed(state["snapshot"], _value(answers[-1]), printed=len(state["printed"]))
     else:
         at = await sandbox.start(program.call["args"]["code"], {RESULTS: dict(program.results)})
     printed = {"printed": state["printed"] + at.printed}
@@ -178,7 +178,11 @@ def _written(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
+        pass
+    try:
         return repr(value)
+    except (ValueError, RecursionError) as error:
+        return f"[the value of the last line cannot be shown: {error}]"
 
 
 def _program_app() -> Any:

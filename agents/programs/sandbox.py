@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _FILE = "program.py"
 _MOST_PRINTED, _MOST_ERROR = 100_000, 2_000
+_MOST_STORED = 4 * 1024 * 1024
+"""Bytes of a stored program: it is stored at each of its calls."""
 _CRASH = 20.0
 """Seconds after which a sandbox that does not answer is killed."""
 
@@ -70,21 +72,27 @@ class Sandbox:
         """Starts a program with these variables."""
         return await self._run(lambda session, out: session.feed_start(code, inputs=dict(inputs), print_callback=out))
 
-    async def proceed(self, snapshot: bytes, answer: Mapping[str, Any]) -> Paused | Ended:
-        """Continues a program: its call returns ``{"return_value": ...}`` or raises ``{"exc_type", "message"}``."""
+    async def proceed(self, snapshot: bytes, answer: Mapping[str, Any], *, printed: int = 0) -> Paused | Ended:
+        """Continues a program: its call returns ``{"return_value": ...}`` or raises ``{"exc_type", "message"}``.
+
+        Args:
+            snapshot: The stored program.
+            answer: What its call returns or raises.
+            printed: How many characters it has printed before.
+        """
 
         async def begin(session: AsyncMontySession, out: CollectString) -> AsyncSnapshot:
             at: Any = await session.load_snapshot(snapshot, print_callback=out)
             resumed: AsyncSnapshot = await at.resume(answer)
             return resumed
 
-        return await self._run(begin)
+        return await self._run(begin, printed)
 
-    async def _run(self, begin: Any) -> Paused | Ended:
+    async def _run(self, begin: Any, printed: int = 0) -> Paused | Ended:
         pool = await asyncio.to_thread(_pool)  # an import reads files, and so does the search for the binary
         from pydantic_monty import CollectString, MontyError
 
-        out = CollectString(_MOST_PRINTED)
+        out = CollectString(_MOST_PRINTED - printed)
         async with pool, self._session(pool) as session:
             try:
                 return await self._until_call(await begin(session, out), out)
@@ -122,8 +130,11 @@ class Sandbox:
             elif isinstance(args := _as_json(at.kwargs), str):
                 told = f"{at.function_name}: an argument is no JSON value: {args}"
                 at = await at.resume({"exc_type": "TypeError", "message": told})
+            elif len(snapshot := at.dump()) > _MOST_STORED:
+                told = f"{at.function_name} was not called: the variables take {len(snapshot):,} bytes, and at a call"
+                return Ended(None, f"MemoryError: {told} a program may hold {_MOST_STORED:,}", out.output)
             else:
-                return Paused(str(at.function_name), args, at.dump(), out.output)
+                return Paused(str(at.function_name), args, snapshot, out.output)
         return Ended(at.output, "", out.output)
 
 

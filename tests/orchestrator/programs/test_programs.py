@@ -108,6 +108,25 @@ def test_a_program_that_fails_says_what_was_done_before(ran: Any, shop: Any) -> 
     assert "made 1 call: do not repeat" in result["calls"][-1]["error"]
 
 
+def test_a_value_that_cannot_be_written_does_not_lose_the_calls(ran: Any) -> None:
+    result, _ = ran("exchange_rate(currency='USD')\n10**5000")
+    assert [call["tool"] for call in result["calls"]] == ["bank/exchange_rate", "run_program"]
+    assert "cannot be shown" in result["result"]
+
+
+@pytest.mark.parametrize(
+    ("code", "made", "told"),
+    [
+        ("for n in range(20):\n    print('x' * 30_000)\n    exchange_rate(currency=str(n))", 3, "MemoryError"),
+        ("x = 'x' * 5_000_000\nexchange_rate(currency='USD')", 0, "a program may hold 4,194,304"),
+    ],
+)
+def test_what_is_stored_at_each_call_is_bounded(ran: Any, shop: Any, code: str, made: int, told: str) -> None:
+    result, _ = ran(code)
+    assert len(shop.called) == made
+    assert told in result["calls"][-1]["error"]
+
+
 async def test_each_call_is_streamed(catalog: Any, scripted: Any, say: Any) -> None:
     written = say["calls"]("run_program", code="exchange_rate(currency='USD')")
     model = scripted(replies=[written, AIMessage("Done.")])
