@@ -27,10 +27,14 @@ from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
 from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.registry import ToolRegistry
-from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.errors import CallsheetError, CatalogError
 
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]
+
+
+class RefusedScopesError(CallsheetError, RuntimeError):
+    """A server does not accept a sign-in that has given all scopes that it asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,7 @@ class Case:
             "issuer": str(begun.authorization.metadata.issuer),
             "expires": datetime.fromtimestamp(begun.expires, UTC).isoformat(timespec="seconds"),
             "confirm": begun.confirmed,
+            **({"scopes": begun.step_up.split()} if begun.step_up else {}),
         }
 
     async def confirm(self, state: str, code: str) -> None:
@@ -163,15 +168,24 @@ class Case:
         supervision = self.supervision
         await asyncio.to_thread(confirm, state, user=supervision.user, run=supervision.run, code=code)
 
-    async def sign_in_problem(self, state: str) -> str:
+    async def sign_in_problem(self, told: Mapping[str, Any]) -> str:
         """Why a call still needs a sign-in although a person has replied.
 
+        Args:
+            told: What ``sign_in`` gave.
+
         Raises:
+            RefusedScopesError: The person has given the scopes that the server asked for, and it asks again.
             CallsheetError, OSError: What waits cannot be read.
         """
         from callsheet.agents.servers.oauth.pending_sign_ins import pending
 
-        waiting = await asyncio.to_thread(pending, state)
+        waiting = await asyncio.to_thread(pending, told["state"])
+        if waiting is None and "scopes" in told and datetime.fromisoformat(told["expires"]) > datetime.now(UTC):
+            raise RefusedScopesError(
+                f"it was given {' '.join(told['scopes'])!r} in this call, as it had asked, and asks again: "
+                "nobody is asked twice in one call"
+            )
         if waiting is None:
             return "the server does not accept the new sign-in, or it came too late"
         return waiting.problem or "nobody has signed in at that address yet"

@@ -12,7 +12,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.call_case import Case
+from callsheet.agents.approval.call_case import Case, RefusedScopesError
 from callsheet.agents.approval.decisions import (
     SIGN_IN,
     AnswerError,
@@ -113,11 +113,19 @@ async def _send(state: CallState) -> _Update:
         if args != request.tool_call["args"]:
             answer = _edited(answer, args, notice=case.supervision.notice)
         if needs_sign_in(answer) and case.signs_in:
-            before = state.get("sign_in", {}).get("state", "")
-            return {"sign_in": {"why": answer.text}, "problem": await case.sign_in_problem(before) if before else ""}
+            return await _asked_again(case, answer, state.get("sign_in", {}))
         if _effect(answer) == "unknown" and not case.supervision.registry.assurance(case.bound.id).repeatable:
             return _unknown(case, answer)
     return {"answer": answer, "unknown": ""}
+
+
+async def _asked_again(case: Case, answer: ToolMessage, before: Mapping[str, Any]) -> _Update:
+    """Begins a sign-in, or another one where that of before has not helped; but only one for more scopes."""
+    try:
+        problem = await case.sign_in_problem(before) if "state" in before else ""
+    except RefusedScopesError as error:
+        return {"answer": case.said(f"{answer.text}; {error}", kind=SIGN_IN, effect="none")}
+    return {"sign_in": {"why": answer.text}, "problem": problem}
 
 
 def _unknown(case: Case, answer: ToolMessage) -> _Update:

@@ -22,7 +22,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ConfigDict, ValidationError
 
-from callsheet.agents.servers.oauth.stored_tokens import SignInError, Tokens, expiry, posted
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, Tokens, check_scope, expiry, posted
 from callsheet.agents.servers.transport.bounded_body import BoundedBody
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.text.sanitizing import shown
@@ -59,6 +59,7 @@ class Authorization(BaseModel):
         client: The registered client.
         metadata: The authorization server's metadata.
         resource: The resource for which tokens are issued (RFC 8707); None if the server names none.
+        scope: The scopes that are asked for; None for those that the authorization server gives unasked.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -72,6 +73,7 @@ class Authorization(BaseModel):
     client: OAuthClientInformationFull
     metadata: OAuthMetadata
     resource: str | None
+    scope: str | None = None
 
 
 async def begin(
@@ -94,17 +96,20 @@ async def begin(
         scope: Scopes to ask for; None: those that the server names.
 
     Raises:
-        SignInError: The server asks for no sign-in, its metadata are not those of its own, or a request failed.
+        SignInError: The server asks for no sign-in, its metadata are not those of its own, the scopes are malformed,
+            or a request failed.
     """
+    if scope is not None:
+        check_scope(scope)
     proof, held, pages = PKCEParameters.generate(), _Client(client), list[httpx2.URL]()
-    own = {"state": state, "code_challenge": proof.code_challenge, **({"scope": scope} if scope else {})}
+    own = {"state": state, "code_challenge": proof.code_challenge}
 
     async def opened(page: str) -> None:
         pages.append(httpx2.URL(page).copy_merge_params(own))
 
-    metadata = OAuthClientMetadata(redirect_uris=[AnyUrl(redirect)], client_name="Callsheet", scope=scope)
+    metadata = OAuthClientMetadata(redirect_uris=[AnyUrl(redirect)], client_name="Callsheet")
     auth = OAuthClientProvider(server, metadata, held, opened, _not_yet)
-    hooks: Any = {"request": [partial(_check_request, auth)], "response": [partial(_prepare, server)]}
+    hooks: Any = {"request": [partial(_check_request, auth)], "response": [partial(_prepare, server, scope)]}
     try:
         async with (
             httpx2.AsyncClient(auth=auth, timeout=_TIMEOUT, event_hooks=hooks) as http,
@@ -125,6 +130,7 @@ async def begin(
         client=held.known(),
         metadata=found,
         resource=pages[0].params.get("resource"),
+        scope=pages[0].params.get("scope"),
     )
 
 
@@ -166,6 +172,8 @@ def redeem(begun: Authorization, answer: Mapping[str, str]) -> Tokens:
         tokens = OAuthToken.model_validate_json(exchanged.content)
     except ValidationError as error:
         raise SignInError(f"{told}: the authorization server {issuer} gives an answer that is no token") from error
+    if not tokens.scope:  # those that were asked for (RFC 6749, 5.1)
+        tokens = tokens.model_copy(update={"scope": begun.scope})
     revocation = begun.metadata.revocation_endpoint
     return Tokens(
         server=begun.server,
@@ -260,11 +268,17 @@ def check_safe(home: str, url: httpx2.URL) -> None:
         raise ValueError(f"{url.copy_with(query=None)} is not https")
 
 
-async def _prepare(server: str, response: httpx2.Response) -> None:
-    """Bounds an answer, and lets an API that does not know the greeting of MCP count as one that asks for sign-in."""
+async def _prepare(server: str, scope: str | None, response: httpx2.Response) -> None:
+    """Bounds an answer, and lets an API that does not know the greeting of MCP count as one that asks for sign-in.
+
+    The library registers a client for the scopes that the server asks for, and asks for those: here, for ``scope``.
+    """
     response.stream = BoundedBody(response, _LARGEST, lambda fault: None, lambda: 0)
     if response.request.url == httpx2.URL(server) and response.is_client_error:
         response.status_code = 401
+        if scope:
+            asked = response.headers.get("www-authenticate", "Bearer")
+            response.headers["www-authenticate"] = f'Bearer scope="{scope}", {asked}'
 
 
 def _said(error: Exception) -> str:

@@ -32,7 +32,7 @@ async def browser_sign_in(
         open_page: Shows the authorization server's page to the person.
         user: Who signs in.
         client: A client that was registered before; None registers one.
-        scope: Scopes to ask for; None: those that the server names.
+        scope: As in ``begin_sign_in``.
         port: Port of the loopback address; 0 for any. A client that was registered before may need a certain one.
         seconds: How long to wait for the person.
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 from callsheet.agents.servers.oauth.authorization import Authorization, begin, redeem
 from callsheet.agents.servers.oauth.encryption import decrypted, encrypted
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens, file_digest
+from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import StoredFile, state_file
 
 LASTS = 600.0
@@ -38,6 +39,7 @@ class PendingSignIn(BaseModel):
         used: Whether the answer of the authorization server has come.
         problem: Why it has failed; empty if it has not.
         tokens: The tokens, until they are confirmed.
+        step_up: The scopes of a sign-in that asks for more than the one before; empty for others.
         code: The code to repeat; empty before there are tokens.
         guesses: Wrong codes so far.
     """
@@ -48,6 +50,7 @@ class PendingSignIn(BaseModel):
     run: str
     expires: float
     confirmed: bool
+    step_up: str = ""
     used: bool = False
     problem: str = ""
     tokens: Tokens | None = None
@@ -84,7 +87,7 @@ async def begin_sign_in(
         run: The run that waits for it.
         confirmed: Whether the user must repeat the code that the page shows.
         client: As in ``begin``.
-        scope: As in ``begin``.
+        scope: As in ``begin``, but None adds what the server has found missing since the sign-in before.
         seconds: How long it waits.
 
     Raises:
@@ -92,12 +95,16 @@ async def begin_sign_in(
         SettingsError: There is no key to encrypt it.
         OSError: It cannot be stored.
     """
-    if run and (waiting := await asyncio.to_thread(_waiting, server, redirect, user, run)):
-        return waiting
     encrypted(b"")  # without a key, nobody need sign in
+    step_up = await asyncio.to_thread(_step_up, server, user)
+    waiting = await asyncio.to_thread(_waiting, server, redirect, user, run) if run else None
+    if waiting is not None and waiting.step_up == step_up:
+        return waiting
     state = f"{file_digest(server, user)}.{secrets.token_urlsafe(32)}"
-    begun = await begin(server, redirect, state, user=user, client=client, scope=scope)
-    new = PendingSignIn(authorization=begun, run=run, expires=time.time() + seconds, confirmed=confirmed)
+    begun = await begin(server, redirect, state, user=user, client=client, scope=scope or step_up or None)
+    new = PendingSignIn(
+        authorization=begun, run=run, expires=time.time() + seconds, confirmed=confirmed, step_up=step_up
+    )
     await asyncio.to_thread(_changed, new.state, lambda known: new)
     return new
 
@@ -170,6 +177,14 @@ def confirm(state: str, *, user: str, run: str, code: str) -> None:
 def _fits(known: PendingSignIn, user: str, run: str, code: str) -> bool:
     right = bool(known.code) and secrets.compare_digest(known.code, code)
     return right and (known.authorization.user, known.run) == (user, run)
+
+
+def _step_up(server: str, user: str) -> str:
+    try:
+        before = StoredTokens(server, user).read()
+    except SettingsError:  # the sign-in replaces what cannot be read
+        before = None
+    return (before and before.step_up) or ""
 
 
 def _waiting(server: str, redirect: str, user: str, run: str) -> PendingSignIn | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from typing import Any
 from urllib.parse import quote
 
 import httpx2
+from mcp.client.auth.utils import union_scopes
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,6 +18,8 @@ from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 from callsheet.graphs.storage import state_file
 
 _EARLY, _TIMEOUT, _LARGEST = 30.0, 20.0, 100_000
+_SCOPES = re.compile(r"(?=.{1,1000}\Z)[!#-\[\]-~]+( [!#-\[\]-~]+)*")
+"""Scopes as in RFC 6749, 3.3, and not more than a page can show."""
 
 
 class SignInError(CallsheetError, RuntimeError):
@@ -35,6 +39,7 @@ class Tokens(BaseModel):
         token_endpoint: Where tokens are refreshed.
         revocation_endpoint: Where they are revoked; None if nowhere.
         resource: The resource for which they are issued (RFC 8707).
+        missing: Scopes that the server has asked for since, and that the token does not have.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -48,11 +53,17 @@ class Tokens(BaseModel):
     token_endpoint: str
     revocation_endpoint: str | None = None
     resource: str | None = None
+    missing: str | None = None
 
     @property
     def fresh(self) -> bool:
         """Whether the access token is valid for a while."""
         return self.expires is None or time.time() < self.expires - _EARLY
+
+    @property
+    def step_up(self) -> str | None:
+        """The scopes that the next sign-in must ask for: those of now and the missing ones; None if none is missing."""
+        return union_scopes(self.tokens.scope, self.missing) if self.missing else None
 
 
 class StoredTokens:
@@ -94,6 +105,27 @@ class StoredTokens:
         """Forgets the tokens."""
         self._file.remove()
 
+    def miss(self, old: Tokens, scope: str) -> None:
+        """Stores that the server asks for more scopes, for which the next sign-in will ask.
+
+        Args:
+            old: The tokens that it refused.
+            scope: The scopes that it asks for.
+
+        Raises:
+            SignInError: As in ``check_scope``.
+            SettingsError: The tokens cannot be decrypted, or encrypted again.
+            OSError: They cannot be written.
+        """
+        check_scope(scope)
+        with self._file.locked():
+            now = self.read()
+            if now is None or now.tokens.access_token != old.tokens.access_token:
+                return
+            new = now.model_copy(update={"missing": union_scopes(now.missing, scope)})
+            check_scope(new.step_up or "")
+            self.write(new)
+
     def refreshed(self, old: Tokens) -> Tokens | None:
         """The tokens after a refresh; None if they cannot be refreshed, so that the user must sign in again.
 
@@ -118,6 +150,16 @@ class StoredTokens:
             new = now.model_copy(update={"tokens": issued, "expires": expiry(issued)})
             self.write(new)
             return new
+
+
+def check_scope(scope: str) -> None:
+    """Checks scopes, which a server may have named.
+
+    Raises:
+        SignInError: They are malformed, or longer than 1,000 characters.
+    """
+    if not _SCOPES.fullmatch(scope):
+        raise SignInError("the scopes to ask for are malformed, or longer than 1,000 characters")
 
 
 def file_digest(server: str, user: str) -> str:

@@ -9,6 +9,7 @@ from contextlib import aclosing
 import httpx2
 from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.client.auth.utils import extract_scope_from_www_auth
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from callsheet.agents.safety.origins import origin
@@ -67,7 +68,20 @@ class TokenAuth(httpx2.Auth):
                 tokens = await self._tokens(tokens)
             if tokens is None or not again or response.status_code == 403:
                 break
-        raise _failed(self._fail, _told(self._stored, response))
+        raise _failed(self._fail, _told(self._stored, await self._missed(tokens, response)))
+
+    async def _missed(self, tokens: Tokens | None, response: httpx2.Response) -> str:
+        """What a server asks for; scopes that it finds missing are stored, for the next sign-in."""
+        if response.status_code != 403:
+            return "sign-in"
+        scope = extract_scope_from_www_auth(response)
+        if tokens is None or not scope:
+            return "more rights than you have given"
+        try:
+            await asyncio.to_thread(self._stored.miss, tokens, scope)
+        except (SignInError, SettingsError, OSError) as error:
+            raise _failed(self._fail, str(error)) from error
+        return f"more rights than you have given ({scope})"
 
     async def _tokens(self, refused: Tokens | None) -> Tokens | None:
         """The tokens, refreshed if they have expired or were refused."""
@@ -151,7 +165,6 @@ def _asks(response: httpx2.Response) -> bool:
     return response.status_code == 401 and "bearer" in asked
 
 
-def _told(stored: StoredTokens, response: httpx2.Response) -> str:
+def _told(stored: StoredTokens, what: str) -> str:
     whose = f" --user {stored.user}" if stored.user else ""
-    what = "more rights than you have given" if response.status_code == 403 else "sign-in"
     return f"it asks for {what}: run `callsheet sign-in {stored.server}{whose}`"

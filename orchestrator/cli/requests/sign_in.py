@@ -37,7 +37,7 @@ _USER = click.option(
 @click.option(
     "--client-id", metavar="ID", help="A client that you have registered; its secret is CALLSHEET_CLIENT_SECRET."
 )
-@click.option("--scope", metavar="WORDS", help="Scopes to ask for.  [default: those that the server names]")
+@click.option("--scope", metavar="WORDS", help="Scopes to ask for.  [default: those that the server names or misses]")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="Port of the loopback address.  [default: any]")
 @click.option(
     "--seconds", default=300.0, show_default=True, type=click.FloatRange(min=1), help="How long to wait for you."

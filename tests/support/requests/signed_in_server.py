@@ -8,7 +8,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs
@@ -38,11 +38,12 @@ MACHINE, SECRET = "machine", "machine-secret-canary"
 
 
 class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """Agrees to everything, at once, in the name of ``person``."""
+    """Agrees to everything, at once, in the name of ``person``; ``tells`` which scopes it gives."""
 
     def __init__(self) -> None:
         self.person, self.deny, self.lasts = "anna", False, 3600
         self.iss: str | None = None
+        self.tells = True
         self.issued: list[str] = []
         self.refreshes = 0
         self._clients: dict[str, OAuthClientInformationFull] = {}
@@ -79,7 +80,8 @@ class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
 
     async def exchange_authorization_code(self, client: Any, authorization_code: AuthorizationCode) -> OAuthToken:
         del self._codes[authorization_code.code]
-        return self.issue(client.client_id, authorization_code.subject or "", authorization_code.resource)
+        code = authorization_code
+        return self.issue(client.client_id, code.subject or "", code.resource, code.scopes)
 
     async def load_refresh_token(self, client: Any, refresh_token: str) -> RefreshToken | None:
         return self.refresh.get(refresh_token)
@@ -87,7 +89,7 @@ class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
     async def exchange_refresh_token(self, client: Any, refresh_token: RefreshToken, scopes: list[str]) -> OAuthToken:
         self.refreshes += 1
         del self.refresh[refresh_token.token]
-        return self.issue(client.client_id, refresh_token.subject or "", None)
+        return self.issue(client.client_id, refresh_token.subject or "", None, refresh_token.scopes)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
         return self.access.get(token)
@@ -96,14 +98,15 @@ class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
         self.access = {name: held for name, held in self.access.items() if held.subject != token.subject}
         self.refresh = {name: held for name, held in self.refresh.items() if held.subject != token.subject}
 
-    def issue(self, client_id: str, subject: str, resource: str | None) -> OAuthToken:
+    def issue(self, client_id: str, subject: str, resource: str | None, scopes: Sequence[str] = ()) -> OAuthToken:
         access, refresh = f"access-canary-{secrets.token_hex(16)}", f"refresh-canary-{secrets.token_hex(16)}"
         self.issued += [access, refresh]
         self.access[access] = AccessToken(
-            token=access, client_id=client_id, scopes=[], resource=resource, subject=subject
+            token=access, client_id=client_id, scopes=list(scopes), resource=resource, subject=subject
         )
-        self.refresh[refresh] = RefreshToken(token=refresh, client_id=client_id, scopes=[], subject=subject)
-        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lasts)
+        self.refresh[refresh] = RefreshToken(token=refresh, client_id=client_id, scopes=list(scopes), subject=subject)
+        told = " ".join(scopes) if self.tells else None
+        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lasts, scope=told)
 
 
 class SignedInServer:
@@ -114,6 +117,7 @@ class SignedInServer:
         authorization: Its authorization server.
         changes: Path of a JSON answer -> fields that are replaced in it.
         lists: User -> names of the tools that are listed to that user.
+        needs: Scopes that a call needs; a refusal names the first one that is missing.
         leaks: Whether a tool returns the access token.
         huge: Whether the metadata are much too long.
     """
@@ -123,6 +127,7 @@ class SignedInServer:
         self.authorization = Authorization()
         self.changes: dict[str, dict[str, Any]] = {}
         self.lists: dict[str, tuple[str, ...]] = {}
+        self.needs: list[str] = []
         self.leaks = self.huge = False
         server: Server[Any] = Server("tickets", on_list_tools=self._list, on_call_tool=self._call)
         auth = AuthSettings(
@@ -156,6 +161,10 @@ class SignedInServer:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["path"] == "/token" and await self._machine(scope, receive, send):
             return
+        if self.needs and scope["type"] == "http" and scope["path"] == "/mcp":
+            receive = await self._scoped(scope, receive, send)
+            if receive is None:
+                return
         if self.huge and scope["type"] == "http" and "well-known" in scope["path"]:
             await send(
                 {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]}
@@ -174,6 +183,23 @@ class SignedInServer:
 
         await self._app(scope, receive, hold)
         await JSONResponse(json.loads(body) | self.changes[scope["path"]])(scope, receive, send)
+
+    async def _scoped(self, scope: Any, receive: Any, send: Any) -> Any:
+        """Refuses a call whose token lacks scopes; else the request, to be read again."""
+        message = await receive()
+        token = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
+        known = self.authorization.access.get(token)
+        missing = [needed for needed in self.needs if known and needed not in known.scopes]
+        if not missing or b"tools/call" not in message.get("body", b""):
+            messages = [message]
+
+            async def again() -> Any:
+                return messages.pop() if messages else await receive()
+
+            return again
+        asked = f'Bearer error="insufficient_scope", scope="{missing[0]}"'
+        await JSONResponse({}, 403, {"www-authenticate": asked})(scope, receive, send)
+        return None
 
     async def _machine(self, scope: Any, receive: Any, send: Any) -> bool:
         """Client credentials, which the library's authorization server does not know."""
