@@ -22,6 +22,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ConfigDict, ValidationError
 
+from callsheet.agents.safety.origins import of_this_machine
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, Tokens, check_scope, expiry, posted
 from callsheet.agents.servers.transport.bounded_body import BoundedBody
 from callsheet.agents.tools.tool_result import Fault
@@ -261,10 +262,9 @@ def check_safe(home: str, url: httpx2.URL) -> None:
     Raises:
         ValueError: The address is not https, or is of this machine although the server is not.
     """
-    if url.host in LOOPBACK:
-        if home not in LOOPBACK:
-            raise ValueError(f"{home} leads to an address of this machine")
-    elif url.scheme != "https":
+    if of_this_machine(url.host) and not of_this_machine(home):
+        raise ValueError(f"{home} leads to an address of this machine")
+    if url.scheme != "https" and url.host not in LOOPBACK:
         raise ValueError(f"{url.copy_with(query=None)} is not https")
 
 

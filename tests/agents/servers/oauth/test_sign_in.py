@@ -192,11 +192,26 @@ async def test_metadata_that_are_much_too_long_end_the_flow(server: SignedInServ
         await browser_sign_in(server.url, browse, seconds=30)
 
 
-async def test_a_server_elsewhere_does_not_lead_to_this_machine() -> None:
-    address = httpx2.URL("http://127.0.0.1:8000/admin")
-    check_safe("127.0.0.1", address)
-    with pytest.raises(ValueError, match="leads to an address of this machine"):
-        check_safe("mcp.example.com", address)
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "127.0.0.2", "127.1", "2130706433", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]"),
+        *("localhost.", "LOCALHOST", "app.localhost", "169.254.169.254", "[fe80::1]"),
+    ],
+)
+def test_a_server_elsewhere_does_not_lead_to_this_machine(host: str) -> None:
+    for scheme in ("http", "https"):
+        with pytest.raises(ValueError, match="leads to an address of this machine"):
+            check_safe("mcp.example.com", httpx2.URL(f"{scheme}://{host}:8000/admin"))
+    check_safe("127.0.0.1", httpx2.URL(f"https://{host}:8000/admin"))
+
+
+def test_unencrypted_requests_are_for_loopback_addresses_only() -> None:
+    check_safe("127.0.0.1", httpx2.URL("http://127.0.0.1:8000/admin"))
+    check_safe("mcp.example.com", httpx2.URL("https://login.example.com/authorize"))
+    for address in ("http://169.254.169.254/", "http://0.0.0.0/", "http://login.example.com/"):
+        with pytest.raises(ValueError, match="is not https"):
+            check_safe("127.0.0.1", httpx2.URL(address))
 
 
 async def test_a_fixed_port_can_be_used_again(server: SignedInServer, unused_tcp_port: int) -> None:
