@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from dataclasses import dataclass
 from functools import cache
 
 from callsheet.agents import ToolRegistry
-from callsheet.graphs import Loaded, load
+from callsheet.graphs import Loaded, load, shown
 from callsheet.graphs.storage import shared_database
 from callsheet.orchestrator.run.process.catalog_updates import follow_every, follow_store
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.retrievers import AgentGraphRetriever
 
 _LOCK = threading.Lock()
+_LOG = logging.getLogger("callsheet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ def served() -> Served:
 def _opened() -> Served:
     environment = Environment()
     loaded = load(*environment.catalogs())
+    for problem in loaded.problems:
+        _LOG.warning("left out: %s", shown(str(problem)))
     retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=environment.embeddings, index=environment.index)
     registry = ToolRegistry.from_catalog(loaded)
     if environment.sync_seconds or loaded.remembered:
