@@ -92,8 +92,10 @@ class Post:
         process = self.start(*arguments, as_json=as_json, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE)
         os.close(theirs)
         seen, waits, deadline = "", list(says), time.monotonic() + SECONDS
+        readable = select.poll()  # unlike select(), it takes descriptors above 1,023
+        readable.register(ours, select.POLLIN)
         while process.poll() is None and time.monotonic() < deadline:
-            if select.select([ours], [], [], 0.1)[0]:
+            if readable.poll(100):
                 seen += _read(ours)
             if waits and waits[0][0] in seen:
                 text, line = waits.pop(0)
