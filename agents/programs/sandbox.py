@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
@@ -69,8 +70,9 @@ class Sandbox:
     stubs: str
 
     async def start(self, code: str, inputs: Mapping[str, Any]) -> Paused | Ended:
-        """Starts a program with these variables."""
-        return await self._run(lambda session, out: session.feed_start(code, inputs=dict(inputs), print_callback=out))
+        """Starts a program with these variables; what cannot be encoded in their texts is replaced."""
+        given = clean(dict(inputs))
+        return await self._run(lambda session, out: session.feed_start(code, inputs=given, print_callback=out))
 
     async def proceed(self, snapshot: bytes, answer: Mapping[str, Any], *, printed: int = 0) -> Paused | Ended:
         """Continues a program: its call returns ``{"return_value": ...}`` or raises ``{"exc_type", "message"}``.
@@ -83,7 +85,7 @@ class Sandbox:
 
         async def begin(session: AsyncMontySession, out: CollectString) -> AsyncSnapshot:
             at: Any = await session.load_snapshot(snapshot, print_callback=out)
-            resumed: AsyncSnapshot = await at.resume(answer)
+            resumed: AsyncSnapshot = await at.resume(clean(dict(answer)))
             return resumed
 
         return await self._run(begin, printed)
