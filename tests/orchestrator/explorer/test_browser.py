@@ -113,7 +113,7 @@ def test_a_screen_reader_is_told_what_everything_is(show: Show, catalog: Catalog
         ("navigation", "Views"),
         ("main", ""),
         ("search", ""),
-        ("searchbox", "What is to be done?"),
+        ("searchbox", "What do you want done?"),
         ("spinbutton", "agents"),
         ("region", "What was found"),
         ("region", "Details"),
@@ -128,7 +128,7 @@ def test_a_screen_reader_is_told_what_everything_is(show: Show, catalog: Catalog
     assert nameless == []
     # Browsers differ in whether a name keeps the blanks at its label's ends: there are none.
     labels = page.run("[...document.querySelectorAll('label')].map((label) => label.textContent)")
-    assert labels == ["What is to be done?", "agents", "tools"]
+    assert labels == ["What do you want done?", "agents", "tools"]
     assert not {"image", "img"} & {role for role, _ in heard}
 
 

@@ -44,7 +44,7 @@ function search() {
   const { given } = place();
   const number = (id, label, value, most) => make("span", {}, make("label", { class: "small", for: id, text: label }),
     make("input", { id, type: "number", min: "1", max: most, value, required: "" }));
-  const input = make("input", { id: "q", name: "q", type: "search", placeholder: "What is to be done?", autocomplete: "off", maxlength: "10000" });
+  const input = make("input", { id: "q", name: "q", type: "search", placeholder: "What do you want done?", autocomplete: "off", maxlength: "10000" });
   input.value = given.get("q") ?? "";
   const submit = (event) => {
     event.preventDefault();
@@ -54,7 +54,7 @@ function search() {
   };
   return make("form", { role: "search", on: { submit } },
     make("h1", { class: "unseen", text: "Search" }),
-    make("label", { class: "unseen", for: "q", text: "What is to be done?" }), input,
+    make("label", { class: "unseen", for: "q", text: "What do you want done?" }), input,
     make("button", { text: "Find" }),
     make("span", { class: "budget" }, number("agents", "agents", given.get("agents") ?? "5", "50"), number("tools", "tools", given.get("tools") ?? "10", "128")));
 }

@@ -25,13 +25,13 @@ export async function showThread(view, id, overview) {
   const mine = (following = new AbortController());
   const live = article({ decide: overview.asks ? (answers) => change("resume", { thread: id, answers }) : null, cancel: overview.asks ? () => change("cancel", { thread: id }) : null, resume: overview.asks ? () => change("resume", { thread: id, answers: {} }) : null });
   const earlier = make("div", { class: "earlier" });
-  const next = overview.asks ? composer("Ask more", (text) => change("start", { text, thread: id })) : null;
+  const next = overview.asks ? composer("Ask a follow-up question", (text) => change("start", { text, thread: id })) : null;
   const tools = make("div", { class: "row exports" });
   view.replaceChildren(make("div", { class: "thread" }, make("p", { class: "back" }, make("a", { href: address("runs"), text: "All runs" })), earlier, live.element, tools, next && make("div", { class: "next" }, next.element)));
   let last = null, told = 0;
 
   function show(run) {
-    if (last?.status !== run.status) announce({ running: "The run goes on", waiting: `${count(run.questions.length, "question")} wait${run.questions.length === 1 ? "s" : ""} for you`, done: `Done. ${run.answer}`, stopped: "Stopped" }[run.status]);
+    if (last?.status !== run.status) announce({ running: "Running", waiting: `${count(run.questions.length, "question")} wait${run.questions.length === 1 ? "s" : ""} for you`, done: `Done. ${run.answer}`, stopped: "Stopped" }[run.status]);
     // A new request of the conversation takes the place of the one before.
     if (last && last.status !== "running" && run.status === "running" && run.id !== last.id) earlier.append(turn(last));
     const first = last === null;

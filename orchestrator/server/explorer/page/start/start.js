@@ -7,10 +7,10 @@ import { known, map } from "./map.js";
 
 export async function showStart(view, given, overview) {
   leave();
-  const asking = overview.asks ? composer("Ask in plain words", start) : null;
+  const asking = overview.asks ? composer("Ask in your own words", start) : null;
   const find = make("a", { href: address("search"), text: asking ? "Only search for agents and tools" : "Search for agents and tools" });
   const examples = make("ul", { class: "examples", "aria-label": "Examples" });
-  const hero = make("section", { class: "hero" }, make("h1", { text: asking ? "What is to be done?" : "Agents and tools" }), asking?.element, examples, !asking && overview.runs && make("p", { class: "small", text: "To ask here, open the whole address that callsheet explore printed: it contains the key." }), make("p", { class: "small" }, find));
+  const hero = make("section", { class: "hero" }, make("h1", { text: asking ? "What do you want done?" : "Agents and tools" }), asking?.element, examples, !asking && overview.runs && make("p", { class: "small", text: "To ask here, open the whole address that callsheet explore printed: it contains the key." }), make("p", { class: "small" }, find));
   const ground = make("div", { class: "map-place", "aria-busy": "true" });
   view.replaceChildren(make("div", { class: "start" }, hero, ground));
   asking?.area.focus();
