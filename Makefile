@@ -55,7 +55,7 @@ test: .venv/.demo .venv/.dev
 	@pyright & pyright=$$!; \
 	ruff check && ruff format --check && lint-imports && deptry . && mypy && zensical build --strict; checks=$$?; \
 	wait $$pyright && exit $$checks
-	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 4 --dist worksteal
+	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 3 --dist worksteal
 
 test-long: .venv/.demo .venv/.dev
 	@PYTHONDONTWRITEBYTECODE= pytest --numprocesses 3 --dist worksteal --hypothesis-profile hour --timeout 0
