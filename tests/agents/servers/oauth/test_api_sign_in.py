@@ -17,7 +17,7 @@ from callsheet.agents.servers.oauth.browser_sign_in import browser_sign_in
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
 from callsheet.graphs import User
 from scripted_model import ScriptedModel, planned
-from signed_in_server import SignedInServer, browse, served, signed_in_server
+from signed_in_server import SignedInServer, browse, served
 
 WHO = "Tell who is signed in"
 SPEC = {
@@ -53,17 +53,8 @@ class Api:
 
 
 @pytest.fixture
-def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SignedInServer]:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CALLSHEET_KEY", "k" * 32)
-    monkeypatch.setattr("callsheet.agents.approval.run_claim._PASSING_ON", 0.1)
-    with signed_in_server() as started:
-        yield started
-
-
-@pytest.fixture
-def api(tickets: SignedInServer) -> Iterator[Api]:
-    app = Api(tickets)
+def api(server: SignedInServer) -> Iterator[Api]:
+    app = Api(server)
     with served(app) as origin:
         app.url = f"{origin}/v1"
         yield app
@@ -80,10 +71,10 @@ async def called(registry: ToolRegistry, user: str = "") -> Any:
     return await bound.ainvoke({"type": "tool_call", "name": bound.name, "args": {}, "id": "1"})
 
 
-async def test_two_users_of_an_api_hold_two_tokens(api: Api, tickets: SignedInServer, tmp_path: Path) -> None:
+async def test_two_users_of_an_api_hold_two_tokens(api: Api, server: SignedInServer, tmp_path: Path) -> None:
     registry = ToolRegistry.from_catalog(loaded(api, tmp_path))
     for user in ("bert", "carla"):
-        tickets.authorization.person = user
+        server.authorization.person = user
         await browser_sign_in(api.url, browse, user=user)
     answers = {user: await called(registry, user) for user in ("bert", "carla", "")}
     registry.close()
@@ -92,17 +83,17 @@ async def test_two_users_of_an_api_hold_two_tokens(api: Api, tickets: SignedInSe
     assert f"run `callsheet sign-in {api.url}`" in answers[""].text
 
 
-async def test_a_refused_token_is_refreshed_within_the_call(api: Api, tickets: SignedInServer, tmp_path: Path) -> None:
+async def test_a_refused_token_is_refreshed_within_the_call(api: Api, server: SignedInServer, tmp_path: Path) -> None:
     await browser_sign_in(api.url, browse)
-    tickets.authorization.access.clear()
+    server.authorization.access.clear()
     registry = ToolRegistry.from_catalog(loaded(api, tmp_path))
     answer = await called(registry)
     registry.close()
     assert answer.artifact["structured"] == {"who": "anna"}
-    assert tickets.authorization.refreshes == 1
+    assert server.authorization.refreshes == 1
 
 
-async def test_a_run_waits_for_the_sign_in_and_goes_on(api: Api, tickets: SignedInServer, tmp_path: Path) -> None:
+async def test_a_run_waits_for_the_sign_in_and_goes_on(api: Api, server: SignedInServer, tmp_path: Path) -> None:
     planner = ScriptedModel(replies=[planned(("1", WHO, []))])
     source = loaded(api, tmp_path)
     workflow = create_supervisor(source, planner_model=planner, settings=Settings(), yes=True)
@@ -117,7 +108,7 @@ async def test_a_run_waits_for_the_sign_in_and_goes_on(api: Api, tickets: Signed
     assert "anna" in state["results"]["1"]["result"]
 
 
-async def test_an_api_without_metadata_says_so(api: Api, tickets: SignedInServer) -> None:
+async def test_an_api_without_metadata_says_so(api: Api, server: SignedInServer) -> None:
     with pytest.raises(SignInError, match="names no authorization server"):
         await browser_sign_in(f"{api.url}/elsewhere", browse)
     assert StoredTokens(f"{api.url}/elsewhere").read() is None

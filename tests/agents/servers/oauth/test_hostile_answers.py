@@ -6,7 +6,6 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,7 @@ from callsheet.agents.servers.oauth.run_sign_in import sign_in_of_run
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
 from callsheet.graphs import SettingsError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from signed_in_server import SignedInServer, signed_in_server
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SignedInServer]:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CALLSHEET_KEY", "k" * 32)
-    with signed_in_server() as started:
-        yield started
+from signed_in_server import SignedInServer
 
 
 async def begun(server: SignedInServer, user: str = "", run: str = "run") -> PendingSignIn:

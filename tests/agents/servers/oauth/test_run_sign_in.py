@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,9 @@ from callsheet.agents.servers.oauth.stored_tokens import StoredTokens
 from callsheet.graphs import Agent, Catalog, Loaded, Tool
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from scripted_model import ScriptedModel, planned
-from signed_in_server import SignedInServer, browse, signed_in_server
+from signed_in_server import SignedInServer, browse
 
 WHO = "Tell who is signed in"
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SignedInServer]:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CALLSHEET_KEY", "k" * 32)
-    monkeypatch.setattr("callsheet.agents.approval.run_claim._PASSING_ON", 0.1)
-    with signed_in_server() as started:
-        yield started
 
 
 def supervisor(server: SignedInServer, **settings: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
@@ -24,21 +23,6 @@ from signed_in_server import MACHINE, SECRET, SignedInServer, browse, signed_in_
 
 METADATA = "/.well-known/oauth-authorization-server"
 RESOURCE = "/.well-known/oauth-protected-resource/mcp"
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SignedInServer]:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CALLSHEET_KEY", "k" * 32)
-    with signed_in_server() as started:
-        yield started
-
-
-@pytest.fixture
-def pool() -> Iterator[SessionPool]:
-    made = SessionPool()
-    yield made
-    made.close()
 
 
 async def signed_in(server: SignedInServer, user: str = "") -> StoredTokens:
