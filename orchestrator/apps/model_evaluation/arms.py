@@ -27,7 +27,7 @@ from callsheet.retrievers import AgentGraphRetriever
 
 ALL = "all"
 DEFAULT_ARMS = ("k5", "k10", "none", "adaptive")
-_MODES = tuple(mode for mode in get_args(Planning))
+_MODES: tuple[str, ...] = get_args(Planning)
 _MOST_BOUND = 10_000
 _MAX_TURNS = 8
 _PROMPT = "Call the tools that the request needs, and nothing else. When it is done, answer in one sentence."

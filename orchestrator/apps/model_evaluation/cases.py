@@ -55,5 +55,5 @@ def task_case(task: Task, data: TaskData) -> Case:
         made = await arm.attempt(data.asked(task))
         return made.model_copy(update={"unmet": await asyncio.to_thread(task.unmet, data.place)})
 
-    key = [task.model_dump(mode="json"), data.digest()]
-    return Case(task.id, task.request, "; ".join(map(str, task.checks)), key, attempt, graded_task)
+    wanted = "; ".join(map(str, task.checks))
+    return Case(task.id, task.request, wanted, task.model_dump(mode="json"), attempt, graded_task)

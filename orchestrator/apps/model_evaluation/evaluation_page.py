@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
+from typing import Any
 
 from callsheet.graphs.text.sanitizing import shown
 from callsheet.orchestrator.apps.model_evaluation.grading import CAUSES
@@ -44,8 +45,8 @@ def _page(evaluation: ModelEvaluation) -> Iterator[str]:
     yield f'<th scope="col">against {_text(evaluation.arms[0].arm)}<th scope="col">model calls'
     yield '<th scope="col">input tokens<th scope="col">cached<th scope="col">output<th scope="col">seconds'
     yield f"{'<th scope=col>cost' if evaluation.price else ''}</tr>"
-    for arm in evaluation.arms:
-        yield _row(evaluation, arm)
+    for arm, plain in zip(evaluation.arms, evaluation.to_dict()["arms"], strict=True):
+        yield _row(evaluation, arm, plain)
     yield "</table></div><p class=soft>Tokens and calls are means per request, seconds a median, the cost is the sum. "
     yield "Differences are paired, with 95 % bootstrap intervals over requests.</p>"
     yield from _causes(evaluation)
@@ -54,8 +55,7 @@ def _page(evaluation: ModelEvaluation) -> Iterator[str]:
         yield from _request(cases)
 
 
-def _row(evaluation: ModelEvaluation, arm: ArmResult) -> str:
-    plain = next(one for one in evaluation.to_dict()["arms"] if one["arm"] == arm.arm)
+def _row(evaluation: ModelEvaluation, arm: ArmResult, plain: Mapping[str, Any]) -> str:
     low, high = plain["interval"]
     mean, less, more = plain["difference"]
     bar = f'<span class="bar" style="width:{arm.success * 6:.2f}rem"></span>'

@@ -80,8 +80,8 @@ class ModelEvaluation:
     stopped: str = ""
 
     def interval(self, arm: ArmResult) -> tuple[float, float]:
-        """95 % bootstrap interval of an arm's success, over queries."""
-        return bootstrap_interval([float(case.grade.right) for case in arm.cases])
+        """95 % bootstrap interval of an arm's success, over queries; zeros if nothing was attempted."""
+        return bootstrap_interval([float(case.grade.right) for case in arm.cases]) if arm.cases else (0.0, 0.0)
 
     def difference(self, arm: ArmResult) -> tuple[float, float, float]:
         """Success minus that of the first arm on the queries that both attempted: mean, and its 95 % interval."""
@@ -159,7 +159,8 @@ async def evaluate_arms(
         cases: Labelled queries, see ``sampled``, or tasks.
         model: Name of the model.
         log: Keeps the attempts.
-        key: What decides an attempt beside arm, model and case: the catalog, settings.
+        key: What decides an attempt beside arm, model and case: digests of catalog and data, settings; it is hashed
+            for each attempt.
         concurrency: Maximum attempts at a time; 1 for tasks.
         price: The price of the model.
         max_cost: No attempt begins after new attempts have cost this much.

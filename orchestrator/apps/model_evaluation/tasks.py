@@ -7,6 +7,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from hashlib import sha256
@@ -213,7 +214,7 @@ def read_tasks(path: Path, place: Path) -> tuple[tuple[Task, ...], TaskData]:
         raise SettingsError(f"{path}: {error}") from error
     except (ValueError, TypeError) as error:
         raise SettingsError(f'{path} holds no tasks, as {{"tasks": [{{"id": "1", ...}}]}}: {error}') from error
-    if repeated := sorted({task.id for task in file.tasks if sum(task.id == other.id for other in file.tasks) > 1}):
+    if repeated := sorted(name for name, count in Counter(task.id for task in file.tasks).items() if count > 1):
         raise SettingsError(f"{path}: tasks repeat the id {', '.join(repeated)}")
     source = path.parent / file.data if file.data else None
     if source is not None and not source.is_dir():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.orchestrator.cli.metric_gates import Gate, failed_gates, read_gate, refused_gate, tell_failed
 from callsheet.orchestrator.cli.requests.eval_model import ModelOptions, evaluate_model, model_options
 from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever, progress_bar
 
@@ -18,16 +18,7 @@ if TYPE_CHECKING:
     from callsheet.graphs import Loaded
     from callsheet.retrievers import AgentGraphRetriever, Evaluation, LabelledQuery
 
-_ROUNDING = 1e-9
 _MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "attempts", "page", "run_tools")
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """A metric with its minimum."""
-
-    metric: str
-    least: float
 
 
 @click.command("eval", short_help="Measure retrieval, or a model with it, on labelled queries.")
@@ -88,22 +79,23 @@ def evaluate_command(
         return evaluate_model(options, lambda: _opened(catalogs, place, embeddings, yes=yes))
     if given := [name for name in _MODEL_ONLY if of_model[name]]:
         raise click.UsageError(f"--{given[0].replace('_', '-')} needs --model PROVIDER:NAME")
-    gates = [_gate(demand, metric_names(agents, tools)) for demand in demands]
+    known = metric_names(agents, tools)
+    names = f"there are {', '.join(known)}; -k and --tools move the last"
+    gates = [read_gate(demand, known, names) for demand in demands]
     loaded = open_catalog(catalogs, yes=yes)
     labelled = read_queries(queries, loaded.catalog)
     _check_measured(gates, labelled)
     retriever = open_retriever(loaded, place, embeddings)
     with progress_bar("Asking") as progress:
         evaluation = evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
-    failed = [gate for gate in gates if evaluation.metric(gate.metric) < gate.least - _ROUNDING]
+    failed = failed_gates(gates, evaluation.metric)
     if as_json:
         click.echo(json.dumps(_report(evaluation, misses, gates, failed), ensure_ascii=False))
     else:
         from callsheet.orchestrator.cli.output.eval_output import show_evaluation
 
         show_evaluation(evaluation, catalog=loaded.catalog, misses=misses)
-    for gate in failed:
-        click.echo(f"failed: {gate.metric} is {evaluation.metric(gate.metric):.4f}, under {gate.least:g}", err=True)
+    tell_failed(failed, evaluation.metric)
     return 1 if failed else 0
 
 
@@ -114,30 +106,13 @@ def _opened(
     return loaded, open_retriever(loaded, place, embeddings)
 
 
-def _gate(demand: str, known: Sequence[str]) -> Gate:
-    metric, _, number = demand.partition("=")
-    try:
-        least = float(number)
-    except ValueError:
-        least = math.nan
-    if not 0 <= least <= 1:
-        raise _refused(f"{demand!r} is not METRIC=LEAST with a number from 0 to 1, as recall@5=.8")
-    if metric.strip() not in known:
-        raise _refused(f"unknown metric {metric.strip()!r}: there are {', '.join(known)}; -k and --tools move the last")
-    return Gate(metric.strip(), least)
-
-
 def _check_measured(gates: Sequence[Gate], labelled: Sequence[LabelledQuery]) -> None:
     """Refuses a gate on tools if no query has labelled tools: it must not pass without a measurement."""
     if any(query.tools for query in labelled):
         return
     for gate in gates:
         if gate.metric.startswith(("tool.", "complete")):
-            raise _refused(f"{gate.metric} cannot be measured: no query has tools labelled")
-
-
-def _refused(message: str) -> click.BadParameter:
-    return click.BadParameter(message, param_hint="--fail-under")
+            raise refused_gate(f"{gate.metric} cannot be measured: no query has tools labelled")
 
 
 def _report(evaluation: Evaluation, misses: int, gates: Sequence[Gate], failed: Sequence[Gate]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import click
 
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage.local_files import cache_folder, locked, replace_text
+from callsheet.orchestrator.cli.metric_gates import Gate, failed_gates, read_gate, tell_failed
 from callsheet.orchestrator.cli.shared_options import progress_bar
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from callsheet.orchestrator.apps.model_evaluation.model_evaluator import ModelEvaluation
     from callsheet.orchestrator.apps.model_evaluation.prices import Price
     from callsheet.retrievers import AgentGraphRetriever
-
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +51,11 @@ class ModelOptions:
 
         given = self.arms.replace(" ", "").split(",") if self.arms else DEFAULT_ARMS
         return list(dict.fromkeys(filter(None, given)))
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether the file has tasks, not labelled queries."""
+        return self.file.suffix == ".json"
 
 
 def model_options(command: Any) -> Any:
@@ -96,12 +99,13 @@ def evaluate_model(options: ModelOptions, opened: Callable[[], tuple[Loaded, Age
     """
     from callsheet.orchestrator.apps.model_evaluation.prices import price_of
 
-    gates = [_gate(demand, options.names) for demand in options.demands]
+    known = [f"{name}.success" for name in options.names]
+    gates = [read_gate(demand, known, f"with --model there are {', '.join(known)}") for demand in options.demands]
     price = price_of(options.model, options.prices)
     if options.max_cost is not None and price is None:
         raise SettingsError("--max-cost needs the price of the model: give --prices FILE")
     folder = cache_folder() / "model-evaluations"
-    if options.file.suffix != ".json":
+    if not options.has_tasks:
         return _report(_evaluated(options, price, folder, opened), gates, options)
     if not options.run_tools or options.concurrency > 1:
         raise SettingsError(
@@ -127,16 +131,17 @@ def _evaluated(
     from callsheet.retrievers import read_queries
 
     model = _model(options)
-    if options.file.suffix == ".json":
+    if options.has_tasks:
         tasks, data = read_tasks(options.file, folder / "data")
         os.environ[DATA] = str(data.place)
         data.renew()
         loaded, retriever = opened()
         cases = [task_case(task, data) for task in tasks[: options.sample]]
+        over = data.digest()
     else:
         loaded, retriever = opened()
         cases = [*sampled(read_queries(options.file, loaded.catalog), options.sample)]
-        loaded = recorded(loaded)
+        loaded, over = recorded(loaded), ""
     made = Arms(loaded, retriever, model, tools=options.tools)
     arms = [made.named(name) for name in options.names]
     with progress_bar("Asking the model") as progress:
@@ -146,7 +151,7 @@ def _evaluated(
                 cases,
                 model=options.model,
                 log=AttemptLog(options.attempts or folder / "attempts.jsonl"),
-                key=(retriever.catalog.model_dump(mode="json"), options.tools),
+                key=(AttemptLog.key(retriever.catalog.model_dump(mode="json")), options.tools, over),
                 concurrency=options.concurrency,
                 price=price,
                 max_cost=options.max_cost,
@@ -166,25 +171,9 @@ def _model(options: ModelOptions) -> Any:
     return model.model_copy(update={"rate_limiter": InMemoryRateLimiter(requests_per_second=options.rate)})
 
 
-def _gate(demand: str, arms: Sequence[str]) -> tuple[str, float]:
-    metric, _, number = demand.partition("=")
-    arm, _, name = metric.strip().partition(".")
-    try:
-        least = float(number)
-    except ValueError:
-        least = math.nan
-    if arm not in arms or name != "success" or not 0 <= least <= 1:
-        known = ", ".join(f"{arm}.success" for arm in arms)
-        raise click.BadParameter(
-            f"{demand!r} is not METRIC=LEAST with a number from 0 to 1: with --model there are {known}",
-            param_hint="--fail-under",
-        )
-    return arm, least
-
-
-def _report(evaluation: ModelEvaluation, gates: Sequence[tuple[str, float]], options: ModelOptions) -> int:
-    reached = {arm.arm: arm.success for arm in evaluation.arms}
-    failed = [(arm, least) for arm, least in gates if reached[arm] < least - _ROUNDING]
+def _report(evaluation: ModelEvaluation, gates: Sequence[Gate], options: ModelOptions) -> int:
+    reached = {f"{arm.arm}.success": arm.success for arm in evaluation.arms}
+    failed = failed_gates(gates, reached.__getitem__)
     if options.page is not None:
         from callsheet.orchestrator.apps.model_evaluation.evaluation_page import evaluation_page
 
@@ -197,7 +186,6 @@ def _report(evaluation: ModelEvaluation, gates: Sequence[tuple[str, float]], opt
         show_model_evaluation(evaluation, misses=options.misses)
     if evaluation.stopped:
         click.echo(f"not all requests were attempted: {evaluation.stopped}", err=True)
-    for arm, least in failed:
-        click.echo(f"failed: {arm}.success is {reached[arm]:.4f}, under {least:g}", err=True)
+    tell_failed(failed, reached.__getitem__)
     errors = sum(arm.causes["model error"] for arm in evaluation.arms)
     return 1 if failed or evaluation.stopped or errors else 0

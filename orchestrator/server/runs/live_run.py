@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from callsheet.orchestrator.server.runs.run_history import Moment
-from callsheet.orchestrator.server.runs.shown_runs import is_echo
+from callsheet.orchestrator.server.runs.shown_runs import field_of, is_echo
 
 MODES = ("values", "custom", "messages")
 """Stream modes of LangGraph that make a live run."""
@@ -85,8 +85,8 @@ class LiveRun:
     def _message(self, data: Any) -> None:
         """Takes a part of the answer while a model writes it."""
         message, about = data
-        content = _of(message, "content")
-        if about.get("langgraph_node") == "answer" and _of(message, "type") == "AIMessageChunk":
+        content = field_of(message, "content")
+        if about.get("langgraph_node") == "answer" and field_of(message, "type") == "AIMessageChunk":
             self._draft += content if isinstance(content, str) else ""
 
 
@@ -120,8 +120,3 @@ def _finished(calls: Sequence[Any], event: Mapping[str, Any]) -> list[Any]:
         return {**call, **known, **told, "seconds": took, "running": False}
 
     return [ended(call) for call in calls]
-
-
-def _of(message: Any, name: str) -> Any:
-    """A field of a message, which is an object here and plain values from a server."""
-    return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)

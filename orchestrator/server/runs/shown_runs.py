@@ -132,7 +132,7 @@ def runs_of(seen: Seen, history: Iterable[Moment]) -> tuple[RunShown, ...]:
 def is_echo(values: Mapping[str, Any]) -> bool:
     """Whether a state is that of an answered request, to which the next one was added."""
     messages = values.get("messages") or ()
-    return bool(values.get("usage") and messages) and _field([*messages][-1], "type") == "human"
+    return bool(values.get("usage") and messages) and field_of([*messages][-1], "type") == "human"
 
 
 def run_of(seen: Seen, last: Moment, begin: Moment | None = None) -> RunShown:
@@ -233,14 +233,15 @@ def _call(seen: Seen, call: Mapping[str, Any]) -> CallShown:
 
 
 def _answer(messages: Sequence[Any]) -> str:
-    """The text of the last message if it is an answer; messages are objects here, and plain values from a server."""
-    if not messages or _field(messages[-1], "type") != "ai":
+    """The text of the last message if it is an answer."""
+    if not messages or field_of(messages[-1], "type") != "ai":
         return ""
-    content = _field(messages[-1], "content")
+    content = field_of(messages[-1], "content")
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
-def _field(message: Any, name: str) -> Any:
+def field_of(message: Any, name: str) -> Any:
+    """A field of a message, which is an object here and plain values from a server."""
     return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
 
 

@@ -143,6 +143,7 @@ async def test_no_attempt_begins_after_the_cost_is_reached(arms: Any, tmp_path: 
     assert [len(arm.cases) for arm in evaluation.arms] == [1, 0]
     assert evaluation.cost(evaluation.arms[0]) == pytest.approx(0.12)  # two calls with 60 fresh tokens each
     assert evaluation.stopped == "the new attempts cost 0.1200 of 0.1"
+    assert [arm["interval"] for arm in evaluation.to_dict()["arms"]] == [[1.0, 1.0], [0.0, 0.0]]
 
 
 async def test_differences_are_paired_and_the_page_escapes_what_models_say(arms: Any, tmp_path: Path) -> None:
