@@ -36,6 +36,7 @@ class _Details:
         rejected: Source, target and parameter of each dependency that a person rejected.
         resources: Agent id -> an agent whose tools are the server's resources, templates and prompts.
         remembered: Agents whose servers answered recently and were not listed again: id -> time, UTC, ISO 8601.
+        unresolved: Id of a skill -> the names of tools that it allows and that no agent has; another catalog may.
     """
 
     connections: Mapping[str, object] = field(default_factory=dict, kw_only=True)
@@ -47,6 +48,7 @@ class _Details:
     rejected: tuple[tuple[str, str, str | None], ...] = field(default=(), kw_only=True)
     resources: Mapping[str, Agent] = field(default_factory=dict, kw_only=True)
     remembered: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    unresolved: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
 
     @property
     def details(self) -> dict[str, Any]:

@@ -90,13 +90,13 @@ def load(
     whole = joined(parts)
     agents, dangling = resolve(whole.agents, lenient=set(whole.connections))
     agents, unattached = attach(agents, whole.dependencies, lenient=set(whole.connections))
-    skills, unknown = resolve_skills(whole.skills, agents)
+    skills, unclear, unresolved = resolve_skills(whole.skills, agents, whole.unresolved)
     labels = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
-    problems = (*whole.problems, *dangling, *unattached, *unknown)
+    problems = (*whole.problems, *dangling, *unattached, *unclear)
     label = "\n".join(filter(None, labels))
     refused = (edge.key for _, file in whole.dependencies for edge in file.edges if edge.accept is False)
-    details = {**whole.details, "problems": problems, "rejected": (*whole.rejected, *refused)}
-    return Loaded(Catalog(agents=agents, skills=skills), label=label, policy=rules, **details)
+    more = {"problems": problems, "rejected": (*whole.rejected, *refused), "unresolved": unresolved}
+    return Loaded(Catalog(agents=agents, skills=skills), label=label, policy=rules, **{**whole.details, **more})
 
 
 def servers_in(source: str) -> Mapping[str, ServerConfig]:

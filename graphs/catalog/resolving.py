@@ -54,19 +54,25 @@ def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[
     return tuple(map(with_resolved, agents)), tuple(problems)
 
 
-def resolve_skills(skills: Sequence[Skill], agents: Sequence[Agent]) -> tuple[tuple[Skill, ...], tuple[Problem, ...]]:
+def resolve_skills(
+    skills: Sequence[Skill], agents: Sequence[Agent], unresolved: Mapping[str, Sequence[str]]
+) -> tuple[tuple[Skill, ...], tuple[Problem, ...], dict[str, tuple[str, ...]]]:
     """Replaces the tool names of skills by ids, and adds the tools that their texts name in code spans.
 
     A name can be an id, a bare name that is unique in the catalog, or ``mcp__agent__tool``, as coding agents write it.
     In the text, a bare name must not be an ordinary word.
 
-    Names of tools that are not in the catalog are dropped: skills are often written for other programs.
+    Skills are often written for other programs, so a tool that is not in the catalog is no problem.
+
+    Args:
+        skills: All skills of the catalog.
+        agents: All agents of the catalog.
+        unresolved: Id of a skill -> further names that it allows, which no agent had so far.
 
     Returns:
-        The skills in their order, and a problem for each skill that allows a tool by a name that several tools have.
+        The skills in their order, a problem for each skill that allows a tool by a name that several tools have, and
+        the names that are still of no tool.
     """
-    if not skills:
-        return (), ()
     ids, by_name = _names(agents)
 
     def tool_of(name: str) -> str:
@@ -76,17 +82,21 @@ def resolve_skills(skills: Sequence[Skill], agents: Sequence[Agent]) -> tuple[tu
         return next(iter(known)) if len(known) == 1 else ""
 
     problems: list[Problem] = []
+    unknown: dict[str, tuple[str, ...]] = {}
 
     def resolved(skill: Skill) -> Skill:
-        if unclear := [name for name in skill.tools if name in by_name and not tool_of(name)]:
+        allowed = (*skill.tools, *unresolved.get(skill.id, ()))
+        missing = [name for name in allowed if not tool_of(name)]
+        unknown[skill.id] = tuple(name for name in missing if name not in by_name)
+        if unclear := [name for name in missing if name in by_name]:
             could = " or ".join(by_name[unclear[0]][:5])
             message = f"allows {unclear[0]!r}, which could be {could}: give the id; it is used without"
             problems.append(Problem(skill.id, "dependency", message))
-        named = (*skill.tools, *_CODE.findall(skill.text)[:_MOST_NAMED])
+        named = (*allowed, *_CODE.findall(skill.text)[:_MOST_NAMED])
         tools = tuple(dict.fromkeys(filter(None, map(tool_of, named))))
         return skill if tools == skill.tools else skill.model_copy(update={"tools": tools})
 
-    return tuple(map(resolved, skills)), tuple(problems)
+    return tuple(map(resolved, skills)), tuple(problems), unknown
 
 
 def _names(agents: Sequence[Agent]) -> tuple[set[str], Mapping[str, Sequence[str]]]:

@@ -154,7 +154,8 @@ def with_agent(loaded: Loaded, agent_id: str, part: Part) -> Loaded:
         )
         agents[agent.id] = agent.model_copy(update={"tools": tuple(tools)})
     own = f"{agent_id}/"
-    joined = Part(
+    whole = replace(
+        before,
         agents=tuple(agents.values()),
         connections={**before.connections, **part.connections},
         problems=(*(p for p in before.problems if p.agent != agent_id), *part.problems),
@@ -165,7 +166,7 @@ def with_agent(loaded: Loaded, agent_id: str, part: Part) -> Loaded:
         resources={**{k: v for k, v in before.resources.items() if k != agent_id}, **part.resources},
         remembered={k: v for k, v in before.remembered.items() if k != agent_id},
     )
-    return replace(load(joined, policy=loaded.policy), label=loaded.label)
+    return replace(load(whole, policy=loaded.policy), label=loaded.label)
 
 
 def _lost(agent_id: str, answer: Listing, known: LastKnown | None) -> Problem:

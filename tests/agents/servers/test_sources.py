@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference, load_servers
+from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.tools.in_process import InProcess
 from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
+from callsheet.graphs.catalog.loaded import Part
 from callsheet.graphs.catalog.loading import load
+from callsheet.graphs.catalog.model import Agent, Skill, Tool
 from scenario import PATIENT
 
 FAULTS = Path(__file__).parents[2] / "fixtures" / "fault_server.py"
@@ -164,6 +167,20 @@ def test_references_that_cannot_be_read(module: str, name: str, words: str) -> N
     with pytest.raises(CatalogError) as caught:
         load_reference(f"{module}:{name}")
     assert words in str(caught.value)
+
+
+def test_a_server_that_changes_its_tools_leaves_the_rest_of_the_catalog_alone() -> None:
+    def part(*names: str) -> Part:
+        return Part((Agent(id="web", tools=tuple(Tool(agent="web", name=name) for name in names)),))
+
+    skill = Skill(name="read", tools=("get", "find"))
+    edge = ("web/get", "web/find", None)
+    loaded = load(Part(part("get", "find").agents, skills=(skill,), rejected=(edge,)))
+    without = with_agent(loaded, "web", part("find"))
+    assert without.catalog.skills[0].tools == ("web/find",)
+    again = with_agent(without, "web", part("get", "find"))
+    assert set(again.catalog.skills[0].tools) == {"web/get", "web/find"}
+    assert again.rejected == (edge,)
 
 
 def test_modules_that_cannot_be_imported(module: str, tmp_path: Path) -> None:

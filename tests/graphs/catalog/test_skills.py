@@ -69,6 +69,15 @@ def test_an_ambiguous_name_is_no_tool(tmp_path: Path) -> None:
     assert [str(problem) for problem in loaded.problems] == [said]
 
 
+def test_a_loaded_folder_joined_with_agents_later_keeps_the_names_that_it_allows(tmp_path: Path) -> None:
+    write(tmp_path, "pdf", PDF.format(allowed="Bash, read_file, get"))
+    first = load(load(tmp_path), tools("office/read_file"))
+    assert first.catalog.skills[0].tools == ("office/read_file",)
+    whole = load(first, tools("web/get"), tools("more/read_file"))
+    assert whole.catalog.skills[0].tools == ("office/read_file", "web/get")
+    assert whole.problems == ()
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
