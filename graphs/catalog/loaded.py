@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from itertools import chain
 from typing import Any, Protocol
 
-from callsheet.graphs.catalog.formats.mcp_format import Problem
+from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill
 from callsheet.graphs.dependencies.proposals import DependencyFile
 from callsheet.graphs.trust.pins import Change
@@ -16,6 +16,11 @@ from callsheet.graphs.trust.policy import Policy
 
 class Live(Protocol):
     """A server whose tools may change while it runs."""
+
+    @property
+    def difference(self) -> Difference:
+        """What the answer for this catalog changed; nothing if the server was not asked or did not answer."""
+        ...
 
     def heard(self, answer: Any) -> Part | None:
         """Its agent after a new listing, with the accepted tools; None if the listing is the same as before."""

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.agents.tools.tool_result import Kind
-from callsheet.graphs.catalog.formats.mcp_format import Entries
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.storage import LocalFile, StoredFile, cache_file
 from callsheet.graphs.text.sanitizing import clean, shown
@@ -112,7 +111,7 @@ class LastListings:
 
     def _file(self, agent_id: str, server: ServerConfig) -> StoredFile:
         """One file per server entry, so that a new command does not inherit the answer of another one."""
-        reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url]
+        reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url, server.openapi]
         name = f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
         return cache_file(f"listings/{name}") if self._folder is None else LocalFile(self._folder / name)
 
@@ -137,26 +136,3 @@ def late_ones_named(tasks: Mapping[str, asyncio.Task[Listing]]) -> Iterator[None
         yield
     finally:
         timer.cancel()
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Changes between two answers, by tool name."""
-
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether there is a change."""
-        return bool(self.added or self.changed or self.removed)
-
-
-def difference(before: Listing | None, after: Listing) -> Difference:
-    """What a server has changed since its last answer."""
-    old, new = Entries.of(before.tools if before else ()).tools, Entries.of(after.tools).tools
-    return Difference(
-        tuple(name for name in new if name not in old),
-        tuple(name for name, entry in new.items() if name in old and old[name] != entry),
-        tuple(name for name in old if name not in new),
-    )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from callsheet.agents.servers.catalogs.listings import LastKnown, LastListings, Listing
 from callsheet.agents.servers.catalogs.server_resources import resources_of
-from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
+from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded, Part, joined
 from callsheet.graphs.catalog.loading import load
@@ -27,6 +27,7 @@ class LiveServer:
         pins: Its accepted definitions; everything is accepted if None.
         agreed: Whether its current command has consent.
         listings: The store of last answers.
+        difference: What its answer changed.
     """
 
     def __init__(
@@ -38,10 +39,12 @@ class LiveServer:
         pins: PinBook | None,
         agreed: bool,
         listings: LastListings,
+        difference: Difference,
     ) -> None:
         self._agent_id, self._server, self._pins, self._listings = agent_id, server, pins, listings
         self._agreed = (agent_id,) if agreed else ()
         self._said = said and _said(said)
+        self.difference = difference
 
     def heard(self, answer: Listing) -> Part | None:
         """As in ``graphs.loaded.Live``.
@@ -84,8 +87,11 @@ def read_listings(
     """
     listings, remembered = listings or LastListings(), remembered or {}
     down = {name: listings.last(name, config[name]) for name, answer in answers.items() if answer.error}
+    differences: dict[str, Difference] = {}
     for name, answer in answers.items():
         if not answer.error and name not in remembered:
+            last = listings.last(name, config[name])
+            differences[name] = Difference.of(last.listing.tools if last else (), answer.tools)
             listings.keep(name, config[name], answer)
     listed = {name: _listed(config[name], answer) for name, answer in answers.items() if not answer.error}
     listed |= {name: _listed(config[name], known.listing) for name, known in down.items() if known}
@@ -94,8 +100,9 @@ def read_listings(
     for name, said in admitted.items():
         answer, known = answers[name], down.get(name)
         live = LiveServer(
-            name, config[name], None if known else answer, pins=pins, agreed=name in agreed, listings=listings
-        )
+            name, config[name], None if known else answer, pins=pins, agreed=name in agreed, listings=listings,
+            difference=differences.get(name, Difference()),
+        )  # fmt: skip
         part = _of_server(name, config[name], said, known.listing if known else answer)
         parts.append(replace(part, live={name: live}, down={name: known.when} if known else {}))
     return replace(joined(parts), remembered=remembered)

@@ -22,7 +22,7 @@ _NAMELESS = "api"
 
 
 class _NoListings(LastListings):
-    """The specification itself is kept, so its listings are not."""
+    """The specification itself is kept; its listings only where they are compared, because they can be large."""
 
     def keep(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
         """Keeps nothing."""
@@ -47,7 +47,7 @@ def load_apis(
         limits: Bounds of time and size.
         pins: What was accepted of them; what differs from it is left out. Everything is taken where None.
         agreed: Entries to whose present address a person has agreed.
-        anew: Fetches them all.
+        anew: Fetches them all, and compares them with the last time that this was done.
 
     Returns:
         Agents by tag. A specification that cannot be fetched is a problem; its last copy is used if there is one.
@@ -78,7 +78,9 @@ def _part(name: str, server: ServerConfig, limits: Limits, *, pins: PinBook | No
         many = f"it has {found.size:,} operations, and no more than {limits.tools:,} are taken"
         raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
     address, why = address_of(server, found)
-    part = _read(name, server.model_copy(update={"url": address or None}), found, pins=pins, agreed=agreed)
+    listings = LastListings() if anew else _NoListings()
+    located = server.model_copy(update={"url": address or None})
+    part = _read(name, located, found, pins=pins, agreed=agreed, listings=listings)
     told = [why, *found.problems] if why else [*found.problems]
     problems = [Problem(name, "malformed", message) for message in told]
     if copy.error:
@@ -93,14 +95,16 @@ def _part(name: str, server: ServerConfig, limits: Limits, *, pins: PinBook | No
     )
 
 
-def _read(name: str, server: ServerConfig, found: Api, *, pins: PinBook | None, agreed: bool) -> Part:
+def _read(
+    name: str, server: ServerConfig, found: Api, *, pins: PinBook | None, agreed: bool, listings: LastListings
+) -> Part:
     config = {f"{name}-{tag}" if tag else name: server.model_copy(update={"tag": tag}) for tag in found.agents}
     answers = {agent: listing_of(found, config[agent].tag) for agent in config}
     if pins:
         _pin_new_tags(name, config, pins)
     # Consent covers an address only if the entry names it.
     consented = tuple(config) if agreed and server.url else ()
-    return read_listings(config, answers, pins=pins, agreed=consented, listings=_NoListings())
+    return read_listings(config, answers, pins=pins, agreed=consented, listings=listings)
 
 
 def listing_of(found: Api, tag: str) -> Listing:

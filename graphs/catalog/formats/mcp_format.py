@@ -60,6 +60,25 @@ class Entries:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Changes between two answers of a server, by tool name."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, before: Sequence[Any], after: Sequence[Any]) -> Self:
+        """The changes between two listings as a server sent them."""
+        old, new = Entries.of(before).tools, Entries.of(after).tools
+        return cls(
+            tuple(name for name in new if name not in old),
+            tuple(name for name, entry in new.items() if name in old and old[name] != entry),
+            tuple(name for name in old if name not in new),
+        )
+
+
 def name_of(entry: Any) -> str:
     """The name of an entry, encodable as UTF-8; empty if it has no valid name."""
     name = entry.get("name") if isinstance(entry, dict) else None

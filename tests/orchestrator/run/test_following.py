@@ -15,8 +15,9 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from callsheet import AgentGraphRetriever
 from callsheet.agents import ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
-from callsheet.agents.servers.catalogs.listings import LastListings, Listing, difference
+from callsheet.agents.servers.catalogs.listings import LastListings, Listing
 from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, User, load
+from callsheet.graphs.catalog.formats.mcp_format import Difference
 from callsheet.graphs.storage import cache_folder
 from callsheet.graphs.trust.pin_book import PinBook
 from callsheet.orchestrator.run.process.catalog_updates import Following, follow_every
@@ -290,9 +291,8 @@ def test_a_last_answer_that_cannot_be_read_is_none(tmp_path: Path) -> None:
 
 
 def test_a_difference_names_tools() -> None:
-    before = Listing(tools=({"name": "a"}, {"name": "b"}, "no tool"))
-    after = Listing(tools=({"name": "b", "title": "B"}, {"name": "c"}, {"name": "d"}, {"name": "d", "title": "again"}))
-    found = difference(before, after)
-    assert (found.added, found.changed, found.removed) == (("c",), ("b",), ("a",))
-    assert difference(None, after).added == ("b", "c")
-    assert not difference(after, after)
+    before = ({"name": "a"}, {"name": "b"}, "no tool")
+    after = ({"name": "b", "title": "B"}, {"name": "c"}, {"name": "d"}, {"name": "d", "title": "again"})
+    assert Difference.of(before, after) == Difference(("c",), ("b",), ("a",))
+    assert Difference.of((), after).added == ("b", "c")
+    assert Difference.of(after, after) == Difference()

@@ -51,8 +51,26 @@ def test_a_specification_is_indexed_searched_checked_and_exported(run: Any, tmp_
     _, found = run("retrieve", "what is the state of my order?", "--catalog", spec)
     assert found["agents"][0]["id"] == "shop-orders"
     assert "shop-orders/tellOrder" in [tool["id"] for tool in found["agents"][0]["tools"]]
-    code, synced = run("sync", "--catalog", spec)
-    assert (code, synced["agents"], synced["tools"]) == (0, 2, 4)
+
+
+def test_sync_names_the_operations_that_a_specification_changed(run: Any, tmp_path: Path, served: Shop) -> None:
+    written(tmp_path, served.url)
+    file = tmp_path / "spec.json"
+    code, first = run("sync", "--catalog", str(file))
+    assert (code, first["agents"], first["tools"]) == (0, 2, 4)
+    assert [(row["agent"], len(row["added"])) for row in first["servers"]] == [("shop", 1), ("shop-orders", 3)]
+    spec = json.loads(file.read_text())
+    of_one = spec["paths"]["/orders/{id}"]
+    del of_one["delete"]
+    of_one["get"]["summary"] = "Tell where an order is."
+    spec["paths"]["/orders"]["get"] = {"operationId": "listOrders", "tags": ["orders"], "summary": "List orders."}
+    file.write_text(json.dumps(spec))
+    run("index", "--catalog", str(file))
+    shop_row, orders = run("sync", "--catalog", str(file))[1]["servers"]
+    assert (shop_row["added"], shop_row["changed"], shop_row["removed"]) == ([], [], [])
+    assert (orders["added"], orders["changed"], orders["removed"]) == (["listOrders"], ["tellOrder"], ["deleteOrder"])
+    again = run("sync", "--catalog", str(file))[1]["servers"][1]
+    assert (again["status"], again["added"], again["changed"], again["removed"]) == ("ok", [], [], [])
 
 
 def test_it_is_asked_without_a_model(run: Any, tmp_path: Path, served: Shop) -> None:
