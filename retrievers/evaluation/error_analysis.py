@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
-from callsheet.graphs import Catalog, NodeKind
+from callsheet.graphs import Catalog
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.retrievers.evaluation.labelled_queries import LabelledQuery, Wanted
 from callsheet.retrievers.selection.result import Evidence, Selection
 
 MOST_CONFUSED = 20
+Kind = Literal["agent", "tool", "skill"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +37,15 @@ class Lacking:
 
     Attributes:
         ids: Its alternatives.
-        kind: ``agent`` or ``tool``.
+        kind: ``agent``, ``tool`` or ``skill``.
         nearest: The alternative with the best rank.
-        rank: Its rank by score among the agents or tools of the trace, from 1; None if it is not in the trace.
+        rank: Its rank by score among the nodes of this kind in the trace, from 1; None if it is not in the trace.
         evidence: Its scores; None if it is not in the trace.
         why: The reason, in words.
     """
 
     ids: tuple[str, ...]
-    kind: NodeKind
+    kind: Kind
     nearest: str
     rank: int | None
     evidence: Evidence | None
@@ -58,7 +60,7 @@ class Missed:
         id: Id of the query.
         query: The query.
         lacking: The missing items.
-        got: The selected tools, best first; agents if only agents are labelled.
+        got: The selected tools, best first; if none are labelled, the agents; if only skills are labelled, these.
     """
 
     id: str
@@ -74,12 +76,15 @@ def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> M
     """
     agents = tuple(agent.id for agent in selection.agents)
     tools = tuple(tool.id for tool in selection.tools)
+    skills = tuple(skill.id for skill in selection.skills)
     own = () if labelled.agents_from_tools else labelled.agents
     lacking = (
         *(_lacking(group, "agent", selection, catalog) for group in _open(own, agents)),
         *(_lacking(group, "tool", selection, catalog) for group in _open(labelled.tools, tools)),
+        *(_lacking(group, "skill", selection, catalog) for group in _open(labelled.skills, skills)),
     )
-    return Missed(labelled.id, labelled.query, lacking, tools if labelled.tools else agents) if lacking else None
+    got = tools if labelled.tools else agents if labelled.agents else skills
+    return Missed(labelled.id, labelled.query, lacking, got) if lacking else None
 
 
 def confused(pairs: Iterable[tuple[LabelledQuery, Selection]], most: int = MOST_CONFUSED) -> tuple[Confused, ...]:
@@ -114,7 +119,7 @@ def _open(wanted: Wanted, got: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [group for group in dict.fromkeys(wanted) if not set(group) & set(got)]
 
 
-def _lacking(group: tuple[str, ...], kind: NodeKind, selection: Selection, catalog: Catalog) -> Lacking:
+def _lacking(group: tuple[str, ...], kind: Kind, selection: Selection, catalog: Catalog) -> Lacking:
     ranks: dict[str, tuple[int, Evidence]] = {}
     for node in selection.trace.nodes:
         if node.kind == kind:
@@ -124,7 +129,7 @@ def _lacking(group: tuple[str, ...], kind: NodeKind, selection: Selection, catal
     return Lacking(group, kind, nearest, rank, evidence, _why(nearest, kind, rank, selection, catalog))
 
 
-def _why(node: str, kind: NodeKind, rank: int | None, selection: Selection, catalog: Catalog) -> str:
+def _why(node: str, kind: Kind, rank: int | None, selection: Selection, catalog: Catalog) -> str:
     picked = {agent.id for agent in selection.agents}
     cut = next((cut.reason for cut in selection.trace.cut if cut.id == node), None)
     if cut is not None:
@@ -135,4 +140,4 @@ def _why(node: str, kind: NodeKind, rank: int | None, selection: Selection, cata
         return f"not among the {counted(len(selection.trace.nodes), 'best node')}"
     if kind == "agent":
         return f"picked were {counted(len(picked), 'agent')} with better tools"
-    return "ranked too low to be picked"
+    return "the best tool or another skill fits better" if kind == "skill" else "ranked too low to be picked"

@@ -20,8 +20,9 @@ from callsheet.retrievers.selection.budget import SchemaTokens
 from callsheet.retrievers.selection.result import Selection
 
 AGENTS, TOOLS = 5, 10
-_AGENT_CUTS, _TOOL_CUTS, _COMPLETE_CUT = (1, 3, 5), (1, 3, 5, 10), 10
+_AGENT_CUTS, _TOOL_CUTS, _SKILL_CUTS, _COMPLETE_CUT = (1, 3, 5), (1, 3, 5, 10), (1, 2), 10
 _RESAMPLES = 1000
+_COUNTS_AND_METRICS = ("n", "n_agent", "n_tool", "n_skill", "agents_from_tools", "agent", "tool", "skill")
 
 Metric = Callable[[Sequence[str], Gold, int], float]
 _METRICS: Mapping[str, Metric] = {"recall": recall, "map": average_precision, "ndcg": ndcg}
@@ -51,10 +52,14 @@ class Evaluation:
 
     Attributes:
         n: Number of queries.
+        n_agent: Number of queries with labelled agents, or owners of labelled tools; the metrics of agents are means
+            over these.
         n_tool: Number of queries with labelled tools; the metrics of tools are means over these.
+        n_skill: Number of queries with labelled skills; the metrics of skills are means over these.
         agents_from_tools: Number of queries whose labelled agents are the owners of the labelled tools.
-        agent: ``recall@1``, ``map@1``, ``ndcg@1``, ... of the ranking of agents.
+        agent: ``recall@1``, ``map@1``, ``ndcg@1``, ... of the ranking of agents; empty if ``n_agent`` is 0.
         tool: The same for the ranking of tools; empty if no query has labelled tools.
+        skill: ``recall@1`` and ``recall@2`` of the skills; empty if no query has labelled skills.
         complete: ``complete@10``: the share of queries whose first ten tools include everything that is relevant.
         intervals: 95 % bootstrap confidence intervals over the queries, by ``agent.recall@5``, ``complete@10`` ...
         confused: The most frequent pairs of confused tools.
@@ -66,10 +71,13 @@ class Evaluation:
     """
 
     n: int
+    n_agent: int
     n_tool: int
+    n_skill: int
     agents_from_tools: int
     agent: Mapping[str, float]
     tool: Mapping[str, float]
+    skill: Mapping[str, float]
     complete: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]]
     confused: tuple[Confused, ...]
@@ -80,13 +88,14 @@ class Evaluation:
     seconds_per_query: float
 
     def metric(self, name: str) -> float:
-        """The value of ``recall@5`` or ``agent.recall@5``, ``tool.recall@10``, ``complete@10``.
+        """The value of ``recall@5`` or ``agent.recall@5``, ``tool.recall@10``, ``skill.recall@1``, ``complete@10``.
 
         Raises:
             SettingsError: The metric is unknown or was not measured; the message names those that were.
         """
         values = {f"agent.{key}": value for key, value in self.agent.items()}
         values |= {f"tool.{key}": value for key, value in self.tool.items()}
+        values |= {f"skill.{key}": value for key, value in self.skill.items()}
         values |= {**self.agent, **self.complete}
         if name not in values:
             raise SettingsError(f"{name} was not measured on these queries: there are {', '.join(values)}")
@@ -96,7 +105,7 @@ class Evaluation:
         """JSON values, for ``callsheet eval --json``."""
         plain = asdict(self)
         return {
-            **{key: plain[key] for key in ("n", "n_tool", "agents_from_tools", "agent", "tool")},
+            **{key: plain[key] for key in _COUNTS_AND_METRICS},
             **(plain["complete"] or {f"complete@{_COMPLETE_CUT}": None}),
             "intervals": {name: list(bounds) for name, bounds in self.intervals.items()},
             "confused": plain["confused"],
@@ -121,7 +130,7 @@ def evaluate(
     """Runs a retriever on labelled queries and measures its selections.
 
     The metrics are computed at 1, 3 and 5 agents and at 1, 3, 5 and 10 tools, up to the size of the selection, and at
-    this size.
+    this size. Of skills, only recall is computed, at 1 and 2.
 
     Args:
         retriever: The retriever.
@@ -140,9 +149,11 @@ def evaluate(
     runs = list(zip(queries, selections, strict=True))
     by_agent = [(query.agents, [agent.id for agent in selection.agents]) for query, selection in runs]
     by_tool = [(query.tools, [tool.id for tool in selection.tools]) for query, selection in runs]
+    by_skill = [(query.skills, [skill.id for skill in selection.skills]) for query, selection in runs]
     levels = {
         "agent": _level(by_agent, _METRICS, _cuts(_AGENT_CUTS, agents)),
         "tool": _level(by_tool, _METRICS, _cuts(_TOOL_CUTS, tools)),
+        "skill": _level(by_skill, {"recall": recall}, _SKILL_CUTS),
         "": _level(by_tool, {"complete": complete}, _complete_cuts(tools)),
     }
     catalog, cost = retriever.catalog, SchemaTokens(retriever.catalog)
@@ -150,10 +161,13 @@ def evaluate(
     means = {level: {name: float(np.mean(column)) for name, column in of.items()} for level, of in levels.items()}
     return Evaluation(
         n=len(queries),
+        n_agent=sum(bool(query.agents) for query in queries),
         n_tool=sum(bool(query.tools) for query in queries),
+        n_skill=sum(bool(query.skills) for query in queries),
         agents_from_tools=sum(query.agents_from_tools for query in queries),
         agent=means["agent"],
         tool=means["tool"],
+        skill=means["skill"],
         complete=means[""],
         intervals=_intervals(levels, seed),
         confused=confused(runs),
@@ -169,8 +183,9 @@ def metric_names(agents: int = AGENTS, tools: int = TOOLS) -> tuple[str, ...]:
     """The names of all metrics that ``evaluate`` computes for these numbers of agents and tools."""
     of_agents = [f"{metric}@{k}" for metric in _METRICS for k in _cuts(_AGENT_CUTS, agents)]
     of_tools = [f"tool.{metric}@{k}" for metric in _METRICS for k in _cuts(_TOOL_CUTS, tools)]
+    of_skills = [f"skill.recall@{k}" for k in _SKILL_CUTS]
     of_sets = [f"complete@{k}" for k in _complete_cuts(tools)]
-    return (*of_agents, *(f"agent.{name}" for name in of_agents), *of_tools, *of_sets)
+    return (*of_agents, *(f"agent.{name}" for name in of_agents), *of_tools, *of_skills, *of_sets)
 
 
 def _cuts(usual: Sequence[int], most: int) -> tuple[int, ...]:

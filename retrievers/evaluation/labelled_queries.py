@@ -1,4 +1,4 @@
-"""Labelled queries in JSON Lines: requests with their relevant agents and tools."""
+"""Labelled queries in JSON Lines: requests with their relevant agents, tools and skills."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from callsheet.graphs.text.sanitizing import counted
 
 Wanted = tuple[tuple[str, ...], ...]
 
-_FIELDS = ("id", "query", "agents", "tools", "arguments")
+_FIELDS = ("id", "query", "agents", "tools", "skills", "arguments")
 _CURE = 'write one JSON object a line, as {"id": "1", "query": "...", "tools": ["agent/tool"]}'
 _MOST_SHOWN = 5
 
@@ -30,10 +30,11 @@ class LabelledQuery:
     Attributes:
         id: Its id; by default, the number of its line.
         query: The request.
-        agents: One tuple of alternatives per relevant agent.
-        tools: One tuple of alternatives per relevant tool; empty if only agents are labelled.
+        agents: One tuple of alternatives per relevant agent; empty if only skills are labelled.
+        tools: One tuple of alternatives per relevant tool; empty if none is labelled.
         agents_from_tools: Whether the agents are the owners of the tools, because the line has no agents.
         arguments: Tool id -> arguments that a right call has; others are free. For ``callsheet eval --model``.
+        skills: One tuple of alternatives per relevant skill, by id.
     """
 
     id: str
@@ -42,19 +43,20 @@ class LabelledQuery:
     tools: Wanted = ()
     agents_from_tools: bool = False
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    skills: Wanted = ()
 
 
 def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...]:
     """The labelled queries of a JSON Lines file, checked against a catalog.
 
     A line is ``{"id": "1", "query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x", ["b/y", "c/y"]]}``: an inner
-    list holds alternatives, any one of which counts; a line has agents, tools or both; a bare tool name is allowed if
-    it is unique. ``"arguments": {"a/x": {"city": "Oslo"}}`` has arguments of a right call, for ``callsheet eval
-    --model``. Blank lines and other fields are ignored.
+    list holds alternatives, any one of which counts; a line has agents, tools, ``"skills": ["pdf"]``, or several of
+    them; a bare tool name is allowed if it is unique. ``"arguments": {"a/x": {"city": "Oslo"}}`` has arguments of a
+    right call, for ``callsheet eval --model``. Blank lines and other fields are ignored.
 
     Args:
         path: The file.
-        catalog: The agents and tools of the labels.
+        catalog: The agents, tools and skills of the labels.
 
     Raises:
         QueriesError: The file cannot be read, is empty, or has invalid lines; the message says for the first five what
@@ -105,20 +107,28 @@ class _Reader:
             raise QueriesError(f'"id" must be a text or a number, not {name!r}')
         tools = tuple(tuple(map(self._tool, group)) for group in _groups(entry, "tools"))
         agents = tuple(tuple(map(self._agent, group)) for group in _groups(entry, "agents"))
-        if not tools and not agents:
-            raise QueriesError('neither "agents" nor "tools" is given: label the query or leave the line out')
+        skills = tuple(tuple(map(self._skill, group)) for group in _groups(entry, "skills"))
+        if not tools and not agents and not skills:
+            raise QueriesError('no "agents", "tools" or "skills" are given: label the query or leave the line out')
         owners = tuple(tuple(dict.fromkeys(self._catalog.tool(tool).agent for tool in group)) for group in tools)
         arguments = {self._tool(tool): args for tool, args in _arguments(entry).items()}
         if stray := sorted(arguments.keys() - {tool for group in tools for tool in group}):
             raise QueriesError(f'"arguments" has {", ".join(stray)}, which "tools" has not: add it there')
         return LabelledQuery(
-            str(name), query, agents or owners, tools, agents_from_tools=not agents, arguments=arguments
-        )
+            str(name), query, agents or owners, tools,
+            agents_from_tools=bool(owners and not agents), arguments=arguments, skills=skills,
+        )  # fmt: skip
 
     def _agent(self, name: str) -> str:
         if name not in self._catalog.by_id:
             raise QueriesError(f"no agent {name!r} in the catalog{near_names(name, self._catalog.by_id)}: correct it")
         return name
+
+    def _skill(self, name: str) -> str:
+        known = {skill.name: skill.id for skill in self._catalog.skills}
+        if name not in known and name not in known.values():
+            raise QueriesError(f"no skill {name!r} in the catalog{near_names(name, known)}: correct it")
+        return known.get(name, name)
 
     def _tool(self, name: str) -> str:
         if name in self._catalog.tools:

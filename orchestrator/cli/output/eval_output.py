@@ -35,22 +35,24 @@ def show_evaluation(evaluation: Evaluation, *, catalog: Catalog, misses: int) ->
 
 
 def _figures(evaluation: Evaluation) -> Table:
-    cuts = sorted({_cut(name) for of in (evaluation.agent, evaluation.tool) for name in of})
+    levels = {"agent": evaluation.agent, "tool": evaluation.tool, "skill": evaluation.skill}
+    cuts = sorted({_cut(name) for of in levels.values() for name in of})
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
     table.add_column("")
     for cut in cuts:
         table.add_column(f"@{cut}", justify="right")
     table.add_column("95 % interval of the last", style=_GREY)
-    for level, of in (("agent", evaluation.agent), ("tool", evaluation.tool)):
-        for position, (name, title) in enumerate(_TITLES.items() if of else ()):
+    for level, of in levels.items():
+        last = max(map(_cut, of), default=0)
+        measured = [name for name in _TITLES if f"{name}@{last}" in of]
+        for position, name in enumerate(measured):
             row = [_number(of.get(f"{name}@{cut}")) for cut in cuts]
-            last = max(_cut(known) for known in of)
             interval = _interval(evaluation, f"{level}.{name}@{last}")
-            table.add_row(f"[bold]{level}[/]" if position == 0 else "", title, *row, interval)
-    if evaluation.complete:
-        row = [_number(evaluation.complete.get(f"complete@{cut}")) for cut in cuts]
-        table.add_row("", "complete", *row, _interval(evaluation, list(evaluation.complete)[-1]))
+            table.add_row(f"[bold]{level}[/]" if position == 0 else "", _TITLES[name], *row, interval)
+        if level == "tool" and evaluation.complete:
+            row = [_number(evaluation.complete.get(f"complete@{cut}")) for cut in cuts]
+            table.add_row("", "complete", *row, _interval(evaluation, list(evaluation.complete)[-1]))
     return table
 
 
@@ -60,8 +62,9 @@ def _queries(number: int) -> str:
 
 def _notes(evaluation: Evaluation) -> list[str]:
     notes = []
-    if 0 < evaluation.n_tool < evaluation.n:
-        notes.append(f"The figures of tools are of {_queries(evaluation.n_tool)} with labelled tools.")
+    for what, n in (("agents", evaluation.n_agent), ("tools", evaluation.n_tool), ("skills", evaluation.n_skill)):
+        if 0 < n < evaluation.n:
+            notes.append(f"The figures of {what} are of {_queries(n)} with labelled {what}.")
     if evaluation.agents_from_tools:
         notes.append(f"Wanted agents taken from the wanted tools: {_queries(evaluation.agents_from_tools)}.")
     if evaluation.nothing_fits:

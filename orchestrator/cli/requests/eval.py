@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from callsheet.graphs import Loaded
     from callsheet.retrievers import AgentGraphRetriever, Evaluation, LabelledQuery
 
+_LABELS = {"tool.": "tools", "complete": "tools", "skill.": "skills"}
 _MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "attempts", "page", "run_tools")
 
 
@@ -33,7 +34,7 @@ _MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "attempts", "page
     multiple=True,
     metavar="METRIC=LEAST",
     help="Exit with status 1 if a metric is lower; repeatable.  recall@5, map@5, ndcg@5 are of agents; "
-    "tool.recall@10, complete@10 of tools.",
+    "tool.recall@10, complete@10 of tools; skill.recall@1 of skills.",
 )
 @click.option(
     "--misses", default=10, show_default=True, type=click.IntRange(0), help="Maximum number of missed queries to list."
@@ -56,9 +57,9 @@ def evaluate_command(
 ) -> int:
     """Measure retrieval on labelled queries; with --model, which tools a chat model calls with it.
 
-    FILE has one query per line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"]}; an inner list has
-    alternatives. With --model, "arguments": {"a/x": {"city": "Oslo"}} has arguments of a right call, and a file
-    *.json has tasks with end states.
+    FILE has one query per line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"], "skills": ["s"]}; an
+    inner list has alternatives. With --model, "arguments": {"a/x": {"city": "Oslo"}} has arguments of a right call,
+    and a file *.json has tasks with end states.
 
     \b
     Examples:
@@ -107,12 +108,11 @@ def _opened(
 
 
 def _check_measured(gates: Sequence[Gate], labelled: Sequence[LabelledQuery]) -> None:
-    """Refuses a gate on tools if no query has labelled tools: it must not pass without a measurement."""
-    if any(query.tools for query in labelled):
-        return
+    """Refuses a gate on nodes that no query has labelled: it must not pass without a measurement."""
     for gate in gates:
-        if gate.metric.startswith(("tool.", "complete")):
-            raise refused_gate(f"{gate.metric} cannot be measured: no query has tools labelled")
+        kind = next((kind for start, kind in _LABELS.items() if gate.metric.startswith(start)), "agents")
+        if not any(getattr(query, kind) for query in labelled):
+            raise refused_gate(f"{gate.metric} cannot be measured: no query has {kind} labelled")
 
 
 def _report(evaluation: Evaluation, misses: int, gates: Sequence[Gate], failed: Sequence[Gate]) -> dict[str, Any]:

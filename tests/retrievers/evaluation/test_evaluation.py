@@ -82,8 +82,8 @@ def test_lines_hold_agents_tools_or_both(tmp_path: Path, catalog: Catalog) -> No
         ("[1]", "not a JSON object"),
         ({"tools": ["forecast"]}, '"query" must be a text'),
         ({"query": " ", "tools": ["forecast"]}, '"query" must be a text'),
-        ({"query": "x"}, 'neither "agents" nor "tools"'),
-        ({"query": "x", "tools": []}, 'neither "agents" nor "tools"'),
+        ({"query": "x"}, 'no "agents", "tools" or "skills"'),
+        ({"query": "x", "tools": []}, 'no "agents", "tools" or "skills"'),
         ({"query": "x", "tool": ["forecast"]}, "unknown field 'tool' (did you mean 'tools'?)"),
         ({"query": "x", "tools": "forecast"}, '"tools" must be a list'),
         ({"query": "x", "tools": [["forecast", 3]]}, '"tools" must hold names'),
@@ -167,7 +167,7 @@ def test_intervals_hold_the_mean_and_are_the_same_for_the_same_seed(catalog: Cat
 
 
 def test_cut_offs_follow_the_size_of_the_selection(catalog: Catalog) -> None:
-    queries = [LabelledQuery("1", "one", (("units",),), (("units/convert_mass",),))]
+    queries = [LabelledQuery("1", "one", (("units",),), (("units/convert_mass",),), skills=(("skills/a",),))]
     wide = evaluate(scripted(catalog, {"one": []}), queries, agents=8, tools=20)
     assert [name for name in wide.agent if name.startswith("recall")] == [
         "recall@1",

@@ -111,12 +111,27 @@ def test_a_wrong_file_ends_with_2_and_says_where(tmp_path: Path, capsys: Any) ->
     assert "queries.jsonl, line 1: no tool 'forcast' in the catalog (did you mean 'forecast'?)" in err
 
 
-def test_a_gate_on_tools_does_not_pass_because_none_are_labelled(tmp_path: Path, capsys: Any) -> None:
+@pytest.mark.parametrize(("metric", "kind"), [("complete@10", "tools"), ("skill.recall@1", "skills")])
+def test_a_gate_does_not_pass_because_nothing_is_labelled(metric: str, kind: str, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text('{"query": "rain?", "agents": ["weather"]}\n')
-    status, _, err = run(capsys, "eval", str(path), "--fail-under", "complete@10=0")
+    status, _, err = run(capsys, "eval", str(path), "--fail-under", f"{metric}=0")
     assert status == 2
-    assert "no query has tools labelled" in " ".join(err.split())
+    assert f"no query has {kind} labelled" in " ".join(err.split())
+
+
+def test_queries_of_skills_only_have_figures_of_skills_only(tmp_path: Path, capsys: Any) -> None:
+    skill = tmp_path / "skills" / "minutes" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: minutes\ndescription: Write the minutes of a meeting.\n---\n")
+    path = tmp_path / "queries.jsonl"
+    path.write_text('{"query": "write the minutes of the meeting", "skills": ["minutes"]}\n')
+    catalog = ("--catalog", str(skill.parents[1]))
+    status, out, err = run(capsys, "eval", str(path), *catalog, "--fail-under", "skill.recall@1=1")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[3].split()[:4] == ["skill", "recall", "1.000", "1.000"]
+    status, _, err = run(capsys, "eval", str(path), *catalog, "--fail-under", "recall@5=0")
+    assert (status, "no query has agents labelled" in " ".join(err.split())) == (2, True)
 
 
 def test_help_shows_an_example(capsys: Any) -> None:
