@@ -18,6 +18,7 @@ from benchmarks.measurements import (
     capabilities,
     discovery,
     inferred,
+    model_arms,
     not_found,
     nothing_fits,
     recovery,
@@ -48,6 +49,7 @@ class Options:
     rivals_python: Path | None
     tables: bool
     fleet: Path | None
+    model: str | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,6 +90,7 @@ def _parsed(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
     parser.add_argument("--fleet", type=Path, metavar="MCP.JSON", help="installed servers, for what is called fleet")
+    parser.add_argument("--model", metavar="PROVIDER:NAME", help="a chat model, for what is called model-arms")
     found = vars(parser.parse_args(arguments))
     return Options(**{**found, "rivals": found["rivals"] or found["rivals_python"] is not None})
 
@@ -218,6 +221,15 @@ def _tool_prefix(options: Options, say: Say) -> Mapping[str, object]:
     return {}
 
 
+def _model_arms(options: Options, say: Say) -> Mapping[str, object]:
+    """With a chat model; nothing where none is named or the set is not there."""
+    if options.model is not None and (options.data / model_arms.SET).is_dir():
+        return model_arms.measure(options.data, options.model)
+    missing = f"there is no {options.data / model_arms.SET}" if options.model else "--model names no chat model"
+    say(f"model-arms: left out, {missing}")
+    return {}
+
+
 def _fleet(options: Options, say: Say) -> Mapping[str, object]:
     if options.fleet is None and "fleet" not in options.only:
         say("fleet: left out, --fleet names no mcp.json of installed servers")
@@ -254,6 +266,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "gateway": _gateway,
     "page": _page,
     "tool-prefix": _tool_prefix,
+    "model-arms": _model_arms,
     "fleet": _fleet,
     "fleet-tasks": _fleet_tasks,
 }

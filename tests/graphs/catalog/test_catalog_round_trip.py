@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.graphs import Catalog, dump, load
+from fuzzing import fuzzed
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +16,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("round-trip") / "callsheet.json"
 
 
-@settings(max_examples=50, deadline=None)
+@fuzzed(16)
 @given(data=st.data())
 def test_what_is_dumped_is_loaded_back_unchanged(data: st.DataObject, strategies: Any, place: Path) -> None:
     catalog = data.draw(strategies.catalogs())
@@ -26,7 +27,7 @@ def test_what_is_dumped_is_loaded_back_unchanged(data: st.DataObject, strategies
     assert dump(loaded.catalog) == dump(catalog)
 
 
-@settings(max_examples=30, deadline=None)
+@fuzzed(10)
 @given(data=st.data())
 def test_a_manifest_keeps_every_name_and_text(data: st.DataObject, strategies: Any, place: Path) -> None:
     name, description, schema = (data.draw(s) for s in (strategies.names, strategies.texts, strategies.objects))

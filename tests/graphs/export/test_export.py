@@ -8,10 +8,11 @@ from typing import Any
 import ladybug
 import networkx as nx
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.graphs import Agent, Capability, Catalog, Dependency, DependencyKind, Tool, knowledge_graph
 from callsheet.graphs.export import cypher_schema, to_cypher, to_graphml
+from fuzzing import fuzzed
 
 TABLES = [
     Capability(id="find", name="find", definition="Find things.", examples=("a", "b")),
@@ -113,7 +114,7 @@ def test_an_embedded_engine_takes_the_cypher_script_once_or_twice(engine: ladybu
     assert reasons == [["it's so", 1.0], ["it's so", 1.0]]
 
 
-@settings(max_examples=15, deadline=None)
+@fuzzed(8)
 @given(data=st.data())
 def test_every_text_survives_cypher(data: st.DataObject, strategies: Any, engine: ladybug.Connection) -> None:
     catalog = data.draw(strategies.catalogs())
@@ -127,7 +128,7 @@ def test_every_text_survives_cypher(data: st.DataObject, strategies: Any, engine
     assert count == [[sum(len(tool.depends_on) for tool in catalog.tools.values())]]
 
 
-@settings(max_examples=25, deadline=None)
+@fuzzed(8)
 @given(data=st.data())
 def test_networkx_reads_the_graphml_back(data: st.DataObject, strategies: Any) -> None:
     catalog = data.draw(strategies.catalogs())

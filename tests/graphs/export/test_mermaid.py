@@ -6,10 +6,11 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, SettingsError, Tool, UnknownNameError
 from callsheet.graphs.export import to_mermaid
+from fuzzing import fuzzed
 
 LABEL = r'"(?:[^"#`<>&|\\\n]|#\d+;)+"'
 LINES = re.compile(
@@ -120,7 +121,7 @@ def test_styles_of_line_tell_the_kind() -> None:
     assert chart.count("needs, ") == 4
 
 
-@settings(max_examples=50, deadline=None)
+@fuzzed(16)
 @given(data=st.data())
 def test_no_name_breaks_out_of_its_label(data: st.DataObject, strategies: Any) -> None:
     catalog = data.draw(strategies.catalogs())

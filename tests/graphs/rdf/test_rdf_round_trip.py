@@ -7,11 +7,12 @@ from typing import Any
 
 import pyoxigraph
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from rdflib import BNode, Graph
 
 from callsheet.graphs import Agent, Catalog, Tool, dump, load
 from callsheet.graphs.rdf import RdfFormat, from_rdf, graph_findings, to_graph, to_rdf
+from fuzzing import fuzzed
 
 SUFFIXES = {RdfFormat.TURTLE: ".ttl", RdfFormat.JSON_LD: ".jsonld", RdfFormat.N_TRIPLES: ".nt"}
 IN_OXIGRAPH = {
@@ -28,7 +29,7 @@ def same(read: Catalog, catalog: Catalog) -> bool:
 
 
 @every_form
-@settings(max_examples=30, deadline=None)
+@fuzzed(10)
 @given(data=st.data())
 def test_any_valid_catalog_comes_back_unchanged(data: st.DataObject, strategies: Any, form: RdfFormat) -> None:
     catalog = data.draw(strategies.catalogs())
@@ -36,7 +37,7 @@ def test_any_valid_catalog_comes_back_unchanged(data: st.DataObject, strategies:
 
 
 @every_form
-@settings(max_examples=20, deadline=None)
+@fuzzed(8)
 @given(data=st.data())
 def test_oxigraph_reads_the_same_triples(data: st.DataObject, strategies: Any, form: RdfFormat) -> None:
     catalog = data.draw(strategies.catalogs())
@@ -47,7 +48,7 @@ def test_oxigraph_reads_the_same_triples(data: st.DataObject, strategies: Any, f
     assert len(found) == len(to_graph(catalog))
 
 
-@settings(max_examples=25, deadline=None)
+@fuzzed(8)
 @given(data=st.data())
 def test_what_is_written_keeps_the_shapes_and_the_checks(data: st.DataObject, strategies: Any) -> None:
     found = graph_findings(to_graph(data.draw(strategies.catalogs())))

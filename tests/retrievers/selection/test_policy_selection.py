@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from callsheet.graphs import Catalog, Grants, Policy
 from callsheet.retrievers import AgentGraphRetriever, LexicalIndex, Selector, nodes_of
 from callsheet.retrievers.index.index_view import PartOfIndex
+from fuzzing import fuzzed
 from scripted import catalog_of, selector
 
 WAYS: list[dict[str, Any]] = [
@@ -137,7 +138,7 @@ EDGES = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@fuzzed(20)
 @given(EDGES, st.lists(st.tuples(NAMES, NAMES).map("/".join), max_size=5), st.sampled_from(WAYS))
 def test_no_way_leads_to_what_is_forbidden(edges: dict[str, Any], denied: list[str], way: dict[str, Any]) -> None:
     needs = {tool: " ".join(f"{a}_{n}{loose}" for a, n, loose in targets) for tool, targets in edges.items()}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.graphs import Catalog, SettingsError, required
 from callsheet.retrievers.selection.budget import SchemaTokens
 from callsheet.retrievers.selection.query_units import IMPLIED
+from fuzzing import fuzzed
 from scripted import catalog_of, selector
 
 
@@ -108,7 +109,7 @@ changes = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@fuzzed(66)
 @given(catalogs, all_scores, changes)
 def test_no_selection_breaks_its_bounds(catalog: Catalog, scores: dict[str, float], change: dict[str, Any]) -> None:
     selection = selector(catalog, scores).select("q", **change)
@@ -126,7 +127,7 @@ def test_no_selection_breaks_its_bounds(catalog: Catalog, scores: dict[str, floa
             assert list(agent.tools) == sorted(agent.tools, key=lambda tool: -tool.use)
 
 
-@settings(max_examples=200, deadline=None)
+@fuzzed(66)
 @given(catalogs, all_scores, changes)
 def test_a_requirement_of_a_kept_tool_is_only_missing_where_the_best_tool_alone_spends_the_budget(
     catalog: Catalog, scores: dict[str, float], change: dict[str, Any]
@@ -139,7 +140,7 @@ def test_a_requirement_of_a_kept_tool_is_only_missing_where_the_best_tool_alone_
         assert len(kept) == change["tools"]
 
 
-@settings(max_examples=50, deadline=None)
+@fuzzed(16)
 @given(catalogs, all_scores, changes)
 def test_the_same_question_gets_the_same_answer(
     catalog: Catalog, scores: dict[str, float], change: dict[str, Any]
@@ -150,7 +151,7 @@ def test_the_same_question_gets_the_same_answer(
     assert selector(catalog, scores).select("q", **change) == first
 
 
-@settings(max_examples=100, deadline=None)
+@fuzzed(33)
 @given(all_scores, st.sampled_from(["scores", "agent_as_a_graph"]))
 def test_an_unrelated_agent_never_changes_the_order_of_the_others(scores: dict[str, float], ranking: Any) -> None:
     named = dict.fromkeys(NAMES, "")

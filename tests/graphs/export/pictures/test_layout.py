@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool
 from callsheet.graphs.export.pictures.grouping import groups_of
 from callsheet.graphs.export.pictures.layout import HEADER, LINE, Frame, Layout, cut, lay_out
+from fuzzing import fuzzed
 
 
 def catalog(*sizes: int, name: str = "tool") -> Catalog:
@@ -44,7 +45,7 @@ def check(layout: Layout, made: Catalog) -> None:
             assert line.y + LINE / 2 <= frame.y + frame.height
 
 
-@settings(max_examples=60, deadline=None)
+@fuzzed(20)
 @given(st.lists(st.integers(0, 120), max_size=40))
 def test_nothing_lies_on_anything_else(sizes: list[int]) -> None:
     made = catalog(*sizes)

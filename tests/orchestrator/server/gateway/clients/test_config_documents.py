@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from callsheet.orchestrator.server.gateway.clients.jsonc_document import JsoncDocument
 from callsheet.orchestrator.server.gateway.clients.toml_document import TomlDocument
+from fuzzing import fuzzed
 
 FILE = Path("mcp.json")
 SPACE = st.sampled_from(["", " ", "\n", "\n  ", " // a, b }\n", '/* {" */', "\r\n\t", "\n// x\n\n"])
@@ -33,7 +34,7 @@ def configurations(draw: st.DrawFn) -> str:
 
 
 @given(configurations(), NAMES)
-@settings(max_examples=80)
+@fuzzed(26)
 def test_only_the_servers_change(text: str, remove: list[str]) -> None:
     document = JsoncDocument(text, "servers", FILE)
     gone = [name for name in remove if name in document.servers]
@@ -87,7 +88,7 @@ BETWEEN = (
     st.sets(st.integers(0, 4)),
     st.sampled_from(["\n", "\r\n"]),
 )
-@settings(max_examples=80)
+@fuzzed(26)
 def test_only_the_tables_of_servers_change(parts: list[tuple[str, str]], remove: set[int], newline: str) -> None:
     text = "".join((form + between).format(f"s{n}") for n, (form, between) in enumerate(parts))
     document = TomlDocument(f"top = 1 # outside\n{text}".replace("\n", newline), "mcp_servers", FILE)
