@@ -45,6 +45,7 @@ def test_plain_search_on_toollinkos(shared: Path, vectors: SharedVectors, method
     assert mean_ap_at_10(bench, rank) == pytest.approx(published, abs=0.025)
 
 
+@pytest.mark.exhaustive
 def test_graph_rag_tool_fusion_on_toollinkos(shared: Path, vectors: SharedVectors) -> None:
     """mAP@10 of .89 to .91 in the published order, and less when the order tells nothing."""
     published = one(shared, "toollinkos-published").sample(400)

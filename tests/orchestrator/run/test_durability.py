@@ -102,7 +102,7 @@ async def to_the_end(app: Any, shop: Any, given: Any, durability: Any, asked: se
 
 @pytest.mark.parametrize("workflow", ["calls", "a program"], indirect=True)
 @pytest.mark.parametrize(
-    ("durability", "every"), [pytest.param("sync", 1, marks=pytest.mark.exhaustive), ("sync", 4), ("async", 4)]
+    ("durability", "every"), [pytest.param("sync", 1, marks=pytest.mark.exhaustive), ("sync", 6), ("async", 6)]
 )
 async def test_killed_at_a_write_of_a_checkpoint_every_effect_happens_once(
     workflow: Any, shop: Any, monkeypatch: pytest.MonkeyPatch, durability: str, every: int

@@ -57,7 +57,7 @@ async def test_dirt_costs_at_most_its_own_step(scenario: Any) -> None:
     assert len(str(results["stderr_flood"])) < 10_000
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 async def test_dirt_of_the_shared_server_does_so_too(scenario: Any, chaos: str) -> None:
     await survive(scenario, SHARED, chaos)
 

@@ -30,7 +30,7 @@ print(len(chunk_read(index, [result.hits[0].chunk], neighbours=1).parts), peak()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform == "win32", reason="counts memory by the resource module")
 def test_fifty_megabytes_are_indexed_and_searched_in_bounded_memory(tmp_path: Path) -> None:
     folder = tmp_path / "docs"

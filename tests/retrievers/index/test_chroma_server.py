@@ -83,9 +83,9 @@ def test_replicas_that_index_at_once_end_with_one_index(address: str, tmp_path: 
     def index() -> subprocess.Popen[bytes]:
         return subprocess.Popen(words, cwd=ROOT, env=env, stdout=subprocess.PIPE)
 
-    replicas = [index() for _ in range(3)]
+    replicas = [index() for _ in range(2)]
     said = [json.loads(replica.communicate(timeout=120)[0]) for replica in replicas]
-    assert [replica.returncode for replica in replicas] == [0, 0, 0]
+    assert [replica.returncode for replica in replicas] == [0, 0]
     assert all(one["path"] == address for one in said)
     assert max(one["added"] for one in said) > 10
     after = json.loads(index().communicate(timeout=120)[0])

@@ -257,7 +257,7 @@ def test_a_person_at_a_terminal_gives_the_value_that_a_step_lacks(post: Post) ->
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("line", ["", "\x04"])
+@pytest.mark.parametrize("line", ["", pytest.param("\x04", marks=pytest.mark.exhaustive)])
 def test_a_person_who_gives_nothing_leaves_the_step_as_it_is(post: Post, line: str) -> None:
     status, out, _ = post.talk(LACKING, says=[("order_id", line)], as_json=False)
     assert (status, post.effects) == (1, [])

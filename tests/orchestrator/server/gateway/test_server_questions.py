@@ -73,11 +73,11 @@ async def test_a_question_reaches_the_client_and_its_answer_the_server(asking: D
 
 
 @ERAS
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_person_may_leave_it(asking: Desk, mode: str, action: Any) -> None:
-    async with asking.client(mode, answering(types.ElicitResult(action=action), [])) as client:
-        ordered = await client.call_tool("call_tool", {"tool": "asks/order"})
-    assert action in said(ordered)
+async def test_a_person_may_leave_it(asking: Desk, mode: str) -> None:
+    for action in ("decline", "cancel"):
+        async with asking.client(mode, answering(types.ElicitResult(action=action), [])) as client:
+            ordered = await client.call_tool("call_tool", {"tool": "asks/order"})
+        assert action in said(ordered)
 
 
 @ERAS
