@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Loaded, Policy, Problem, Provenance, Tool
+from callsheet.graphs import (
+    Agent,
+    Catalog,
+    Dependency,
+    DependencyKind,
+    Loaded,
+    Policy,
+    Problem,
+    Provenance,
+    Skill,
+    Tool,
+)
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.server import Site, create_explorer
@@ -81,6 +92,14 @@ def test_the_map_has_all_agents_tools_and_dependencies(asked: Asked) -> None:
     assert part == "units"
     hostile = asked(explorer(hostile_catalog()), "map")
     assert (hostile["agents"], hostile["labels"]) == ([BREAKOUT], {})
+
+
+def test_the_map_ties_skills_to_the_tools_that_they_name(asked: Asked) -> None:
+    agents = small_catalog().agents
+    skill = Skill(name="trip", description="Plans trips.", tools=("travel/plan_trip",))
+    found = asked(explorer(Catalog(agents=agents, skills=(skill,))), "map")
+    ((name, (tool,)),) = found["skills"]
+    assert (name, found["tools"][tool][0]) == ("skills/trip", "plan_trip")
 
 
 def test_an_inferred_dependency_is_counted_apart_and_shown_with_its_evidence(asked: Asked) -> None:

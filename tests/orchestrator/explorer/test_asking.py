@@ -64,6 +64,8 @@ def test_a_request_is_asked_watched_and_decided_in_the_page(show: Show, asking: 
     assert page.run(STATES)["1"] == "running"
     assert page.run("document.querySelectorAll('.timeline .bar-of.running').length") == 1
     assert page.run("document.querySelector('.composer button').disabled")
+    page.wait("document.querySelector('.run-map canvas')?.width > 0")
+    assert page.run("document.querySelector('.run-map p').textContent").endswith("1 called, 1 running")
     asking.gate.set()
     run_is(page, "waiting")
     assert page.run(STATES) == {"1": "done", "2": "needs_approval"}

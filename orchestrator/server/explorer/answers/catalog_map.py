@@ -25,6 +25,7 @@ class CatalogMap:
         tools: Of each tool its name without the agent, the number of its agent, and 1 if it is a core tool.
         edges: Of each dependency the numbers of the tool and of the needed tool, and its origin: 0 declared or
             reviewed, 1 inferred, 2 observed.
+        skills: Of each skill its id and the numbers of the tools that it names.
         labels: Ids that are displayed otherwise than they are.
         examples: Requests in the words of the catalog.
     """
@@ -32,6 +33,7 @@ class CatalogMap:
     agents: tuple[str, ...]
     tools: tuple[tuple[str, int, int], ...]
     edges: tuple[tuple[int, int, int], ...]
+    skills: tuple[tuple[str, tuple[int, ...]], ...]
     labels: dict[str, str]
     examples: tuple[str, ...]
 
@@ -41,7 +43,7 @@ def catalog_map(seen: Seen) -> CatalogMap:
     catalog = seen.catalog
     number_of = {agent.id: number for number, agent in enumerate(catalog.agents)}
     tools = {tool: number for number, tool in enumerate(catalog.tools)}
-    shown = {node: shown_line(node) for node in (*number_of, *tools)}
+    shown = {node: shown_line(node) for node in (*number_of, *tools, *catalog.skills_by_id)}
     return CatalogMap(
         agents=tuple(number_of),
         tools=tuple((tool.name, number_of[tool.agent], int(tool.core)) for tool in catalog.tools.values()),
@@ -49,6 +51,9 @@ def catalog_map(seen: Seen) -> CatalogMap:
             (tools[tool.id], tools[edge.tool], _ORIGIN.get(edge.provenance, 0))
             for tool in catalog.tools.values()
             for edge in tool.depends_on
+        ),
+        skills=tuple(
+            (skill.id, tuple(tools[tool] for tool in skill.tools if tool in tools)) for skill in catalog.skills
         ),
         labels={node: label for node, label in shown.items() if node != label},
         examples=tuple(dict.fromkeys(_examples(seen)))[:_EXAMPLES],

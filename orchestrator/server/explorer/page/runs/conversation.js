@@ -3,6 +3,7 @@
 import { Overtaken, ask, send, watch } from "../common/server.js";
 import { address, alert, announce, count, fold, make } from "../common/dom.js";
 import { exports } from "./export.js";
+import { beside } from "./beside.js";
 import { article } from "./run.js";
 
 let following = null;
@@ -26,8 +27,8 @@ export async function showThread(view, id, overview) {
   const live = article({ decide: overview.asks ? (answers) => change("resume", { thread: id, answers }) : null, cancel: overview.asks ? () => change("cancel", { thread: id }) : null, resume: overview.asks ? () => change("resume", { thread: id, answers: {} }) : null });
   const earlier = make("div", { class: "earlier" });
   const next = overview.asks ? composer("Ask a follow-up question", (text) => change("start", { text, thread: id })) : null;
-  const tools = make("div", { class: "row exports" });
-  view.replaceChildren(make("div", { class: "thread" }, make("p", { class: "back" }, make("a", { href: address("runs"), text: "All runs" })), earlier, live.element, tools, next && make("div", { class: "next" }, next.element)));
+  const tools = make("div", { class: "row exports" }), ground = beside();
+  view.replaceChildren(make("div", { class: "thread" }, make("p", { class: "back" }, make("a", { href: address("runs"), text: "All runs" })), earlier, live.element, tools, next && make("div", { class: "next" }, next.element), ground.element));
   let last = null, told = 0;
 
   function show(run) {
@@ -38,6 +39,7 @@ export async function showThread(view, id, overview) {
     last = run;
     told = performance.now();
     live.show(run);
+    ground.show(run);
     if (first) live.element.querySelector("h2").focus();
     if (next) next.enable(run.status === "done" || (run.status === "stopped" && !run.steps.length));
     tools.replaceChildren(...exports(run, live.element));

@@ -3,15 +3,25 @@
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, packSiblings } from "../library/graph.js";
 
 const STEP = 9, TURN = Math.PI * (3 - Math.sqrt(5));
+/** The origin of an edge from a skill to a tool. */
+export const NAMED = 3;
 
 /** Discs and points for what the server sent; the same for the same catalog. */
-export function laidOut({ agents, tools, edges, labels }) {
+export function laidOut({ agents, tools, edges, skills, labels }) {
   const label = (id) => labels[id] ?? id;
   const discs = agents.map((id, number) => ({ id, label: label(id), number, tools: [] }));
   const points = tools.map(([name, agent, core], number) => ({ id: `${agents[agent]}/${name}`, name: short(label(`${agents[agent]}/${name}`), label(agents[agent])), agent, core: Boolean(core), number, needs: 0 }));
+  // A skill stands in a small disc of its own, tied to the tools that it names.
+  const ties = [...edges];
+  for (const [id, named] of skills) {
+    const point = { id, name: label(id), agent: discs.length, skill: true, number: points.length, needs: 0 };
+    discs.push({ id, label: label(id), number: discs.length, skill: true, tools: [] });
+    ties.push(...named.map((tool) => [points.length, tool, NAMED]));
+    points.push(point);
+  }
   for (const point of points) discs[point.agent].tools.push(point);
   const links = new Map();
-  for (const [from, to, origin] of edges) {
+  for (const [from, to, origin] of ties) {
     points[to].needs += 1;
     const a = points[from].agent, b = points[to].agent, key = a < b ? `${a} ${b}` : `${b} ${a}`;
     if (a !== b) links.set(key, { source: Math.min(a, b), target: Math.max(a, b), n: (links.get(key)?.n ?? 0) + 1, origins: new Set([...(links.get(key)?.origins ?? []), origin]) });
@@ -28,7 +38,7 @@ export function laidOut({ agents, tools, edges, labels }) {
     const far = disc.tools.length === 1 ? 0 : STEP * Math.sqrt(i + 0.4);
     Object.assign(point, { x: disc.x + far * Math.cos(i * TURN), y: disc.y + far * Math.sin(i * TURN) });
   });
-  return { discs, points, edges: edges.map(([from, to, origin]) => ({ from: points[from], to: points[to], origin })), links: [...links.values()].map(({ source, target, origins }) => ({ from: discs[source], to: discs[target], origins: [...origins] })) };
+  return { discs, points, edges: ties.map(([from, to, origin]) => ({ from: points[from], to: points[to], origin })), links: [...links.values()].map(({ source, target, origins }) => ({ from: discs[source], to: discs[target], origins: [...origins] })) };
 }
 
 const MOST = 200;

@@ -6,7 +6,7 @@ import { select, zoom, zoomIdentity } from "../library/graph.js";
 import { laidOut } from "./layout.js";
 import { colours, paint } from "./painting.js";
 
-const ORIGINS = ["declared", "inferred", "observed"];
+const ORIGINS = ["declared", "inferred", "observed", "named by a skill"], KEYS = ["declared", "inferred", "observed", "named"];
 let kept = null;
 
 /** What the server told of the catalog, with where everything stands; asked once. */
@@ -25,30 +25,36 @@ export function forgetMap() {
   kept = null;
 }
 
-/** The map as an element. */
+function* counted(points) {
+  const skills = points.filter((point) => point.skill).length;
+  if (skills < points.length || !skills) yield count(points.length - skills, "tool");
+  if (skills) yield count(skills, "skill");
+}
+
+/** The map: its element, and `light`, which shows the tools of these ids, and those that are called just now. */
 export function map({ told, world }) {
-  const canvas = make("canvas", { tabindex: "0", role: "img", "aria-label": `Map of ${count(told.agents.length, "agent")} and ${count(told.tools.length, "tool")}. Arrow keys move it, plus and minus zoom, 0 shows all.` });
+  const canvas = make("canvas", { tabindex: "0", role: "img", "aria-label": `Map of ${[count(told.agents.length, "agent"), ...counted(world.points)].join(", ")}. Arrow keys move it, plus and minus zoom, 0 shows all.` });
   const tip = make("div", { class: "tip", hidden: "" });
   const hits = make("ul", { class: "hits", "aria-label": "Found on the map" });
   const words = make("input", { type: "search", id: "map-words", placeholder: "Find on the map", "aria-label": "Find on the map", autocomplete: "off" });
-  const hidden = new Set(), counts = ORIGINS.map((_, origin) => told.edges.filter((edge) => edge[2] === origin).length);
+  const hidden = new Set(), counts = ORIGINS.map((_, origin) => world.edges.filter((edge) => edge.origin === origin).length);
   const legend = make("div", { class: "map-legend", role: "group", "aria-label": "Dependencies" }, ORIGINS.map((name, origin) => counts[origin] > 0 && toggle(name, origin)));
   const button = (text, label, click) => make("button", { type: "button", text, "aria-label": label, on: { click } });
   const frame = make("section", { class: "map", "aria-label": "All agents and tools" },
     make("div", { class: "map-tools" }, words, legend, make("div", { class: "row" }, button("−", "Zoom out", () => by(1 / 1.6)), button("+", "Zoom in", () => by(1.6)), button("All", "Show all", () => fit()))),
     make("div", { class: "map-ground" }, canvas, tip, hits));
   const ink = canvas.getContext("2d");
-  let at = zoomIdentity, size = { width: 0, height: 0 }, lit = null, hover = null, colour = colours(document.body), due = 0, moved = false;
+  let at = zoomIdentity, size = { width: 0, height: 0 }, lit = null, active = new Set(), hover = null, colour = colours(document.body), due = 0, moved = false;
 
   function toggle(name, origin) {
     const box = make("input", { type: "checkbox", checked: "", on: { change: () => { if (box.checked) hidden.delete(origin); else hidden.add(origin); draw(); } } });
-    return make("label", {}, box, make("span", { class: `key-line ${name}`, "aria-hidden": "true" }), `${name} ${counts[origin].toLocaleString("en")}`);
+    return make("label", {}, box, make("span", { class: `key-line ${KEYS[origin]}`, "aria-hidden": "true" }), `${name} ${counts[origin].toLocaleString("en")}`);
   }
 
   function draw() {
     due ||= requestAnimationFrame(() => {
       due = 0;
-      if (size.width) paint(ink, world, { ...size, at, colour, hidden, lit, hover, scale: devicePixelRatio });
+      if (size.width) paint(ink, world, { ...size, at, colour, hidden, lit, active, hover, scale: devicePixelRatio });
     });
   }
 
@@ -80,7 +86,7 @@ export function map({ told, world }) {
     canvas.style.cursor = found.disc ? "pointer" : "grab";
     tip.hidden = !found.disc;
     if (found.disc) {
-      tip.replaceChildren(make("strong", { text: found.point ? found.point.name : found.disc.label }), make("span", { class: "small", text: found.point ? found.disc.label : count(found.disc.tools.length, "tool") }));
+      tip.replaceChildren(make("strong", { text: found.point ? found.point.name : found.disc.label }), make("span", { class: "small", text: found.disc.skill ? "skill" : found.point ? found.disc.label : count(found.disc.tools.length, "tool") }));
       tip.style.transform = `translate(${Math.min(found.left + 14, size.width - 220)}px, ${found.top + 14}px)`;
     }
     if (hover !== found.point) { hover = found.point; draw(); }
@@ -105,8 +111,8 @@ export function map({ told, world }) {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = wanted.length ? world.points.filter((point) => wanted.every((word) => point.id.toLowerCase().includes(word))) : [];
     lit = wanted.length ? new Set(found) : null;
-    hits.replaceChildren(...found.slice(0, 8).map((point) => make("li", {}, walk({ id: point.id, label: told.labels[point.id] ?? point.id, kind: "tool" }))), ...(found.length > 8 ? [make("li", { class: "small", text: `and ${(found.length - 8).toLocaleString("en")} more` })] : []), ...(wanted.length && !found.length ? [make("li", { class: "small", text: "No tool has these words in its name." })] : []));
-    if (wanted.length) announce(`${count(found.length, "tool")} found`);
+    hits.replaceChildren(...found.slice(0, 8).map((point) => make("li", {}, walk({ id: point.id, label: told.labels[point.id] ?? point.id, kind: point.skill ? "skill" : "tool" }))), ...(found.length > 8 ? [make("li", { class: "small", text: `and ${(found.length - 8).toLocaleString("en")} more` })] : []), ...(wanted.length && !found.length ? [make("li", { class: "small", text: `No tool${told.skills.length ? " or skill" : ""} has these words in its name.` })] : []));
+    if (wanted.length) announce(`${[...counted(found)].join(" and ")} found`);
     if (found.length) fit(found); else if (!wanted.length) fit(); else draw();
   });
   new ResizeObserver(() => {
@@ -118,5 +124,15 @@ export function map({ told, world }) {
     if (moved) draw(); else fit();
   }).observe(frame);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { colour = colours(document.body); draw(); });
-  return frame;
+  const byId = new Map(world.points.map((point) => [point.id, point]));
+  const points = (ids) => [...ids].map((id) => byId.get(id)).filter(Boolean);
+  return {
+    element: frame,
+    light: (ids, now) => {
+      const found = points(ids), same = lit && found.length === lit.size && found.every((point) => lit.has(point));
+      lit = found.length ? new Set(found) : null;
+      active = new Set(points(now));
+      if (same || !found.length) draw(); else fit(found);
+    },
+  };
 }

@@ -6,11 +6,11 @@ const FULL = Math.PI * 2;
 /** The colours of the page, light or dark. */
 export function colours(element) {
   const style = getComputedStyle(element);
-  return Object.fromEntries(["paper", "panel", "ink", "faint", "rule", "accent", "mark", "warn", "agent", "tool"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(["paper", "panel", "ink", "faint", "rule", "accent", "mark", "warn", "agent", "tool", "skill"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-/** Paints `world` at { x, y, k }; `lit` is the set of points that stand out, or null. */
-export function paint(ink, world, { width, height, at, colour, hidden, lit, hover, scale }) {
+/** Paints `world` at { x, y, k }; `lit` is the set of points that stand out, or null; `active` are called just now. */
+export function paint(ink, world, { width, height, at, colour, hidden, lit, active, hover, scale }) {
   ink.setTransform(scale, 0, 0, scale, 0, 0);
   ink.clearRect(0, 0, width, height);
   ink.setTransform(scale * at.k, 0, 0, scale * at.k, scale * at.x, scale * at.y);
@@ -20,8 +20,9 @@ export function paint(ink, world, { width, height, at, colour, hidden, lit, hove
   shapes(ink, discs, at, colour);
   lines(ink, world, at, colour, hidden, lit, hover, inView);
   dots(ink, discs, at, colour, lit);
+  rings(ink, active, at, colour);
   ink.setTransform(scale, 0, 0, scale, 0, 0);
-  names(ink, discs, at, colour, lit, inView);
+  names(ink, discs, at, colour, lit, active, inView, width);
 }
 
 function shapes(ink, discs, at, colour) {
@@ -46,7 +47,7 @@ function lines(ink, world, at, colour, hidden, lit, hover, inView) {
     ink.lineWidth = 0.9 / at.k;
     ink.stroke();
   }
-  if (near) for (const origin of [0, 1, 2]) {
+  if (near) for (const origin of [0, 1, 2, 3]) {
     if (hidden.has(origin)) continue;
     const crowd = Math.min(1, 500 / (world.edges.length + 1));
     ink.beginPath();
@@ -70,9 +71,9 @@ function lines(ink, world, at, colour, hidden, lit, hover, inView) {
 }
 
 function style(ink, origin, at, colour) {
-  ink.strokeStyle = [colour.accent, colour.faint, colour.warn][origin];
-  ink.lineWidth = [1.3, 1, 1.3][origin] / at.k;
-  ink.setLineDash([[], [5 / at.k, 4 / at.k], [1.5 / at.k, 3.5 / at.k]][origin]);
+  ink.strokeStyle = [colour.accent, colour.faint, colour.warn, colour.skill][origin];
+  ink.lineWidth = [1.3, 1, 1.3, 1.3][origin] / at.k;
+  ink.setLineDash([[], [5 / at.k, 4 / at.k], [1.5 / at.k, 3.5 / at.k], [7 / at.k, 2 / at.k]][origin]);
 }
 
 function curve(ink, from, to) {
@@ -82,9 +83,9 @@ function curve(ink, from, to) {
 }
 
 function dots(ink, discs, at, colour, lit) {
-  const least = 1.1 / at.k, groups = [[], [], []];
-  for (const disc of discs) for (const point of disc.tools) groups[lit && !lit.has(point) ? 2 : point.core || lit ? 1 : 0].push(point);
-  [colour.tool, colour.accent, colour.faint].forEach((fill, i) => {
+  const least = 1.1 / at.k, groups = [[], [], [], []];
+  for (const disc of discs) for (const point of disc.tools) groups[lit && !lit.has(point) ? 2 : point.skill ? 3 : point.core || lit ? 1 : 0].push(point);
+  [colour.tool, colour.accent, colour.faint, colour.skill].forEach((fill, i) => {
     ink.fillStyle = fill;
     ink.globalAlpha = i === 2 ? 0.35 : 1;
     ink.beginPath();
@@ -99,7 +100,15 @@ function dots(ink, discs, at, colour, lit) {
   ink.globalAlpha = 1;
 }
 
-function names(ink, discs, at, colour, lit, inView) {
+function rings(ink, active, at, colour) {
+  ink.beginPath();
+  for (const point of active) { ink.moveTo(point.x + 9 / at.k, point.y); ink.arc(point.x, point.y, 9 / at.k, 0, FULL); }
+  ink.strokeStyle = colour.accent;
+  ink.lineWidth = 2.5 / at.k;
+  ink.stroke();
+}
+
+function names(ink, discs, at, colour, lit, active, inView, width) {
   const taken = [];
   const free = (x, y, w, h) => {
     if (taken.some((box) => x < box.x + box.w && x + w > box.x && y < box.y + box.h && y + h > box.y)) return false;
@@ -127,11 +136,12 @@ function names(ink, discs, at, colour, lit, inView) {
   if (at.k < 1.5 && !lit) return;
   ink.font = `11px ${FONT}`;
   ink.textAlign = "left";
+  const named = active.size ? active : lit;
   let written = 0;
   for (const disc of discs) for (const point of disc.tools) {
-    if ((lit && !lit.has(point)) || written > 400 || !inView(point.x, point.y, 10)) continue;
+    if ((named && !named.has(point)) || written > 400 || !inView(point.x, point.y, 10)) continue;
     const label = cut(point.name, 34), x = at.x + point.x * at.k, y = at.y + point.y * at.k, w = label.length * 6.7;
-    const side = [x + 9, x - 9 - w].find((left) => free(left, y - 7, w, 14));
+    const side = [x + 9, x - 9 - w].find((left) => left > 0 && left + w < width && free(left, y - 7, w, 14));
     if (side !== undefined) { write(label, side, y, colour.ink, colour.panel); written += 1; }
   }
 }

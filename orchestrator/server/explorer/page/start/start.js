@@ -17,7 +17,7 @@ export async function showStart(view, given, overview) {
   try {
     const found = await known();
     if (!ground.isConnected) return;
-    ground.replaceChildren(map(found));
+    ground.replaceChildren(map(found).element);
     announce(`${count(found.told.agents.length, "agent")}, ${count(found.told.tools.length, "tool")}`);
     if (asking) examples.replaceChildren(...found.told.examples.map((text) => make("li", {}, make("button", { type: "button", text, on: { click: () => asking.fill(text) } }))));
   } catch (error) {
