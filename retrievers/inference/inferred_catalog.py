@@ -12,7 +12,7 @@ from callsheet.graphs.dependencies import DependencyFile, Proposal, Seen, attach
 from callsheet.graphs.storage import private_folder
 from callsheet.retrievers.inference.dependency_proposals import infer_dependencies, with_observed
 
-RECIPE = 1
+RECIPE = 2
 """Version of the rules of inference; a cache of another version is not used."""
 _KEPT = 32
 

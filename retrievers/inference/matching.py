@@ -160,9 +160,9 @@ class _Match:
         return near[sufficient], scores[sufficient], confidence[sufficient]
 
     def _echo(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
-        """A factor below 1 for a tool that needs the same input, unless it returns a list."""
+        """A factor below 1 for a tool that takes the same input, unless it returns a list of identifiers."""
         factor = np.ones(len(near), np.float32)
-        for required, value in ((False, 0.7), (True, 0.3)):
+        for required, value in ((False, 0.5), (True, 0.3)):
             if (askers := self.askers.get((ask.words, required))) is not None:
                 listed = self.columns.many[near] & ask.identifier
                 tools = self.columns.tool[near]

@@ -24,7 +24,7 @@ from benchmarks.methods.vectors import vectors_of_this_run
 from benchmarks.report.statistics import Bootstrap
 from benchmarks.sets.cases import Benchmark, Case, wanted
 from benchmarks.sets.loaders import toollinkos
-from callsheet.graphs import Catalog
+from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers.inference import infer_dependencies
 
 
@@ -68,6 +68,24 @@ def test_tables_of_a_small_catalog(catalog: Catalog) -> None:
     assert row[:2] == ["toolsandbox", "3"]  # type: ignore[has-type]
     assert measure_ranks([(small, World(catalog, vectors_of_this_run()))])["rows"] == []
     assert len(RANK_COLUMNS) == 3
+
+
+def test_proposals_for_other_arguments_than_the_first_have_a_row_without_them() -> None:
+    def tool(name: str, *required: str, gives: str = "") -> Tool:
+        needs = {"type": "object", "properties": {key: {"type": "string"} for key in required}, "required": [*required]}
+        output = {"type": "object", "properties": {gives: {"type": "string"}}} if gives else None
+        return Tool(agent="tv", name=name, description=name, input_schema=needs, output_schema=output)
+
+    search = tool("search_series", "query", gives="series_id")
+    show = tool("get_series", "series_id", gives="season_code")
+    episodes = tool("list_episodes", "series_id", "season_code")
+    catalog = Catalog(agents=(Agent(id="tv", tools=(search, show, episodes)),))
+    bench = Benchmark("restbench", "Three", catalog, (), (), (), dependencies=True)
+    rows = measure_edges([(bench, World(catalog, vectors_of_this_run()))])["rows"]
+    assert [(row[0], row[2]) for row in rows] == [  # type: ignore[attr-defined]
+        ("restbench", "3"),
+        ("restbench, to first arguments", "2"),
+    ]
 
 
 @pytest.mark.slow

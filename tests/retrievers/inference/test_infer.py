@@ -94,6 +94,15 @@ def test_a_record_that_is_only_echoed_is_no_source() -> None:
     assert [target for _, target, parameter in found if parameter] == ["crm/find_contacts"] * 2
 
 
+def test_a_value_that_a_tool_may_take_is_echoed_too() -> None:
+    sheet = {"range": {"type": "string"}}
+    read = tool("excel/read_cells", "Reads cells.", "range", output=sheet, book="")
+    clear = tool("excel/clear_cells", "Clears cells.", book="", range="The cells.")
+    assert not any(key[2] for key in inferred(read, clear))
+    used = tool("excel/describe_sheet", "Describes a sheet.", output={"used_range": {"type": "string"}}, book="")
+    assert {key[1] for key in inferred(read, used, clear) if key[2]} == {used.id}
+
+
 def test_a_name_alone_is_enough_where_there_is_no_output_schema() -> None:
     tools = (
         tool("geo/get_city_code", "Retrieves the city code for a given city.", city_name="Name of a city."),
