@@ -62,6 +62,7 @@ class AgentGraphRetriever(BaseRetriever):
     policy: Policy | None = None
     user: User = User()
     _assembly: Assembly | None = PrivateAttr(default=None)
+    _loaded: Loaded | None = PrivateAttr(default=None)
 
     def __init__(self, *args: Any, **values: Any) -> None:
         if args or "selector" not in values:
@@ -149,9 +150,12 @@ class AgentGraphRetriever(BaseRetriever):
         """
         if self._assembly is None:
             raise SettingsError("only a retriever that from_catalog made can follow its catalog: make another one")
-        with self._assembly.next(loaded, progress) as (selector, changes):
-            self.selector, self.policy, self.changes = selector, loaded.policy, changes
-        return changes
+        with self._assembly.making:
+            if loaded is not self._loaded:  # two may follow the same registry
+                with self._assembly.next(loaded, progress) as (selector, changes):
+                    self.selector, self.policy, self.changes = selector, loaded.policy, changes
+                self._loaded = loaded
+            return self.changes
 
     @property
     def catalog(self) -> Catalog:

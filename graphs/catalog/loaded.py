@@ -39,6 +39,7 @@ class _Details:
         live: Agent id -> the object that updates its tools.
         down: Agents whose servers did not answer, with their last known tools: id -> time of the last answer.
         rejected: Source, target and parameter of each dependency that a person rejected.
+        dependency_files: Paths of the files of dependencies.
         resources: Agent id -> an agent whose tools are the server's resources, templates and prompts.
         remembered: Agents whose servers answered recently and were not listed again: id -> time, UTC, ISO 8601.
         unresolved: Id of a skill -> the names of tools that it allows and that no agent has; another catalog may.
@@ -51,6 +52,7 @@ class _Details:
     live: Mapping[str, Live] = field(default_factory=dict, kw_only=True)
     down: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     rejected: tuple[tuple[str, str, str | None], ...] = field(default=(), kw_only=True)
+    dependency_files: tuple[str, ...] = field(default=(), kw_only=True)
     resources: Mapping[str, Agent] = field(default_factory=dict, kw_only=True)
     remembered: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     unresolved: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)

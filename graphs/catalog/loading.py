@@ -233,7 +233,8 @@ def _document(document: Any, path: Path, opening: _Opening) -> Part:
         case {"mcpServers": _} | {"servers": _}:
             return _configured(document, path, opening)
         case {"callsheet_dependencies": _}:
-            return Part(dependencies=((str(path), parse_dependencies(document, str(path))),))
+            content = parse_dependencies(document, str(path))
+            return Part(dependencies=((str(path), content),), dependency_files=(str(path),))
         case {"callsheet": _, "agents": list()} | {"callsheet": _, "skills": list()}:
             own = from_native(document, str(path))
             return Part(own.agents, skills=own.skills)

@@ -1,4 +1,4 @@
-from .attaching import attach as attach
+from .attaching import attach as attach, decide as decide
 from .cycles import without_cycles as without_cycles
 from .dependency_rules import Rule as Rule, Selector as Selector
 from .observation import (

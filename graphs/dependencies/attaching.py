@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from callsheet.graphs.catalog.errors import CatalogError, near_names
 from callsheet.graphs.catalog.formats.mcp_format import Problem
 from callsheet.graphs.catalog.model import Agent, Dependency, Tool
 from callsheet.graphs.dependencies.dependency_rules import Rule
-from callsheet.graphs.dependencies.proposals import DependencyFile, Proposal
+from callsheet.graphs.dependencies.proposals import DependencyFile, Proposal, read_dependencies, write_dependencies
+from callsheet.graphs.storage import locked
 
 
 def attach(
@@ -40,6 +42,34 @@ def attach(
         return tuple(agents), tuple(additions.problems)
     additions.check_cycles()
     return tuple(additions.applied(agent) for agent in agents), tuple(additions.problems)
+
+
+def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Sequence[Agent]) -> None:
+    """Writes a person's decision about one edge to a file of dependencies; everything else in it stays.
+
+    Args:
+        path: The file.
+        edge: The edge with its decision; None takes an earlier decision back.
+        before: The decision that the person was shown.
+        agents: All agents of the catalog.
+
+    Raises:
+        CatalogError: Somebody else decided in the meantime, an accepted edge makes a cycle of tools that require each
+            other, or the file cannot be read or written.
+        TrustError: Another process has locked the file.
+    """
+    with locked(Path(path)):
+        content = read_dependencies(path)
+        edges = {known.key: known for known in content.edges}
+        decided = edges[edge.key].accept if edge.key in edges else None
+        if decided is not before:
+            words = {True: "was accepted", False: "was rejected", None: "was left undecided"}[decided]
+            raise CatalogError(f"{edge.source} -> {edge.target} {words} by somebody else in the meantime: look again")
+        refused = edge.model_copy(update={"accept": False})
+        others, _ = attach(agents, [(str(path), DependencyFile(edges=(refused,)))])
+        attach(others, [(str(path), DependencyFile(edges=(edge,)))])
+        edges[edge.key] = edge
+        write_dependencies(DependencyFile(rules=content.rules, edges=tuple(edges.values())), path)
 
 
 @dataclass

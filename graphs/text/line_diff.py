@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import zip_longest
 
 _CONTEXT = 3
 # Maximum number of pairs of lines to compare between two anchors.
@@ -53,6 +54,27 @@ def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
             else:
                 yield from (f"-{line}" for line in before[a1:a2])
                 yield from (f"+{line}" for line in after[b1:b2])
+
+
+def aligned(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
+    """Both texts side by side: a line of each, equal or changed; None where one has no line.
+
+    Equal lines far from a change are left out; a pair of two None is in their place.
+
+    Args:
+        before: Lines without line ends.
+        after: The lines that replace them.
+    """
+    end = 0
+    for group in _Lines(before, after).get_grouped_opcodes(_CONTEXT):
+        if group[0][1] > end:
+            yield None, None
+        for tag, a1, a2, b1, b2 in group:
+            end = a2
+            pairs = zip if tag == "equal" else zip_longest
+            yield from pairs(before[a1:a2], after[b1:b2])
+    if end < len(before):
+        yield None, None
 
 
 def _matches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int]]:

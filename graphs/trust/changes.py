@@ -9,7 +9,7 @@ from typing import Any
 
 from callsheet.graphs.catalog.finding import Finding, Severity
 from callsheet.graphs.catalog.formats.mcp_format import Problem
-from callsheet.graphs.text.line_diff import difference
+from callsheet.graphs.text.line_diff import aligned, difference
 from callsheet.graphs.text.sanitizing import escaped, one_line
 from callsheet.graphs.trust.pins import Change
 
@@ -40,10 +40,19 @@ def _description(change: Change) -> str:
 
 def diff_of(change: Change) -> str:
     """A unified diff of the accepted definition and the present one, with hidden characters escaped."""
+    return "\n".join(difference(*_both(change)))
+
+
+def sides_of(change: Change) -> tuple[tuple[str | None, str | None], ...]:
+    """The same as pairs of lines, the accepted one and the present one; as ``line_diff.aligned``."""
+    return tuple(aligned(*_both(change)))
+
+
+def _both(change: Change) -> tuple[list[str], list[str]]:
     before, after = list(_lines(change.before)), list(_lines(change.after))
     if change.before is None and change.kind not in ("new", "suspect"):
         before = ["(the accepted definition was too long to store)"]
-    return "\n".join(difference(before, after))
+    return before, after
 
 
 def reordered(change: Change) -> bool:

@@ -12,7 +12,8 @@ from pathlib import Path
 from callsheet.graphs.catalog.errors import CatalogError, TrustError
 from callsheet.graphs.catalog.record import Record
 from callsheet.graphs.storage import DatabaseError, StoredFile, file_named, state_file
-from callsheet.graphs.trust.pins import Admitted, Change, Listed, ServerPin, accepted, compare, digest, pinned
+from callsheet.graphs.text.sanitizing import one_line
+from callsheet.graphs.trust.pins import Admitted, Change, Listed, ServerPin, accepted, compare, digest, pinned, standing
 
 FORMAT = 1
 
@@ -68,12 +69,16 @@ class PinBook:
         """Stores changes that a person has accepted as new pins.
 
         Raises:
-            TrustError: The file cannot be read or written.
+            TrustError: The file cannot be read or written, or somebody else accepted something else in the meantime.
         """
         with self.file.locked():
             pins = self.servers()
             for change in changes:
                 if change.agent in pins:
+                    if standing(pins[change.agent], change) not in (change.pinned, change.sha256):
+                        raise TrustError(
+                            f"{one_line(change.id)}: something else was accepted since this was shown: look again"
+                        )
                     pins[change.agent] = accepted(pins[change.agent], change)
             self._write(pins)
 
@@ -106,7 +111,9 @@ class PinBook:
 
     def _compared(self, name: str, pin: ServerPin, listed: Listed, agreed: Collection[str]) -> Admitted:
         admitted = compare(name, pin, listed, agreed=agreed)
-        return replace(admitted, changes=tuple(replace(change, book=str(self.file)) for change in admitted.changes))
+        book = str(self.file)
+        changes = (replace(change, book=book, pinned=standing(pin, change)) for change in admitted.changes)
+        return replace(admitted, changes=tuple(changes))
 
     def _check(self, servers: Mapping[str, ServerPin]) -> None:
         for name, server in servers.items():

@@ -79,6 +79,7 @@ class Change:
         after: The present definition; None if it was removed.
         sha256: SHA-256 of the present definition; empty if it was removed.
         book: The file with its pin.
+        pinned: SHA-256 of what was accepted when the two were compared; empty if nothing was.
     """
 
     agent: str
@@ -88,6 +89,7 @@ class Change:
     after: Mapping[str, Any] | None = None
     sha256: str = ""
     book: str = ""
+    pinned: str = ""
 
     @property
     def id(self) -> str:
@@ -199,6 +201,17 @@ def compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[st
     usable = {name: hashes[name] for name in now if name not in quarantined and "" not in quarantined}
     admitted = tuple(entry for entry in listed.entries if name_of(entry) in usable or name_of(entry) not in now)
     return Admitted(pin.about, admitted, usable, tuple(changes))
+
+
+def standing(pin: ServerPin, change: Change) -> str:
+    """SHA-256 of what is accepted in the place of a change; empty if nothing is."""
+    match change.kind:
+        case "command":
+            return pin.sha256
+        case "about":
+            return digest(pin.about)
+        case _:
+            return pin.tools[change.tool].sha256 if change.tool in pin.tools else ""
 
 
 def accepted(pin: ServerPin, change: Change) -> ServerPin:

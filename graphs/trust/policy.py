@@ -70,6 +70,7 @@ class Policy(Record):
         deny: Rules for everyone; they override every ``allow``, also those of groups and users.
         trust: Patterns of agents whose own claims about their tools (MCP's hints, capabilities) may relax checks.
         commands: Patterns of command lines that a catalog may start; any if missing.
+        reviewers: Users and groups who may accept and reject in the explorer of a server.
         groups: More rules by group.
         users: More rules by the user's id.
         callsheet_policy: Version of the format.
@@ -82,6 +83,7 @@ class Policy(Record):
     deny: Patterns = ()
     trust: tuple[Annotated[str, _PATTERN], ...] = ()
     commands: tuple[Annotated[str, _PATTERN], ...] | None = None
+    reviewers: tuple[Name, ...] = ()
     groups: dict[Name, Group] = Field(default_factory=dict)
     users: dict[Name, Grants] = Field(default_factory=dict)
     callsheet_policy: Literal[1] = 1
@@ -102,6 +104,11 @@ class Policy(Record):
     def trusts(self, agent: str) -> bool:
         """Whether an agent's claims may relax checks, as ``readOnlyHint`` relaxes approval."""
         return self._rules(User()).trusts(agent)
+
+    def reviews(self, user: User) -> bool:
+        """Whether a user is named as a reviewer, or is in a group that is; an anonymous user is not."""
+        groups = {name for name, group in self.groups.items() if user.id in group.members} | user.groups
+        return bool(user.id) and not {user.id, *groups}.isdisjoint(self.reviewers)
 
     def view(self, catalog: Catalog, user: User | str | None = None) -> View:
         """The part of a catalog that a user may see, cached for each set of rules.

@@ -194,15 +194,21 @@ def follow_shared_store(registry: ToolRegistry, catalogs: tuple[str, ...], *, ye
         catalogs: Values of ``--catalog``.
         yes: Whether there is consent to their commands.
     """
-    from callsheet.graphs import load, policy_of
     from callsheet.graphs.storage import shared_database
     from callsheet.orchestrator.run.process.catalog_updates import follow_store
 
-    if (database := shared_database()) is None:
-        return
+    if (database := shared_database()) is not None:
+        read = reader(catalogs, yes=yes)
+        follow_store(database, registry, lambda: read(False))
+
+
+def reader(catalogs: tuple[str, ...], *, yes: bool) -> Callable[[bool], Loaded]:
+    """Loads the catalogs again as ``open_catalog`` did, anew or not, without asking for consent; for any thread."""
+    from callsheet.graphs import load, policy_of
+
     named, given = catalogs or Environment().catalogs(), click.get_current_context().meta
     policy, pins = policy_of(given.get(f"{_META}.policy")), given.get(f"{_META}.pins")
-    follow_store(database, registry, lambda: load(*named, yes=yes, pins=pins, policy=policy))
+    return lambda anew: load(*named, yes=yes, pins=pins, policy=policy, anew=anew)
 
 
 def check_model(name: str | None) -> None:

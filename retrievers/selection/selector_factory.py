@@ -48,6 +48,7 @@ class Assembly:
         taxonomy: The capabilities that tools can have.
         learned: Whether observations of earlier runs are used.
         source: The catalog as it was loaded, without inferred dependencies.
+        making: Held while a selector is made.
     """
 
     index: VectorIndex
@@ -58,7 +59,7 @@ class Assembly:
     learned: bool = False
     source: Catalog = field(default_factory=Catalog, init=False)
     _searching: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
-    _making: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    making: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
 
     def first(self, loaded: Loaded, progress: Progress | None = None) -> tuple[Selector, Changes]:
         """A selector over a catalog; embeds its new texts and infers its dependencies."""
@@ -82,7 +83,7 @@ class Assembly:
 
         Meanwhile, searches use the old state; they wait only if the index cannot be forked.
         """
-        with self._making:
+        with self.making:
             if isinstance(self.index, ForkableIndex):
                 index = self.index.fork()
                 yield self._made(index, loaded, progress)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from callsheet.orchestrator.cli.shared_options import approve_option, check_model, common, open_catalog, open_retriever
+from callsheet.orchestrator.cli.shared_options import (
+    approve_option,
+    check_model,
+    common,
+    open_catalog,
+    open_retriever,
+    reader,
+)
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
 
@@ -46,6 +53,13 @@ if TYPE_CHECKING:
     help="Chat model for requests of the page.  [default: CALLSHEET_MODEL; none: rules]",
 )
 @approve_option
+@click.option(
+    "--dependencies",
+    "decisions",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File of dependencies for the decisions of the page, loaded with the catalog; created if it does not exist.",
+)
 @common
 def explore(
     port: int,
@@ -53,6 +67,7 @@ def explore(
     reports: tuple[Path, ...],
     model: str | None,
     approve: str,
+    decisions: Path | None,
     catalogs: tuple[str, ...],
     place: str | None,
     embeddings: str,
@@ -61,7 +76,7 @@ def explore(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Ask, watch and explore in a browser: requests, runs, the graph of the catalog, search, findings.
+    """Ask, watch and explore in a browser: requests, runs, the graph of the catalog, search, review.
 
     The page is served to this machine only, until you press Ctrl-C. Its address contains a key, without which nothing
     can be run. With --json, one object gives the address as soon as the page is ready.
@@ -83,11 +98,12 @@ def explore(
 
     check_model(model)
     shown = read_reports(reports)
+    catalogs = _with_decisions(catalogs, decisions)
     with listening(port) as listener:
         loaded = open_catalog(catalogs, yes=yes)
         whole = open_retriever(loaded, place, embeddings)
         retriever, registry = whole.within(user), ToolRegistry.from_catalog(loaded)
-        served = Served(loaded, retriever, registry)
+        served = Served(loaded, whole, registry, reader(catalogs, yes=yes))
         settings = Settings(model=model, approval=cast("ApprovalPolicy", approve))
         workflow = create_supervisor(
             loaded, retriever=whole, registry=registry, settings=settings, observed=ObservationLog()
@@ -116,6 +132,18 @@ def explore(
         finally:
             registry.close()
     return 0
+
+
+def _with_decisions(catalogs: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
+    """The catalogs with the file of dependencies, which is created if it does not exist."""
+    from callsheet.graphs.dependencies import DependencyFile, write_dependencies
+
+    named = catalogs or Environment().catalogs()
+    if file is None or not named or str(file) in named:
+        return named
+    if not file.exists():
+        write_dependencies(DependencyFile(), file)
+    return (*named, str(file))
 
 
 def _to_page(_: Request) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,11 +27,13 @@ class Served:
         loaded: The catalog, and the connections to its tools.
         retriever: Searches it.
         registry: Makes its tools callable, and knows which agents fail.
+        read: Loads the catalog again, with every server listed anew if true; None: it cannot be loaded again.
     """
 
     loaded: Loaded
     retriever: AgentGraphRetriever
     registry: ToolRegistry
+    read: Callable[[bool], Loaded] | None = None
 
 
 def served() -> Served:
@@ -62,4 +65,4 @@ def _opened() -> Served:
         )
     if (database := shared_database()) is not None:
         follow_store(database, registry, lambda: load(*environment.catalogs()))
-    return Served(loaded, retriever, registry)
+    return Served(loaded, retriever, registry, lambda anew: load(*environment.catalogs(), anew=anew))

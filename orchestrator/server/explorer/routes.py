@@ -23,9 +23,11 @@ from callsheet.orchestrator.run.run_metrics import MEDIA_TYPE, exposition
 from callsheet.orchestrator.server.explorer import page_files
 from callsheet.orchestrator.server.explorer.api import Api, Endpoint
 from callsheet.orchestrator.server.explorer.site import Seen, Site
+from callsheet.orchestrator.server.page_key import PageKey, RefusedError
 from callsheet.orchestrator.server.request_guard import gate
+from callsheet.orchestrator.server.review.review_routes import ReviewRoutes
 from callsheet.orchestrator.server.run_checks import RunChecks
-from callsheet.orchestrator.server.runs.run_history import KeyMissingError, Runner, RunRefusedError, Runs
+from callsheet.orchestrator.server.runs.run_history import Runner, Runs
 from callsheet.orchestrator.server.runs.run_routes import RunRoutes
 
 ROOT = "/callsheet"
@@ -68,20 +70,22 @@ def create_explorer(
     def guarded(endpoint: Endpoint) -> _Handler:
         return _guarded(site, endpoint, None if authenticated else user or User())
 
-    changing = RunRoutes(runner, runs, key) if runner is not None and runs is not None else None
+    page_key = PageKey(key)
+    review = ReviewRoutes(site, page_key, anonymous=bool(key) and not authenticated)
+    changing = RunRoutes(runner, runs, page_key) if runner is not None and runs is not None else None
     private = [
         Route(f"{ROOT}/metrics", guarded(_metrics(runs))),
         *(
             Route(f"{ROOT}/api/{name}", guarded(endpoint))
-            for name, endpoint in Api(runs, site.reports, changing.allows if changing else _nobody).endpoints().items()
+            for name, endpoint in Api(runs, site.reports, page_key.allows if changing else _nobody).endpoints().items()
         ),
+        Route(f"{ROOT}/api/review", guarded(review.review)),
     ]
+    posts = dict(review.posts())
     if changing is not None:
         private.append(Route(f"{ROOT}/api/watch", guarded(changing.watch)))
-        private += [
-            Route(f"{ROOT}/api/{name}", guarded(endpoint), methods=["POST"])
-            for name, endpoint in changing.posts().items()
-        ]
+        posts |= changing.posts()
+    private += [Route(f"{ROOT}/api/{name}", guarded(endpoint), methods=["POST"]) for name, endpoint in posts.items()]
     middleware = gate(hosts, origins)
     if authenticated:
         middleware += [Middleware(_Public, routes=_public(site)), Middleware(RunChecks)]
@@ -151,8 +155,8 @@ def _guarded(site: Site, endpoint: Endpoint, everybody: User | None) -> _Handler
             return _said(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 400)
         except UnknownNameError as error:
             return _said(str(error), 404)
-        except RunRefusedError as error:
-            return _said(str(error), 403 if isinstance(error, KeyMissingError) else 409)
+        except RefusedError as error:
+            return _said(str(error), error.status)
         except CallsheetError as error:
             return _said(str(error), 500)
 

@@ -100,6 +100,7 @@ class Seen:
         knowledge: Derived data, shared with users who may see the same.
         loaded: The current catalog with its problems, changes and digests.
         registry: Knows which agents are trusted, and which ones fail.
+        read: As in ``Served``.
     """
 
     user: User
@@ -107,6 +108,7 @@ class Seen:
     knowledge: Knowledge
     loaded: Loaded
     registry: ToolRegistry
+    read: Callable[[bool], Loaded] | None = None
 
     @property
     def policy(self) -> Policy | None:
@@ -139,6 +141,11 @@ class Seen:
     def changes(self, agent: str) -> list[Change]:
         """The visible changes of an agent's server since its tools were accepted."""
         return [change for change in self.loaded.changes if change.agent == agent and self._may_see_change(change)]
+
+    @property
+    def reviewable(self) -> list[Change]:
+        """The visible changes of all servers; those of a whole server only if the user may see everything."""
+        return [one for one in self.loaded.changes if self._may_see_change(one) and (one.tool or self.whole)]
 
     def _may_see_change(self, change: Change) -> bool:
         """A quarantined tool is in no catalog, so the policy decides on its old and its new definition."""
@@ -177,7 +184,13 @@ class Site:
         served = self._served()
         self._watch(served)
         retriever, loaded = served.retriever.within(user), self._loaded
-        return Seen(user, retriever, self._knowledge(retriever, loaded), loaded, served.registry)
+        return Seen(user, retriever, self._knowledge(retriever, loaded), loaded, served.registry, served.read)
+
+    def follow(self, loaded: Loaded) -> None:
+        """Uses a catalog that was loaded again, in calls and in searches; slow, so not for an event loop."""
+        served = self._served()
+        served.registry.follow(loaded)
+        served.retriever.follow(loaded)
 
     def close(self) -> None:
         """Cancels pending computations, and stops the current one early."""

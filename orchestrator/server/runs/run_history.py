@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from starlette.requests import Request
 
-from callsheet.graphs import CallsheetError
+from callsheet.orchestrator.server.page_key import RefusedError
 
 MOST_RUNS = 50
 
@@ -103,9 +103,5 @@ class Runner(Protocol):
         ...
 
 
-class RunRefusedError(CallsheetError):
+class RunRefusedError(RefusedError):
     """A run cannot be started, continued or stopped as asked."""
-
-
-class KeyMissingError(RunRefusedError):
-    """A request to run something does not come from the page."""

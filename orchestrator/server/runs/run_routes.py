@@ -4,51 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from callsheet.orchestrator.server.explorer.page_files import HEADERS
 from callsheet.orchestrator.server.explorer.site import Seen
+from callsheet.orchestrator.server.page_key import Body, PageKey
 from callsheet.orchestrator.server.runs.pending_questions import WITHHELD, question_shown
-from callsheet.orchestrator.server.runs.run_history import (
-    KeyMissingError,
-    Moment,
-    Pending,
-    Runner,
-    RunRefusedError,
-    Runs,
-)
+from callsheet.orchestrator.server.runs.run_history import Moment, Pending, Runner, RunRefusedError, Runs
 from callsheet.orchestrator.server.runs.shown_runs import run_of
 
-KEY = "x-callsheet-key"
-"""The header of every request that starts or changes a run: no other site can send it, or knows its value."""
 _PAUSE = 0.1
-_MOST_BYTES = 1_000_000
 _Id = Annotated[str, Field(min_length=1, max_length=200)]
-_Given = TypeVar("_Given", bound=BaseModel)
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _Start(_Body):
+class _Start(Body):
     text: Annotated[str, Field(min_length=1, max_length=100_000, pattern=r"\S")]
     thread: _Id | None = None
 
 
-class _Resume(_Body):
+class _Resume(Body):
     thread: _Id
     answers: Annotated[dict[str, Any], Field(max_length=100)] = Field(default_factory=dict)
 
 
-class _Thread(_Body):
+class _Thread(Body):
     thread: _Id
 
 
@@ -58,10 +43,10 @@ class RunRoutes:
     Args:
         runner: Carries out the requests.
         runs: Knows the questions that wait.
-        key: The secret of the page's address; without one, the header needs no particular value.
+        key: The key of the page.
     """
 
-    def __init__(self, runner: Runner, runs: Runs, key: str = "") -> None:
+    def __init__(self, runner: Runner, runs: Runs, key: PageKey) -> None:
         self._runner, self._runs, self._key = runner, runs, key
 
     def posts(self) -> Mapping[str, Callable[[Seen, Request], Awaitable[object]]]:
@@ -70,12 +55,12 @@ class RunRoutes:
 
     async def start(self, seen: Seen, request: Request) -> object:
         """Starts ``text`` in ``thread``, or in a new one."""
-        given = await self._given(request, _Start)
+        given = await self._key.body(request, _Start)
         return {"thread": await self._runner.start(request, given.thread, given.text.strip())}
 
     async def resume(self, seen: Seen, request: Request) -> object:
         """Answers questions of ``thread`` by id, or continues what stopped."""
-        given = await self._given(request, _Resume)
+        given = await self._key.body(request, _Resume)
         waiting = {question.id: question for question in await self._waiting(request, given.thread)}
         if strange := sorted(set(given.answers) - set(waiting)):
             raise RunRefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
@@ -89,13 +74,13 @@ class RunRoutes:
 
     async def cancel(self, seen: Seen, request: Request) -> object:
         """Stops the run of ``thread``."""
-        given = await self._given(request, _Thread)
+        given = await self._key.body(request, _Thread)
         await self._runner.cancel(request, given.thread)
         return {"thread": given.thread}
 
     async def watch(self, seen: Seen, request: Request) -> StreamingResponse:
         """Server-sent events: the run of the thread ``id`` as it goes, each time as a whole."""
-        self._check(request)
+        self._key.check(request)
         thread = _Thread.model_validate({"thread": request.query_params.get("id", "")}).thread
         events = _events(seen, self._runner.watch(request, thread))
         headers = {**HEADERS, "cache-control": "no-store", "x-accel-buffering": "no"}
@@ -106,26 +91,6 @@ class RunRoutes:
         if not history:
             raise RunRefusedError(f"there is no thread {thread!r} that you may see")
         return history[0].questions
-
-    def allows(self, request: Request) -> bool:
-        """Whether a request comes from the page, with its key."""
-        given = request.headers.get(KEY)
-        return given is not None and (not self._key or secrets.compare_digest(given.encode(), self._key.encode()))
-
-    def _check(self, request: Request) -> None:
-        if not self.allows(request):
-            raise KeyMissingError(
-                "this page has no key, so it cannot run anything: open the whole address that callsheet explore printed"
-            )
-
-    async def _given(self, request: Request, form: type[_Given]) -> _Given:
-        self._check(request)
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _MOST_BYTES:
-                raise RunRefusedError(f"the body is longer than {_MOST_BYTES:,} bytes")
-        return form.model_validate_json(body)
 
 
 async def _events(seen: Seen, moments: AsyncIterator[Moment]) -> AsyncIterator[str]:

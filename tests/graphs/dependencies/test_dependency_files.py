@@ -15,6 +15,7 @@ from callsheet.graphs.dependencies import (
     Rule,
     Selector,
     combine,
+    decide,
     merge_proposals,
     read_dependencies,
     write_dependencies,
@@ -190,3 +191,30 @@ def test_a_tool_of_a_server_that_is_down_is_dropped_and_named(tmp_path: Path, ca
     assert agents == catalog.agents
     assert [problem.agent for problem in problems] == ["d.json: rules.0", "d.json: edges.0"]
     assert all("it is dropped" in problem.message for problem in problems)
+
+
+def test_a_decision_changes_its_edge_alone(tmp_path: Path, catalog: Catalog) -> None:
+    file = beside(
+        tmp_path, {"rules": [{"depends_on": ["find_place"]}], "edges": [edge(count=2).model_dump(mode="json")]}
+    )
+    decide(file, edge(count=2, accept=True), before=None, agents=catalog.agents)
+    content = read_dependencies(file)
+    assert (len(content.rules), content.edges) == (1, (edge(count=2, accept=True),))
+    with pytest.raises(CatalogError, match="was accepted by somebody else in the meantime"):
+        decide(file, edge(accept=False), before=None, agents=catalog.agents)
+    decide(file, edge(target="weather/forecast", accept=False), before=None, agents=catalog.agents)
+    assert [one.accept for one in read_dependencies(file).edges] == [True, False]
+
+
+def test_a_decision_that_no_catalog_could_load_is_not_written(tmp_path: Path, catalog: Catalog) -> None:
+    file = beside(tmp_path, {"edges": []})
+    cycle = edge("maps/find_place", "weather/forecast", accept=True)
+    proposed = beside(tmp_path, {"edges": [edge("maps/find_place", "weather/forecast").model_dump(mode="json")]})
+    known = load(catalog, proposed).catalog  # with the same edge, which nobody has accepted yet
+    for agents in (catalog.agents, known.agents):
+        with pytest.raises(CatalogError, match="cycle of tools that require each other"):
+            decide(file, cycle, before=None, agents=agents)
+    with pytest.raises(CatalogError, match="not in the catalog"):
+        decide(file, edge(target="maps/nothing", accept=True), before=None, agents=catalog.agents)
+    assert [one.accept for one in read_dependencies(file).edges] == [None]
+    decide(file, cycle.model_copy(update={"accept": False}), before=None, agents=known.agents)

@@ -21,6 +21,7 @@ from callsheet.graphs import (
     reordered,
     told,
 )
+from callsheet.graphs.trust.changes import sides_of
 from callsheet.graphs.trust.pins import suspect
 
 TOOL: dict[str, Any] = {"name": "work", "description": "Does work.", "inputSchema": {"type": "object"}}
@@ -218,3 +219,17 @@ def test_findings_name_the_tool_and_the_cure(book: PinBook) -> None:
         ("error", "pin-changed", "a", "a/work"),
     ]
     assert all("callsheet approve a" in finding.message for finding in found)
+
+
+def test_sides_show_every_change_and_leave_out_equal_lines_far_from_it(book: PinBook) -> None:
+    schema = {"type": "object", "properties": {f"p{n}": {} for n in range(20)}}
+    book.admit({"a": listed({**TOOL, "inputSchema": schema})})
+    changed = {**TOOL, "inputSchema": {**schema, "required": ["p1\u202e"]}}
+    (change,) = book.admit({"a": listed(changed)})["a"].changes
+    sides = sides_of(change)
+    assert sides[0] == (None, None)
+    assert (None, '      "p1\\u202e"') in sides
+    assert all(before == after for before, after in sides if before is not None)
+    assert len(sides) < 15
+    shown = {line.strip() for line in diff_of(change).splitlines() if line[:1] == "+" and line[:3] != "+++"}
+    assert {f"+{after}".strip() for before, after in sides if before is None and after} == shown

@@ -252,3 +252,16 @@ def test_a_missing_policy_file_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(SettingsError, match=r"none\.json cannot be read"):
         policy_of(None)
     assert json.loads(Policy(default="allow").model_dump_json())["default"] == "allow"
+
+
+def test_reviewers_are_named_by_id_or_group_and_nobody_is_one_by_default() -> None:
+    policy = Policy(default="allow", reviewers=("ann", "staff"), groups={"staff": Group(members=("cat",))})
+    for user, may in (
+        (User("ann"), True),
+        (User("cat"), True),
+        (User("dan", frozenset({"staff"})), True),
+        (User("bob"), False),
+        (User(), False),
+    ):
+        assert policy.reviews(user) is may
+    assert not Policy(default="allow").reviews(User("ann"))

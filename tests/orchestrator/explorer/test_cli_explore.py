@@ -32,6 +32,7 @@ def started(source: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     policy = tmp_path / "policy.json"
     policy.write_text(json.dumps({"default": "deny", "users": {"ann": {"allow": ["units"]}}}))
     words = ["explore", "--catalog", str(source), "--policy", str(policy), "--user", "ann", "--port", "0", "--json"]
+    words += ["--dependencies", str(tmp_path / "dependencies.json")]
     process = subprocess.Popen(
         [sys.executable, "-m", "callsheet", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -41,7 +42,7 @@ def started(source: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_it_says_where_and_shows_what_the_user_may_see_until_it_is_interrupted(
-    started: subprocess.Popen[str],
+    started: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     assert started.stdout is not None
     told = json.loads(started.stdout.readline() or started.communicate()[1])
@@ -55,6 +56,9 @@ def test_it_says_where_and_shows_what_the_user_may_see_until_it_is_interrupted(
     asked = {"text": "Convert 3 miles to kilometers"}
     assert client.post(f"{url}api/start", json=asked).status_code == 403
     assert client.post(f"{url}api/start", json=asked, headers={"x-callsheet-key": key}).status_code == 200
+    review = client.get(f"{url}api/review?part=dependencies", headers={"x-callsheet-key": key}).json()
+    assert "reviewers" in review["refusal"]
+    assert json.loads((tmp_path / "dependencies.json").read_text())["edges"] == []
     os.kill(started.pid, signal.SIGINT)
     assert started.wait(60) == 130
 

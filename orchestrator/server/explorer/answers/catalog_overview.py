@@ -39,6 +39,7 @@ def overview(seen: Seen, *, runs: bool, asks: bool) -> Overview:
         left_out=tuple(shown_text(str(problem)) for problem in seen.problems),
         runs=runs,
         asks=asks,
+        quarantined=sum(change.quarantines for change in seen.reviewable),
     )
 
 

@@ -129,6 +129,7 @@ class Overview:
         left_out: Problems of the catalog.
         runs: Whether past runs are shown.
         asks: Whether requests can be run.
+        quarantined: Number of visible changes of servers that somebody has to accept before use.
     """
 
     user: str
@@ -141,6 +142,7 @@ class Overview:
     left_out: tuple[str, ...]
     runs: bool
     asks: bool
+    quarantined: int = 0
 
 
 @dataclass(frozen=True, slots=True)

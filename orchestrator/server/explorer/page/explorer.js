@@ -4,13 +4,14 @@ import { showEvaluations } from "./catalog/reports.js";
 import { showSearch } from "./catalog/search.js";
 import { alert, announce, count, make, place } from "./common/dom.js";
 import { Overtaken, SignIn, ask, forget, keep, keepKey, kept } from "./common/server.js";
+import { showReview } from "./review/review.js";
 import { leave } from "./runs/conversation.js";
 import { showRuns } from "./runs/list.js";
 import { forgetMap } from "./start/map.js";
 import { showStart } from "./start/start.js";
 
-const VIEWS = { start: showStart, search: showSearch, runs: showRuns, evaluations: showEvaluations };
-const TITLES = { start: "Ask", search: "Search", runs: "Runs", evaluations: "Evaluations" };
+const VIEWS = { start: showStart, search: showSearch, runs: showRuns, review: showReview, evaluations: showEvaluations };
+const TITLES = { start: "Ask", search: "Search", runs: "Runs", review: "Review", evaluations: "Evaluations" };
 let overview = null;
 
 async function show() {
@@ -36,6 +37,10 @@ async function show() {
 function tell(found) {
   const said = [count(found.agents, "agent"), count(found.tools, "tool"), ...(found.skills ? [count(found.skills, "skill")] : []), `${found.dependencies.toLocaleString("en")} dependenc${found.dependencies === 1 ? "y" : "ies"}`, `${found.inferred.toLocaleString("en")} inferred`];
   document.getElementById("counts").textContent = found.policy ? `${said.join(", ")}; ${found.policy}` : said.join(", ");
+  const waiting = found.quarantined ? ` (${found.quarantined.toLocaleString("en")})` : "";
+  const review = document.querySelector("[data-view=review]");
+  review.textContent = `Review${waiting}`;
+  review.setAttribute("aria-label", found.quarantined ? `Review, ${count(found.quarantined, "change")} in quarantine` : "Review");
   const leave = kept() && make("button", { type: "button", text: "Sign out", on: { click: () => { forget(); location.reload(); } } });
   document.getElementById("user").replaceChildren(...[found.user && `Signed in as ${found.user}`, leave].filter(Boolean));
   return found;
@@ -61,6 +66,10 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   document.getElementById("main").focus();
 });
 window.addEventListener("hashchange", show);
+document.addEventListener("decided", async () => {
+  forgetMap();
+  overview = tell(await ask("overview"));
+});
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, textarea, select");
   const question = document.getElementById("q") ?? document.getElementById("question");

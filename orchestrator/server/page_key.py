@@ -1,0 +1,77 @@
+"""The key of the page's address, without which the page changes nothing."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict
+from starlette.requests import Request
+
+from callsheet.graphs import CallsheetError
+
+HEADER = "x-callsheet-key"
+"""The header of every request that changes something: no other site can send it, or knows its value."""
+_MOST_BYTES = 1_000_000
+_Given = TypeVar("_Given", bound=BaseModel)
+
+
+class Body(BaseModel):
+    """The body of a request; unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RefusedError(CallsheetError):
+    """What the page asks for cannot be done; ``status`` is that of HTTP."""
+
+    status = 409
+
+
+class ForbiddenError(RefusedError):
+    """Whoever asks may not have it done."""
+
+    status = 403
+
+
+class PageKey:
+    """The key.
+
+    Args:
+        key: The secret of the page's address; without one, the header needs no particular value.
+    """
+
+    def __init__(self, key: str = "") -> None:
+        self._key = key
+
+    def allows(self, request: Request) -> bool:
+        """Whether a request comes from the page, with its key."""
+        given = request.headers.get(HEADER)
+        return given is not None and (not self._key or secrets.compare_digest(given.encode(), self._key.encode()))
+
+    def check(self, request: Request) -> None:
+        """Refuses other requests.
+
+        Raises:
+            ForbiddenError: The key is missing or wrong.
+        """
+        if not self.allows(request):
+            raise ForbiddenError(
+                "this page has no key, so it cannot change or run anything: "
+                "open the whole address that callsheet explore printed"
+            )
+
+    async def body(self, request: Request, form: type[_Given]) -> _Given:
+        """The body of a request with the key.
+
+        Raises:
+            RefusedError: The key is missing or wrong, or the body is too long.
+            ValidationError: The body is not valid.
+        """
+        self.check(request)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > _MOST_BYTES:
+                raise RefusedError(f"the body is longer than {_MOST_BYTES:,} bytes")
+        return form.model_validate_json(body)
