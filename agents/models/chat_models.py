@@ -23,11 +23,12 @@ class ModelError(CallsheetError):
 
 
 @lru_cache(maxsize=32)
-def chat_model(name: str) -> BaseChatModel:
+def chat_model(name: str, *, max_tokens: int | None = None) -> BaseChatModel:
     """The chat model with this name, from LangChain's ``init_chat_model``.
 
     Args:
         name: ``provider:model``, such as ``openai:gpt-5-mini``.
+        max_tokens: Maximum output tokens per call; by default the provider's.
 
     Raises:
         SettingsError: The provider is unknown, or rejects its settings (such as a missing key).
@@ -36,7 +37,7 @@ def chat_model(name: str) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
     try:
-        model = init_chat_model(name)
+        model = init_chat_model(name, **({} if max_tokens is None else {"max_tokens": max_tokens}))
     except ImportError:
         raise
     except Exception as error:

@@ -22,13 +22,14 @@ from callsheet.retrievers import AgentGraphRetriever, read_queries
 
 SET = "metatool"
 ARMS = ("all", "k5", "k10", "none")
-SAMPLE, TOOLS = 100, 10
+SAMPLE, TOOLS, MAX_OUTPUT = 100, 10, 300
 ATTEMPTS = Path(".callsheet") / "benchmarks" / "model-attempts.jsonl"
 _ABOUT = (
-    "{}, {} queries of MetaTool, drawn by hash, over {} tools. *all*: every tool bound; *k5*, *k10*: the best 5 and 10 "
-    "tools of one selection bound; *none*: the supervisor with one worker. *Right*: every labelled tool was called "
-    "with arguments that fit its schema (they are recorded, not run); *against all*: paired difference. Intervals are "
-    "95 % bootstrap over queries. Calls and tokens are means per query, seconds the median"
+    "{}, at most {} output tokens a call, {} queries of MetaTool, drawn by hash, over {} tools. *all*: every tool "
+    "bound; *k5*, *k10*: the best 5 and 10 tools of one selection bound; *none*: the supervisor with one worker. "
+    "*Right*: every labelled tool was called with arguments that fit its schema (they are recorded, not run); *against "
+    "all*: paired difference. Intervals are 95 % bootstrap over queries. Calls and tokens are means per query, "
+    "seconds the median"
 )
 
 
@@ -41,7 +42,7 @@ def measure(data: Path, model: str) -> Mapping[str, object]:
     """
     loaded = load(data / SET / "catalog")
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    arms = Arms(recorded(loaded), retriever, chat_model(model), tools=TOOLS)
+    arms = Arms(recorded(loaded), retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS)
     evaluation = asyncio.run(
         evaluate_arms(
             [arms.named(name) for name in ARMS],
@@ -51,7 +52,7 @@ def measure(data: Path, model: str) -> Mapping[str, object]:
             key=(AttemptLog.key(retriever.catalog.model_dump(mode="json")), TOOLS, ""),
         )
     )
-    about = _ABOUT.format(model, SAMPLE, len(loaded.catalog.tools))
+    about = _ABOUT.format(model, MAX_OUTPUT, SAMPLE, len(loaded.catalog.tools))
     if evaluation.stopped:
         about += f". Not all was attempted: {evaluation.stopped}"
     return {"about": about, "model": model, "columns": columns(), "rows": [row(evaluation, a) for a in evaluation.arms]}

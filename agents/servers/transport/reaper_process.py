@@ -168,18 +168,17 @@ def wait_for_owner(owner: int) -> tuple[set[int], dict[int, str]]:
         owner: Its process id, given by itself, because it may be gone before this process can look up its parent.
     """
     servers, family, channel = _Servers(), dict[int, str](), socket.socket(fileno=0)
+    looked = time.monotonic()
     while True:
-        ready, _, _ = select.select([channel], [], [], _LOOK)
+        ready, _, _ = select.select([channel], [], [], max(0.0, looked + _LOOK - time.monotonic()))
+        data, descriptors = socket.recv_fds(channel, 65_536, 1)[:2] if ready else (b"", [])
+        # A process forked by the owner may still hold the other end.
+        gone = not data if ready else os.getppid() != owner
         # After the owner's end its servers still have their input, through this process.
-        if servers.groups or family:
-            family = grown({**dict.fromkeys(servers.groups, ""), **family})
-        if not ready:
-            # A process forked by the owner may still hold the other end.
-            if os.getppid() != owner:
-                return servers.groups, family
-            continue
-        data, descriptors, _, _ = socket.recv_fds(channel, 65_536, 1)
-        if not data:
+        if gone or time.monotonic() - looked >= _LOOK:
+            family = grown({**dict.fromkeys(servers.groups, ""), **family}) if servers.groups or family else {}
+            looked = time.monotonic()
+        if gone:
             return servers.groups, family
         servers.take(data, descriptors)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever, Evaluation, LabelledQuery
 
 _LABELS = {"tool.": "tools", "complete": "tools", "skill.": "skills"}
-_MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "attempts", "page", "run_tools")
+_MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "max_output", "attempts", "page", "run_tools")
 
 
 @click.command("eval", short_help="Measure retrieval, or a model with it, on labelled queries.")

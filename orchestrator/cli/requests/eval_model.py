@@ -35,6 +35,7 @@ class ModelOptions:
     rate: float | None
     prices: Path | None
     max_cost: float | None
+    max_output: int | None
     attempts: Path | None
     page: Path | None
     run_tools: bool
@@ -73,6 +74,7 @@ def model_options(command: Any) -> Any:
         click.option("--rate", type=click.FloatRange(0, min_open=True), help="With --model: maximum calls per second."),
         click.option("--prices", type=click.Path(path_type=Path), metavar="FILE", help="Prices of models, as JSON."),
         click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="Start nothing after this cost."),
+        click.option("--max-output", type=click.IntRange(1), help="Maximum output tokens per model call."),
         click.option(
             "--attempts",
             type=click.Path(path_type=Path),
@@ -151,7 +153,12 @@ def _evaluated(
                 cases,
                 model=options.model,
                 log=AttemptLog(options.attempts or folder / "attempts.jsonl"),
-                key=(AttemptLog.key(retriever.catalog.model_dump(mode="json")), options.tools, over),
+                key=(
+                    AttemptLog.key(retriever.catalog.model_dump(mode="json")),
+                    options.tools,
+                    over,
+                    *filter(None, [options.max_output]),
+                ),
                 concurrency=options.concurrency,
                 price=price,
                 max_cost=options.max_cost,
@@ -163,7 +170,7 @@ def _evaluated(
 def _model(options: ModelOptions) -> Any:
     from callsheet.agents import chat_model
 
-    model = chat_model(options.model)
+    model = chat_model(options.model, max_tokens=options.max_output)
     if options.rate is None:
         return model
     from langchain_core.rate_limiters import InMemoryRateLimiter

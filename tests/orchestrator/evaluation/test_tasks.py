@@ -50,7 +50,7 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def evaluated(file: Path, model: ChoosingModel, capsys: Any, monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
-    monkeypatch.setattr(callsheet.agents, "chat_model", lambda name: model)
+    monkeypatch.setattr(callsheet.agents, "chat_model", lambda name, **_: model)
     catalog = ("--catalog", str(file.parent / "mcp.json"), "--yes")
     return run(capsys, "eval", str(file), "--model", "m", *catalog, *words)
 

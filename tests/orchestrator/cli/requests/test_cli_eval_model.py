@@ -21,7 +21,7 @@ def queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The first two labelled queries of the example, and a model that knows their tools."""
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CALLSHEET_CATALOG", str(EXAMPLE / "catalog"))
-    monkeypatch.setattr(callsheet.agents, "chat_model", lambda name: ChoosingModel(choices=CHOICES))
+    monkeypatch.setattr(callsheet.agents, "chat_model", lambda name, **_: ChoosingModel(choices=CHOICES))
     file = tmp_path / "queries.jsonl"
     lines = (EXAMPLE / "queries.jsonl").read_text(encoding="utf-8").splitlines()[:2]
     lines[0] = lines[0].replace('"tools"', '"arguments": {"forecast": {"place": "oslo"}}, "tools"')
@@ -46,10 +46,23 @@ def test_arms_are_compared_and_a_page_is_written(queries: str, tmp_path: Path, c
 def test_a_gate_that_fails_is_a_line_and_the_status_is_1(
     queries: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(callsheet.agents, "chat_model", lambda name: ChoosingModel(choices={}))
+    monkeypatch.setattr(callsheet.agents, "chat_model", lambda name, **_: ChoosingModel(choices={}))
     status, out, err = run(capsys, "eval", queries, "--model", "m", "--arms", "k5", "--fail-under=k5.success=.5")
     assert (status, err) == (1, "failed: k5.success is 0.0000, under 0.5\n")
     assert "not chosen" in out
+
+
+def test_the_output_of_a_call_is_bounded(queries: str, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds: list[Any] = []
+
+    def made(name: str, **options: Any) -> ChoosingModel:
+        bounds.append(options)
+        return ChoosingModel(choices=CHOICES)
+
+    monkeypatch.setattr(callsheet.agents, "chat_model", callsheet.agents.models.chat_models.chat_model)
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", made)
+    assert run(capsys, "eval", queries, "--model", "m", "--arms", "k5", "--max-output", "90")[0] == 0
+    assert bounds == [{"max_tokens": 90}]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +72,7 @@ def test_a_gate_that_fails_is_a_line_and_the_status_is_1(
         (("--model", "m", "--arms", "k5,most"), "there is no arm 'most': there are all"),
         (("--model", "m", "--fail-under", "recall@5=.8"), "with --model there are k5.success, k10.success"),
         (("--model", "m", "--max-cost", "1"), "--max-cost needs the price of the model: give --prices FILE"),
+        (("--max-output", "9"), "--max-output needs --model PROVIDER:NAME"),
         (("--model", "m", "--prices", "none.json"), "none.json cannot be read"),
     ],
 )
