@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 
 _CONTEXT = 3
 # Maximum number of pairs of lines to compare between two anchors.
@@ -71,10 +71,22 @@ def aligned(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str |
             yield None, None
         for tag, a1, a2, b1, b2 in group:
             end = a2
-            pairs = zip if tag == "equal" else zip_longest
-            yield from pairs(before[a1:a2], after[b1:b2])
+            yield from (zip if tag == "equal" else _pairs)(before[a1:a2], after[b1:b2])
     if end < len(before):
         yield None, None
+
+
+def _pairs(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
+    """Lines that replace each other, from the first or from the last on, where they begin more alike."""
+    forwards = [*zip_longest(left, right)]
+    backwards = [*zip_longest(reversed(left), reversed(right))][::-1]
+    yield from max(forwards, backwards, key=_alike)
+
+
+def _alike(pairs: Sequence[tuple[str | None, str | None]]) -> int:
+    """How many characters the lines of each pair have in common from the beginning."""
+    characters = (zip(old or "", new or "", strict=False) for old, new in pairs)
+    return sum(1 for both in characters for _ in takewhile(lambda two: two[0] == two[1], both))
 
 
 def _matches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int]]:

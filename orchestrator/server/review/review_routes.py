@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from callsheet.graphs import CallsheetError, PinBook
+from callsheet.graphs import CallsheetError, PinBook, User
 from callsheet.graphs.dependencies import decide
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.orchestrator.server.explorer.site import Seen, Site
@@ -122,7 +122,7 @@ class ReviewRoutes:
         named = seen.policy is not None and seen.policy.reviews(seen.user)
         return "" if named or (self._anonymous and not seen.user.id) else _NOT_NAMED
 
-    def _decided(self, user: Any, decision: _Decision) -> dict[str, str]:
+    def _decided(self, user: User, decision: _Decision) -> dict[str, str]:
         with self._deciding:
             seen = self._site.seen(user)  # the state after the decision before this one
             try:

@@ -233,3 +233,12 @@ def test_sides_show_every_change_and_leave_out_equal_lines_far_from_it(book: Pin
     assert len(sides) < 15
     shown = {line.strip() for line in diff_of(change).splitlines() if line[:1] == "+" and line[:3] != "+++"}
     assert {f"+{after}".strip() for before, after in sides if before is None and after} == shown
+
+
+def test_sides_pair_a_changed_line_with_the_one_that_begins_like_it(book: PinBook) -> None:
+    book.admit({"a": listed({**TOOL, "description": "Reads. Cuts after 100 kB."})})
+    (change,) = book.admit({"a": listed({**TOOL, "description": "Reads. Sends. Cuts after 200 kB."})})["a"].changes
+    assert [pair for pair in sides_of(change) if pair[0] != pair[1]] == [
+        (None, "  Sends."),
+        ("  Cuts after 100 kB.", "  Cuts after 200 kB."),
+    ]

@@ -1,6 +1,6 @@
 // A proposed dependency with its evidence, or one that a person decided about.
 
-import { make, walk } from "../common/dom.js";
+import { count, make, walk } from "../common/dom.js";
 
 export function dependencyCard(one, { may, decide }) {
   const needs = one.required ? "needs" : "may need";
@@ -13,7 +13,7 @@ export function dependencyCard(one, { may, decide }) {
   return [
     make("p", { class: "edge-line" }, walk(one.source), ` ${needs} `, walk(one.target), ...(one.parameter ? [" for ", make("code", { text: one.parameter })] : [])),
     make("p", { class: "words", text: one.evidence || "There is no evidence." }),
-    make("p", { class: "small", text: [`${Math.floor(100 * one.confidence)} % sure`, one.count ? `observed ${one.count} times` : "", open && one.required ? "if you accept it, the second is selected whenever the first is" : ""].filter(Boolean).join(", ") }),
+    make("p", { class: "small", text: `${Math.floor(100 * one.confidence)} % sure${one.count ? `, observed ${count(one.count, "time")}` : ""}.${open && one.required ? " If you accept it, the second is selected whenever the first is." : ""}` }),
     make("div", { class: "row" }, !open && make("span", { class: `badge ${one.accept ? "done" : "failed"}`, text: one.accept ? "Accepted" : "Rejected" }), may && buttons),
   ];
 }

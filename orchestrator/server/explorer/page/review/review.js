@@ -53,19 +53,21 @@ export async function showReview(view, given) {
     if (start) list.append(...made); else list.replaceChildren(...made);
     total.textContent = found.total ? plural(found.total, noun) : words.value ? "Nothing has these words." : NONE[part];
     filter.hidden &&= found.total <= FEW;
-    more.hidden = list.querySelectorAll(":scope > li").length >= found.total;
+    more.hidden = start + found.items.length >= found.total;
     if (start) made[0]?.querySelector("a, button, input")?.focus();
     else announce(`${title}: ${total.textContent}`);
   }
 
   function card(one, found) {
-    const made = make("li", {});
+    const made = make("li", {}), before = state(one);
     const decide = async (decision, again) => {
       made.setAttribute("aria-busy", "true");
       try {
         const { told, note: later } = await send("decide", { part, digest: one.digest, ...decision });
         alert(...(later ? [make("p", { text: later })] : []));
         const next = again && (await asked(0, again(one))).items.find((other) => same(other, one));
+        // What was decided has left its place, so the next page begins earlier.
+        made.classList.toggle("moved", !next || state(next) !== before);
         if (next) { one = next; draw(); } else made.replaceChildren(make("p", { class: "settled-text", tabindex: "-1", role: "status" }, make("strong", { text: `${told}${later || part !== "changes" ? "" : ", and used from now on"}.` })));
         announce(told);
         made.querySelector(".settled-text, [data-first]")?.focus();
@@ -84,7 +86,7 @@ export async function showReview(view, given) {
     return made;
   }
 
-  more.addEventListener("click", () => load(list.children.length).catch(failed));
+  more.addEventListener("click", () => load(list.querySelectorAll(":scope > li:not(.moved)").length).catch(failed));
   let waiting = 0;
   words.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(() => load(0).catch(failed), 200); });
   try {
@@ -97,6 +99,11 @@ export async function showReview(view, given) {
 function findingLine(one) {
   return make("p", {}, make("span", { class: `badge ${one.severity}`, text: one.severity }), " ", make("strong", { text: one.rule }), " ",
     one.node && walk(one.node), one.node && ": ", one.message);
+}
+
+/** What decides about the place of an item in its list. */
+function state(one) {
+  return String(one.accept ?? one.capabilities?.some((known) => known.declared));
 }
 
 function same(one, other) {
