@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from contextvars import ContextVar
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
@@ -36,8 +36,9 @@ def chat_model(name: str, *, max_tokens: int | None = None) -> BaseChatModel:
     """
     from langchain.chat_models import init_chat_model
 
+    options: Any = {} if max_tokens is None else {"max_tokens": max_tokens}
     try:
-        model = init_chat_model(name, **({} if max_tokens is None else {"max_tokens": max_tokens}))
+        model: BaseChatModel = init_chat_model(name, **options)
     except ImportError:
         raise
     except Exception as error:
