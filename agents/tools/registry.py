@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.call_context import Permit, for_user
+from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.tools import in_process
 from callsheet.agents.tools.binding import BoundTool, bound_tool
 from callsheet.agents.tools.in_process import InProcess
@@ -254,8 +254,8 @@ class ToolRegistry:
 
         async def acall(args: dict[str, Any]) -> Outcome:
             permit = self._permit(tool, args, user)
-            # In a thread: validation against a server's schema may take a second.
-            if why := await asyncio.to_thread(permit):
+            # Validation against a server's schema ends after a second at the latest.
+            if why := await beside_if_large(lambda _: permit(), [tool.input_schema, args]):
                 return failed(tool.agent, tool.name, "refused", why)
             if isinstance(connection, ServerConfig):
                 with for_user(user.id if user else ""):
