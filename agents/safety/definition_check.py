@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
+from urllib.parse import unquote
 
 from callsheet.agents.servers.catalogs.listings import Listing
+from callsheet.agents.servers.catalogs.server_resources import RESOURCE, TEMPLATE, read_request
 from callsheet.agents.servers.transport.call_context import USER
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded
 from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.text.sanitizing import shown
 from callsheet.graphs.trust.pins import Change, digest, digests
 from callsheet.graphs.trust.policy import Policy
 from callsheet.graphs.trust.policy_rules import User
 
+_LONGEST_URI = 200
 AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
 """Whether a person has approved the current call."""
 
@@ -79,3 +83,24 @@ def why_not(tool_id: str, loaded: Loaded, user: User | None) -> str:
     """Why a tool may not be called with any arguments; empty if it may."""
     tool = loaded.catalog.tools.get(tool_id)
     return forbidden(loaded.policy, tool, user) if tool else gone(tool_id, tool_id.split("/", 1)[0], loaded.changes)
+
+
+def hidden_resource(tool: Tool, arguments: Mapping[str, Any], loaded: Loaded, user: User | None) -> str:
+    """Why a template must not read what its arguments name: a resource that the policy hides from the user.
+
+    Args:
+        tool: The template; for other tools, there is nothing to check.
+        arguments: Values of its variables, which fit its schema.
+        loaded: The resources, with the policy.
+        user: The caller.
+    """
+    policy = loaded.policy
+    if policy is None or not tool.name.startswith(TEMPLATE):
+        return ""
+    uri = read_request(tool.name, arguments)[1]["uri"]
+    plain = unquote(uri)
+    same = [tool.model_copy(update={"name": f"{RESOURCE}{spelled}"}) for spelled in (uri, plain)]
+    listed = [one for one in loaded.catalog.by_id[tool.agent].tools if unquote(one.name) == f"{RESOURCE}{plain}"]
+    if any(policy.denies(one, user) for one in same) or any(not policy.allows(one, user) for one in listed):
+        return f"the policy does not allow {shown(uri, most=_LONGEST_URI)!r} to be read"
+    return ""

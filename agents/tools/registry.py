@@ -10,7 +10,7 @@ from typing import Any
 
 from callsheet.agents.approval.assurance import Assurance, assurance_of
 from callsheet.agents.safety.arguments import FitTo, fit_of, fit_of_call, outside
-from callsheet.agents.safety.definition_check import AGREED, Unchanged, why_not
+from callsheet.agents.safety.definition_check import AGREED, Unchanged, hidden_resource, why_not
 from callsheet.agents.safety.secrets import Secrets, with_secrets
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
@@ -243,7 +243,7 @@ class ToolRegistry:
         how: Any = {"repeatable": repeatable, "reads": self._reads}
 
         def call(args: dict[str, Any]) -> Outcome:
-            # Before a server is started for the call, and again after it has listed its tools.
+            # Before a server is started, and again after it has listed its tools; it takes a second at most.
             permit = self._permit(tool, args, user)
             if why := permit():
                 return failed(tool.agent, tool.name, "refused", why)
@@ -254,7 +254,6 @@ class ToolRegistry:
 
         async def acall(args: dict[str, Any]) -> Outcome:
             permit = self._permit(tool, args, user)
-            # Validation against a server's schema ends after a second at the latest.
             if why := await beside_if_large(lambda _: permit(), [tool.input_schema, args]):
                 return failed(tool.agent, tool.name, "refused", why)
             if isinstance(connection, ServerConfig):
@@ -292,6 +291,7 @@ class ToolRegistry:
                 unasked = _UNASKED.format(fit.unchecked) if fit.unchecked and not agreed else ""
                 places = connection.callsheet.roots, now.input_schema, arguments
                 trouble = fit.misfit or unasked or outside(*places, folder=connection.cwd)
+                trouble = trouble or (hidden_resource(now, arguments, loaded, user) if self._reads else "")
             case InProcess():
                 # LangChain validates and converts the arguments of its own tools.
                 trouble = "" if tool.name in connection.tools else "the agent's connection does not hold this tool"

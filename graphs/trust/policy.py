@@ -101,6 +101,10 @@ class Policy(Record):
         """
         return self._rules(_user(user)).allow(tool)
 
+    def denies(self, tool: Tool, user: User | str | None = None) -> bool:
+        """Whether a rule forbids a tool to a user; the default does not count."""
+        return self._rules(_user(user)).deny(tool)
+
     def trusts(self, agent: str) -> bool:
         """Whether an agent's claims may relax checks, as ``readOnlyHint`` relaxes approval."""
         return self._rules(User()).trusts(agent)

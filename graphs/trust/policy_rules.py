@@ -92,9 +92,13 @@ class Rules:
 
     def allow(self, tool: Tool) -> bool:
         """Whether the tool may be seen and called."""
-        if any(self.fits(rule, tool, claims=True) for rule in self.denies):
+        if self.deny(tool):
             return False
         return self.default or any(self.fits(rule, tool, claims=False) for rule in self.allows)
+
+    def deny(self, tool: Tool) -> bool:
+        """Whether a rule forbids the tool; the default does not count."""
+        return any(self.fits(rule, tool, claims=True) for rule in self.denies)
 
     def trusts(self, agent: str) -> bool:
         """Whether the agent's claims are trusted."""

@@ -44,8 +44,10 @@ async def listed_tools(ask: Ask, limits: Limits) -> list[Any]:
             size += await beside_if_large(_size, found)
         if size > limits.message:
             raise Fault("too_large", _too_long(limits.message), effect="none")
-        if not isinstance(cursor, str) or cursor in seen or len(seen) >= _MOST_PAGES:
+        if not isinstance(cursor, str) or cursor in seen:
             return tools
+        if len(seen) >= _MOST_PAGES:
+            raise Fault("too_large", f"its list of tools has more than {_MOST_PAGES:,} pages", effect="none")
         seen.add(cursor)
 
 
@@ -90,8 +92,10 @@ async def _pages(ask: Ask, method: str, field: str, limits: Limits) -> tuple[lis
                     :MOST_RESOURCES
                 ], f"{method}: only the first {min(len(listed), MOST_RESOURCES):,} are used"
             cursor = page.get("nextCursor")
-            if not isinstance(cursor, str) or cursor in seen or len(seen) >= _MOST_PAGES:
+            if not isinstance(cursor, str) or cursor in seen:
                 return listed, ""
+            if len(seen) >= _MOST_PAGES:
+                return listed, f"{method}: only the first {len(seen) + 1:,} pages are used"
             seen.add(cursor)
 
 

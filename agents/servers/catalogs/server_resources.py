@@ -122,7 +122,7 @@ def _template(item: Mapping[str, Any]) -> dict[str, Any]:
     from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
     try:
-        template = UriTemplate.parse(str(item.get("uriTemplate")))
+        template = UriTemplate.parse(_text(item, "uriTemplate"))
     except InvalidUriTemplate:
         return {}
     optional = template.query_variable_names

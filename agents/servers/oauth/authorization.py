@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError, PKCEParameters
@@ -247,6 +248,8 @@ def _checked(server: str, metadata: OAuthMetadata | None) -> OAuthMetadata:
         for address in (metadata.authorization_endpoint, metadata.token_endpoint, metadata.revocation_endpoint):
             if address is not None:
                 check_safe(home, httpx2.URL(str(address)))
+                if "@" in urlsplit(str(address)).netloc:
+                    raise ValueError(f"an address at {address.host} holds a user, which a person may take for the host")
     except ValueError as error:
         raise SignInError(f"signing in to {server} failed: {error}") from error
     return metadata

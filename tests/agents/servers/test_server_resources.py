@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 from mcp import MCPError
 
-from callsheet.agents.servers.catalogs.listing_pages import MOST_RESOURCES, listed_resources
+from callsheet.agents.safety.definition_check import hidden_resource
+from callsheet.agents.servers.catalogs.listing_pages import MOST_RESOURCES, listed_resources, listed_tools
 from callsheet.agents.servers.catalogs.server_resources import (
     entries_of,
     read_outcome,
@@ -18,6 +19,8 @@ from callsheet.agents.servers.catalogs.server_resources import (
     resources_of,
 )
 from callsheet.agents.servers.limits import Limits
+from callsheet.agents.tools.tool_result import Fault
+from callsheet.graphs import Catalog, Loaded, Policy, User
 
 BOTH = SimpleNamespace(resources=True, prompts=True)
 LIMITS = Limits(list=0.2, output=200)
@@ -85,7 +88,46 @@ async def test_there_are_never_more_than_a_thousand_of_a_kind() -> None:
     assert missing == "prompts/list: only the first 1,000 are used"
 
 
+async def test_a_list_that_does_not_end_is_not_cut_in_silence() -> None:
+    async def endless(method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        return {"tools": [], "prompts": [{"name": "p"}], "nextCursor": f"{params.get('cursor', '')}x"}
+
+    with pytest.raises(Fault, match="more than 200 pages"):
+        await listed_tools(endless, Limits())
+    entries, missing = await listed_resources(endless, SimpleNamespace(prompts=True), Limits())
+    assert (len(entries), missing) == (201, "prompts/list: only the first 201 pages are used")
+
+
+DENIES = Policy(default="allow", deny=("a/resource:x://secret*",))
+ALLOWS = Policy(default="deny", allow=("a/template:*", "a/resource:x://open"), users={"anna": {"allow": ["a"]}})
+
+
+@pytest.mark.parametrize(
+    ("policy", "user", "name", "hidden"),
+    [
+        (DENIES, "anna", "secret", True),
+        (DENIES, "anna", "secret of nobody's list", True),
+        (DENIES, "anna", "open", False),
+        (ALLOWS, "bert", "secret", True),
+        (ALLOWS, "bert", "open", False),
+        (ALLOWS, "bert", "unlisted", False),
+        (ALLOWS, "anna", "secret", False),
+        (None, "bert", "secret", False),
+    ],
+)
+def test_a_template_does_not_read_what_the_policy_hides(policy: Any, user: str, name: str, hidden: bool) -> None:
+    entries = entries_of("resources/list", [{"uri": "x://open"}, {"uri": "x://secret"}])
+    entries += entries_of("resources/templates/list", [{"uriTemplate": "x://{name}"}, {"uriTemplate": "x:{+name}"}])
+    catalog = Catalog(agents=(resources_of("a", entries)[0],))
+    simple, reserved = catalog.tools["a/template:x://{name}"], catalog.tools["a/template:x:{+name}"]
+    ways = [(simple, name), (reserved, f"//{name}"), (reserved, f"//%{ord(name[0]):x}{name[1:]}")]
+    loaded = Loaded(catalog, policy=policy)
+    whys = [hidden_resource(tool, {"name": value}, loaded, User(user)) for tool, value in ways]
+    assert ["does not allow" in why for why in whys] == [hidden] * 3
+
+
 def test_what_is_malformed_is_left_out_and_said() -> None:
+    assert entries_of("resources/templates/list", [{"name": "x"}, {"uriTemplate": None}]) == [{}, {}]
     odd = [None, {}, {"uri": 5}, {"uri": "x:1"}, {"uri": "x:2"}, {"uri": "x:2"}, {"uri": "x" * 2_000}]
     agent, problems = resources_of("a", entries_of("resources/list", odd))
     assert [tool.id for tool in agent.tools] == ["a/resource:x:1"]

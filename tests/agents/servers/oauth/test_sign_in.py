@@ -158,8 +158,9 @@ async def test_a_machine_signs_in_by_itself(
         (METADATA, {"token_endpoint": "http://tokens.example/token"}, "is not https"),
         (METADATA, {"registration_endpoint": "http://register.example/"}, "is not https"),
         (RESOURCE, {"authorization_servers": ["http://evil.example/"]}, "is not https"),
+        (METADATA, {"authorization_endpoint": "https://bank.example@evil.example/page"}, "holds a user"),
     ],
-    ids=["issuer", "resource", "token endpoint", "registration", "authorization server"],
+    ids=["issuer", "resource", "token endpoint", "registration", "authorization server", "user"],
 )
 async def test_hostile_metadata_end_the_flow(
     server: SignedInServer, path: str, change: dict[str, object], why: str
