@@ -36,6 +36,7 @@ class _Call:
     timeout: asyncio.Timeout
     seconds: float
     asked: int = 0
+    open: int = 0
 
 
 class ServerQuestions:
@@ -89,11 +90,12 @@ class ServerQuestions:
         from mcp.types import INVALID_REQUEST, ElicitResult, ErrorData
 
         call = self._calls[0] if len(self._calls) == 1 else None
-        if call is None or call.ask is None:
+        if call is None or call.ask is None or call.timeout.expired():
             return ErrorData(code=INVALID_REQUEST, message=_SEVERAL if len(self._calls) > 1 else _NOBODY)
         call.asked += 1
         if call.asked > MOST_QUESTIONS:
             return ErrorData(code=INVALID_REQUEST, message=_TOO_MANY)
+        call.open += 1
         call.timeout.reschedule(None)
         try:
             given = params.model_dump(mode="json", by_alias=True)
@@ -101,7 +103,8 @@ class ServerQuestions:
         except Fault as fault:
             return ErrorData(code=INVALID_REQUEST, message=str(fault))
         finally:
-            if call in self._calls:
+            call.open -= 1
+            if call in self._calls and not call.open:
                 call.timeout.reschedule(asyncio.get_running_loop().time() + call.seconds)
 
     async def _answers(self, result: Mapping[str, Any], ask: Ask | None) -> dict[str, Any]:
@@ -123,6 +126,8 @@ class ServerQuestions:
         message, form = given.get("message"), given.get("requestedSchema")
         if given.get("mode", "form") != "form" or not isinstance(message, str) or not isinstance(form, dict):
             raise Fault("protocol", _FORMS_ONLY)
+        if form.get("type") != "object" or not isinstance(form.get("properties"), dict):
+            raise Fault("protocol", "its form is not an object with properties")
         if len(json.dumps(form)) > _LONGEST_FORM:
             raise Fault("protocol", f"its form has more than {_LONGEST_FORM:,} characters")
         try:

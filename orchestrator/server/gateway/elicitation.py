@@ -170,7 +170,8 @@ def _form(waiting: Waiting) -> types.ElicitRequestFormParams:
     """
     asked = waiting.question
     if asked["type"] == SERVER_QUESTION:
-        message = f"The server {shown(asked['agent'])!r} asks: {asked['message']}"
+        # In one line: a new one could look like the question of somebody else.
+        message = f"The server {shown(asked['agent'])!r} asks: {' '.join(asked['message'].split())}"
         return types.ElicitRequestFormParams(message=message, requested_schema=asked["form"])
     choices = [{"const": word, "title": _TITLES[word]} for word in asked["decisions"] if word in _TITLES]
     schema = {

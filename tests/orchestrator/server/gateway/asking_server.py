@@ -16,7 +16,7 @@ from mcp.types import CreateMessageResult, SamplingMessage, TextContent, ToolAnn
 from pydantic import BaseModel
 
 READS = ToolAnnotations(read_only_hint=True)
-QUESTION = "Which size?\u202e"
+QUESTION = "Which\nsize?\u202e"
 FORM = {"type": "object", "properties": {"size": {"type": "string"}}, "required": ["size"]}
 ASKS: dict[str, tuple[str, dict[str, Any], int]] = {
     "order": ("elicitation/create", {"message": QUESTION, "requestedSchema": FORM}, 1),

@@ -192,6 +192,22 @@ async def test_the_timeout_waits_for_the_person_and_goes_on_then() -> None:
         await questions.answered(send, {"then": 5}, 0.2, slow)  # type: ignore[arg-type]
 
 
+async def test_the_timeout_waits_for_all_questions_of_a_call() -> None:
+    questions = ServerQuestions(Redaction([]))
+    empty = {"type": "object", "properties": {}}
+    forms = [types.ElicitRequestFormParams(message=said, requested_schema=empty) for said in ("quick", "slow")]
+
+    async def person(message: str, form: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(0.5 if message == "slow" else 0)
+        return {"action": "decline"}
+
+    async def send(params: Any) -> dict[str, Any]:
+        await asyncio.gather(*(asyncio.create_task(questions.elicited(None, form)) for form in forms))  # type: ignore[arg-type]
+        return {"done": True}
+
+    assert await questions.answered(send, {}, 0.2, person) == {"done": True}
+
+
 @pytest.mark.parametrize(
     "result",
     [
@@ -200,12 +216,23 @@ async def test_the_timeout_waits_for_the_person_and_goes_on_then() -> None:
         {"inputRequests": {"a": 5}},
         {"inputRequests": {"a": {"method": "roots/list"}}},
         {"inputRequests": {"a": {"method": "elicitation/create", "params": {"mode": "url", "message": "x"}}}},
+        *(
+            {
+                "inputRequests": {
+                    "a": {"method": "elicitation/create", "params": {"message": "x", "requestedSchema": form}}
+                }
+            }
+            for form in ({}, {"type": "string"}, {"type": "object", "properties": "none"}, {"$ref": "#"})
+        ),
         {"inputRequests": {str(n): {"method": "elicitation/create"} for n in range(6)}},
         {
             "inputRequests": {
                 "a": {
                     "method": "elicitation/create",
-                    "params": {"message": "x", "requestedSchema": {"properties": {"x": {"title": "y" * 30_000}}}},
+                    "params": {
+                        "message": "x",
+                        "requestedSchema": {"type": "object", "properties": {"x": {"title": "y" * 30_000}}},
+                    },
                 }
             }
         },
