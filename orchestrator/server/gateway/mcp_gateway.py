@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,6 +58,7 @@ _INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class _Listener:
+    user: str
     loop: asyncio.AbstractEventLoop
     session: ServerSession
     changes: InMemorySubscriptionBus
@@ -144,9 +146,11 @@ class GatewayServer:
         known, loop = self._listeners.pop(caller.session, None), asyncio.get_running_loop()
         changes = known.changes if known else InMemorySubscriptionBus()
         subscriptions = known.subscriptions if known else ListenHandler(changes)
-        self._listeners[caller.session] = _Listener(loop, context.session, changes, subscriptions)
+        self._listeners[caller.session] = _Listener(caller.user.id, loop, context.session, changes, subscriptions)
         if len(self._listeners) > _MOST_LISTENERS:
-            oldest = next(iter(self._listeners))
+            # Of the user with the most sessions: nobody ends those of others by opening many.
+            ((busiest, _),) = Counter(listener.user for listener in self._listeners.values()).most_common(1)
+            oldest = next(name for name, listener in self._listeners.items() if listener.user == busiest)
             del self._listeners[oldest]
             closing = asyncio.create_task(self._gateway.close(oldest))
             self._closing.add(closing)

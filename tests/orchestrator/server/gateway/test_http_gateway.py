@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -91,6 +92,22 @@ async def test_approval_progress_and_cancellation_over_http(desk: Desk, seen: li
             call.cancel()
             await logged(desk, ["wrote hello", "asleep", "called off"])
     assert heard == [1, 2]
+
+
+async def test_a_user_with_many_sessions_ends_their_own_only(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    callers = [Caller("early", User("anna")), *(Caller(f"bert {n}", User("bert")) for n in range(1_001))]
+    ended, left = list[str](), iter(callers)
+    context: Any = SimpleNamespace(session=SimpleNamespace(client_capabilities=None))
+
+    async def close(session: str) -> None:
+        ended.append(session)
+
+    monkeypatch.setattr(desk.gateway, "close", close)
+    gateway = GatewayServer(desk.gateway, lambda context: next(left))
+    for _ in callers:
+        await gateway._list(context, None)
+    await asyncio.sleep(0)
+    assert ended == ["bert 0", "bert 1"]
 
 
 async def test_twenty_clients_over_http(desk: Desk, seen: list[Caller]) -> None:
