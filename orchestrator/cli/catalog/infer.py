@@ -56,6 +56,7 @@ def infer(
       callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
     """
     from callsheet.graphs.dependencies import DependencyFile, merge_proposals, read_dependencies, write_dependencies
+    from callsheet.graphs.storage import locked
     from callsheet.retrievers.inference import infer_dependencies
 
     if no_observed and server:
@@ -68,9 +69,13 @@ def infer(
     found: Sequence[Proposal] = infer_dependencies(catalog, least=least, seen=None if no_observed else _seen(server))
     if model:
         found = _judged(found, catalog, model)
-    content = merge_proposals(before, found)
     if file:
-        write_dependencies(content, file)
+        with locked(file):
+            # Decisions of the meantime count too.
+            content = merge_proposals(read_dependencies(file) if file.exists() else before, found)
+            write_dependencies(content, file)
+    else:
+        content = merge_proposals(before, found)
     if as_json:
         report = {"edges": [edge.model_dump(mode="json") for edge in content.edges], "path": str(file or "")}
         click.echo(json.dumps(report, ensure_ascii=False))

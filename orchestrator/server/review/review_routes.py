@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from callsheet.graphs import CallsheetError, PinBook, User
+from callsheet.graphs import CallsheetError, CatalogError, PinBook, User
 from callsheet.graphs.dependencies import decide
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.orchestrator.server.explorer.site import Seen, Site
@@ -89,7 +89,10 @@ class ReviewRoutes:
         """A page of ``part``: the items with all ``words``, from ``start``."""
         asked = _Asked.model_validate(dict(request.query_params))
         refusal = self._refusal(seen, request) or _without_file(seen, asked.part)
-        return await run_in_threadpool(_review, seen, asked, refusal)
+        try:
+            return await run_in_threadpool(_review, seen, asked, refusal)
+        except CatalogError as error:  # a file of dependencies
+            raise RefusedError(_why(error, seen)) from error
 
     def posts(self) -> Mapping[str, Callable[[Seen, Request], Awaitable[object]]]:
         """Endpoints with a body, by the last part of their address."""
@@ -129,7 +132,7 @@ class ReviewRoutes:
                 told = _DECIDE[decision.part](seen, decision)
             except CallsheetError as error:
                 self._renewed(seen)  # so that the page shows what somebody else decided
-                raise RefusedError(str(error)) from error
+                raise RefusedError(_why(error, seen)) from error
             return {"told": told, "note": self._renewed(seen)}
 
     def _listed(self, seen: Seen) -> str:
@@ -140,12 +143,18 @@ class ReviewRoutes:
         """Loads the catalog again and uses it; why that failed, otherwise empty."""
         try:
             self._site.follow(seen.read(anew) if seen.read else seen.loaded)
-        except (CallsheetError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 an embedder may raise anything; the decision is stored
             _LOG.warning("the catalog was not reloaded after a decision: %s", error)
-            return (
-                f"The catalog cannot be loaded again, so decisions are stored, but used only after a restart: {error}"
-            )
+            why = _why(error, seen)
+            return f"The catalog cannot be loaded again, so decisions are stored, but used only after a restart: {why}"
         return ""
+
+
+def _why(error: Exception, seen: Seen) -> str:
+    """The reason of an error; without it, if it could name tools that the user may not see."""
+    if seen.whole or isinstance(error, RefusedError):
+        return str(error)
+    return "the reason may name tools that you may not see: somebody who sees everything has to decide"
 
 
 def _review(seen: Seen, asked: _Asked, refusal: str) -> Review:

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
-from callsheet.graphs import Policy, TrustError, load
+from callsheet.graphs import Policy, TrustError, dump, load
 from callsheet.graphs.dependencies import read_dependencies
 from callsheet.orchestrator.server.review import review_items
 from explored import explorer
@@ -221,6 +221,11 @@ def test_on_a_server_only_named_reviewers_decide_and_only_about_what_they_see(tm
     assert "is accepted" in decide(made.client("ann"), digest=digest)
     assert part(made.client("ann"), "dependencies")["total"] == 1
     assert part(made.client("cat"), "dependencies")["total"] == 0
+    # Nor does a reason name it.
+    made.decisions.write_text("{")
+    for user, told in (("ann", "dependencies.json"), ("cat", "may name tools that you may not see")):
+        answer = made.client(user).get("/callsheet/api/review?part=dependencies")
+        assert (answer.status_code, told in answer.json()["error"]) == (409, True), answer.text
     app = made.page(authenticated=True)
     assert TestClient(app).post("/callsheet/api/decide", json={"digest": digest}).status_code == 403
 
@@ -240,10 +245,15 @@ def test_a_definition_that_is_too_long_to_be_shown_is_not_accepted_here(
     assert decide(made.client(), 400, digest="").startswith("digest")
 
 
-def test_a_catalog_that_cannot_be_loaded_again_is_said_and_the_decision_is_stored(made: Reviewed) -> None:
+def test_a_catalog_that_cannot_be_loaded_again_is_said_and_the_decision_is_stored(
+    made: Reviewed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = made.client()
     made.catalog.write_text("{")
     assert "used only after a restart" in accepted(client, "changes")
     made.catalog.unlink()
+    monkeypatch.setattr(type(made.retriever), "follow", lambda *_: 1 / 0)
+    made.catalog.write_text(dump(small_catalog()))
+    assert "division by zero" in accepted(client, "changes", n=0)
     definition = made.book.servers()["crm"].tools["find_contacts"].definition
     assert definition == CHANGED

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from callsheet.graphs.dependencies import ObservationLog
+from callsheet.graphs import load
+from callsheet.graphs.dependencies import ObservationLog, Proposal, decide, read_dependencies
 from callsheet.orchestrator.cli.main import main
 from scripted_model import ScriptedModel, calls
 
@@ -96,6 +97,25 @@ def test_a_review_is_kept_and_counts_beside_the_catalog(infer: Any, tmp_path: Pa
     ]
     status, out, _ = infer("--catalog", str(file))
     assert (status, out) == (1, "No dependency is proposed.\n")
+
+
+def test_a_decision_in_the_meantime_is_kept(infer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "dependencies.json"
+    infer("-o", str(file))
+
+    def decided(*_: Any, **__: Any) -> list[Proposal]:
+        (edge,) = read_dependencies(file).edges
+        decide(
+            file,
+            edge.model_copy(update={"accept": False}),
+            before=None,
+            agents=load(tmp_path / "crm.json").catalog.agents,
+        )
+        return [edge]
+
+    monkeypatch.setattr("callsheet.retrievers.inference.infer_dependencies", decided)
+    infer("-o", str(file))
+    assert [edge.accept for edge in read_dependencies(file).edges] == [False]
 
 
 def test_edges_are_inferred_without_being_asked_for_and_a_rejection_wins(infer: Any, tmp_path: Path) -> None:
