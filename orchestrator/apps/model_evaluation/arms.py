@@ -1,14 +1,16 @@
-"""The arms of an evaluation: all tools, the best k tools, or the supervisor in a planning mode."""
+"""The arms of an evaluation: all tools, the provider's search, the best k tools, or the supervisor."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol, get_args
 from uuid import uuid4
 
+from langchain.agents import create_agent
+from langchain.agents.middleware import ModelCallLimitMiddleware, ProviderToolSearchMiddleware
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -25,9 +27,11 @@ from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
 
-ALL = "all"
+ALL, SEARCH = "all", "search"
 DEFAULT_ARMS = ("k5", "k10", "none", "adaptive")
 _MODES: tuple[str, ...] = get_args(Planning)
+_SEARCHING = ("anthropic-chat", "openai-chat")
+_FOUND = ("tool_search_tool_result", "tool_search_output")
 _MOST_BOUND = 10_000
 _MAX_TURNS = 8
 _PROMPT = "Call the tools that the request needs, and nothing else. When it is done, answer in one sentence."
@@ -66,18 +70,23 @@ class Arms:
         """An arm by name.
 
         Raises:
-            SettingsError: There is no such arm; the message lists them.
+            SettingsError: There is no such arm; the message lists them. Or the model's provider has no tool search.
         """
         catalog, registry = self.retriever.catalog, ToolRegistry.from_catalog(self.loaded)
         if name in _MODES:
             return _Supervised(name, self._supervisor(name, registry))
         if name == ALL:
             return _Bound(name, self.model, registry, lambda request: [*catalog.tools])
+        if name == SEARCH:
+            if self.model._llm_type not in _SEARCHING:
+                raise SettingsError("the arm 'search' needs a model whose provider searches tools: anthropic or openai")
+            return _Searched(name, self.model, registry, [*catalog.tools])
         if name[:1] == "k" and name[1:].isdecimal() and 0 < int(name[1:]) <= _MOST_BOUND:
             return _Bound(name, self.model, registry, lambda request: self._best(request, int(name[1:])))
         raise SettingsError(
-            f"there is no arm {name!r}: there are {ALL} (all tools bound), k5, k10, ... (the best 5, 10, ... tools "
-            f"bound), and {', '.join(_MODES)} (the supervisor in this planning mode)"
+            f"there is no arm {name!r}: there are {ALL} (all tools bound), {SEARCH} (found by the provider's search), "
+            f"k5, k10, ... (the best 5, 10, ... tools bound), and {', '.join(_MODES)} (the supervisor in this planning "
+            "mode)"
         )
 
     def _best(self, request: str, k: int) -> list[str]:
@@ -148,6 +157,65 @@ def _with_written_calls(said: AIMessage, tools: Mapping[str, BoundTool]) -> AIMe
         return said
     calls = [{**call, "id": uuid4().hex, "type": "tool_call"} for call in written]
     return said.model_copy(update={"tool_calls": calls})
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """An agent loop over all tools, which the provider's own search finds."""
+
+    name: str
+    model: BaseChatModel
+    registry: ToolRegistry
+    offered: Sequence[str]
+
+    async def attempt(self, request: str) -> Attempt:
+        began, run, failure = monotonic(), uuid4().hex, ""
+        tools = self.registry.bind(self.offered, run)
+        middleware: list[Any] = [
+            ModelCallLimitMiddleware(run_limit=_MAX_TURNS),
+            ProviderToolSearchMiddleware(searchable_tools=[*tools]),
+        ]
+        agent = create_agent(self.model, [*tools.values()], system_prompt=_PROMPT, middleware=middleware)
+        messages: list[AnyMessage] = [HumanMessage(request)]
+        try:
+            await answered(_run(agent, messages))
+        except ModelError as error:
+            failure = str(error)
+        finally:
+            await self.registry.close_run(run)
+        said = [message for message in messages if isinstance(message, AIMessage)]
+        found = [tools[name].id for name in _found(said) if name in tools]
+        stopped = len(said) > _MAX_TURNS
+        return Attempt(
+            offered=tuple(dict.fromkeys(found)),
+            calls=calls_of(messages, tools),
+            answer=said[-1].text if said and not stopped else "",
+            usage=usage_of(said[:_MAX_TURNS], monotonic() - began),
+            steps=(request,),
+            stopped=f"the limit of {_MAX_TURNS} model calls" if stopped else "",
+            failure=failure,
+        )
+
+
+async def _run(agent: Any, messages: list[AnyMessage]) -> None:
+    async for state in agent.astream({"messages": list(messages)}, stream_mode="values"):
+        messages[:] = state["messages"]
+
+
+def _found(value: Any, *, inside: bool = False) -> Iterator[str]:
+    """Names of the tools that a provider's search returned, and of those that were called."""
+    match value:
+        case AIMessage():
+            yield from _found(value.content)
+            yield from (call["name"] for call in value.tool_calls)
+        case list():
+            for one in value:
+                yield from _found(one, inside=inside)
+        case {"tool_name": str(name)} | {"type": "function", "name": str(name)} if inside:
+            yield name
+        case dict():
+            for one in value.values():
+                yield from _found(one, inside=inside or value.get("type") in _FOUND)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,8 +66,9 @@ def model_options(command: Any) -> Any:
         click.option(
             "--arms",
             metavar="ARM,ARM",
-            help="With --model: all (all tools bound), k5, k10 ... (the best tools bound), none, once, adaptive, auto "
-            "(the supervisor in this planning mode).  [default: k5,k10,none,adaptive]",
+            help="With --model: all (all tools bound), search (found by the provider's own search), k5, k10 ... (the "
+            "best tools bound), none, once, adaptive, auto (the supervisor in this planning mode).  "
+            "[default: k5,k10,none,adaptive]",
         ),
         click.option("--sample", type=click.IntRange(1), help="With --model: only this many queries, always the same."),
         click.option("--concurrency", default=1, show_default=True, type=click.IntRange(1, 64), help="With --model."),
