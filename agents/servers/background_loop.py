@@ -19,6 +19,7 @@ class BackgroundLoop:
         self._name = name
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._process = 0
 
     @property
@@ -31,15 +32,27 @@ class BackgroundLoop:
         return asyncio.run_coroutine_threadsafe(work, self._running())
 
     async def awaited(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs work on this loop and awaits it on the caller's; cancelling the caller cancels it."""
-        return await asyncio.wrap_future(self.submit(work))
+        """Runs work on this loop and awaits it on the caller's, which may be this one; its cancelling cancels it."""
+        if not self._is_here:
+            return await asyncio.wrap_future(self.submit(work))
+        task = asyncio.create_task(work)
+        try:
+            # As from another loop: whoever is cancelled, even repeatedly, cancels the work once and does not wait.
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
 
     def blocking(self, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
         """Runs work on this loop and blocks the calling thread; an interrupt cancels it.
 
         Raises:
             TimeoutError: It took longer than this many seconds.
+            RuntimeError: The calling thread is that of this loop, which would wait for itself.
         """
+        if self._is_here:
+            work.close()
+            raise RuntimeError("the loop of the sessions cannot wait for itself: await this instead")
         future = self.submit(work)
         try:
             return future.result(seconds)
@@ -47,10 +60,15 @@ class BackgroundLoop:
             future.cancel()
             raise
 
+    @property
+    def _is_here(self) -> bool:
+        return self.started and self._thread is threading.current_thread()
+
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             # A forked process inherits the loop but not its thread.
             if self._loop is None or self._process != os.getpid():
                 self._loop, self._process = asyncio.new_event_loop(), os.getpid()
-                threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True).start()
+                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+                self._thread.start()
             return self._loop

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -282,6 +282,11 @@ class SessionPool:
         read: Callable[[Any], Outcome] = partial(convert, order.agent_id, order.tool, limits=limits, keep=keep)
         outcome = await beside_if_large(read, result)
         return replace(outcome, error=session.hidden(outcome.error)), False
+
+
+def beside_sessions(work: Coroutine[Any, Any, None]) -> None:
+    """Runs work on the loop of all sessions, and blocks; its calls of tools change no threads."""
+    _LOOP.blocking(work)
 
 
 @atexit.register

@@ -80,7 +80,7 @@ async def serve_stdio(server: Server[Any]) -> None:
 class _Pipes:
     """Standard input and output as the library reads and writes them, but on the event loop.
 
-    The library's own take three threads in turn for each message, which costs half a millisecond.
+    The library's own take three threads in turn for each request and its answer.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -143,6 +142,7 @@ def mcp(
 
 def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
     """Serves until the client disconnects, or the process is interrupted."""
+    from callsheet.agents.servers.session_pool import beside_sessions
     from callsheet.agents.tools.mcp_serving import serve_stdio
 
     def interrupted(*_: object) -> None:
@@ -152,7 +152,7 @@ def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
         os._exit(INTERRUPTED)
 
     signal.signal(signal.SIGINT, interrupted)
-    asyncio.run(serve_stdio(served.server))
+    beside_sessions(serve_stdio(served.server))
 
 
 def _verifier(tokens: Path | None, issuer: str | None, url: str | None) -> TokenVerifier | None:
