@@ -42,7 +42,7 @@ def measure(data: Path, model: str) -> Mapping[str, object]:
     """
     loaded = load(data / SET / "catalog")
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    arms = Arms(recorded(loaded), retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS)
+    arms = Arms(recorded(loaded), retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS, records=True)
     evaluation = asyncio.run(
         evaluate_arms(
             [arms.named(name) for name in ARMS],

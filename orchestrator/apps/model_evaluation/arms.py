@@ -59,12 +59,14 @@ class Arms:
         retriever: Over the same catalog.
         model: The chat model of every arm.
         tools: Maximum tools per worker in the arms of the supervisor.
+        records: Whether calls are only recorded, so that a call that is made again tells nothing new.
     """
 
     loaded: Loaded
     retriever: AgentGraphRetriever
     model: BaseChatModel
     tools: int = 10
+    records: bool = False
 
     def named(self, name: str) -> Arm:
         """An arm by name.
@@ -76,13 +78,13 @@ class Arms:
         if name in _MODES:
             return _Supervised(name, self._supervisor(name, registry))
         if name == ALL:
-            return _Bound(name, self.model, registry, lambda request: [*catalog.tools])
+            return _Bound(name, self.model, registry, lambda request: [*catalog.tools], self.records)
         if name == SEARCH:
             if self.model._llm_type not in _SEARCHING:
                 raise SettingsError("the arm 'search' needs a model whose provider searches tools: anthropic or openai")
             return _Searched(name, self.model, registry, [*catalog.tools])
         if name[:1] == "k" and name[1:].isdecimal() and 0 < int(name[1:]) <= _MOST_BOUND:
-            return _Bound(name, self.model, registry, lambda request: self._best(request, int(name[1:])))
+            return _Bound(name, self.model, registry, lambda request: self._best(request, int(name[1:])), self.records)
         raise SettingsError(
             f"there is no arm {name!r}: there are {ALL} (all tools bound), {SEARCH} (found by the provider's search), "
             f"k5, k10, ... (the best 5, 10, ... tools bound), and {', '.join(_MODES)} (the supervisor in this planning "
@@ -111,6 +113,7 @@ class _Bound:
     model: BaseChatModel
     registry: ToolRegistry
     select: Callable[[str], Sequence[str]]
+    records: bool
 
     async def attempt(self, request: str) -> Attempt:
         began, run = monotonic(), uuid4().hex
@@ -135,13 +138,18 @@ class _Bound:
         )
 
     async def _looped(self, messages: list[AnyMessage], tools: Mapping[str, BoundTool]) -> bool:
-        """Asks and calls until the model calls nothing more; whether it came to that."""
-        bound = self.model.bind_tools([*tools.values()])
+        """Asks and calls until the model calls nothing more, or nothing new; whether it came to that."""
+        bound, made = self.model.bind_tools([*tools.values()]), list[tuple[str, Any]]()
         for _ in range(_MAX_TURNS):
             said = _with_written_calls(await answered(bound.ainvoke(messages)), tools)
             messages.append(said)
             if not said.tool_calls:
                 return True
+            calls = [(call["name"], call["args"]) for call in said.tool_calls]
+            if self.records and all(call in made for call in calls):
+                messages[-1] = said.model_copy(update={"tool_calls": []})
+                return True
+            made += calls
             for call in said.tool_calls:
                 if tool := tools.get(call["name"]):
                     messages.append(await tool.ainvoke({**call, "type": "tool_call"}))

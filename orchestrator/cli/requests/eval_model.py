@@ -145,7 +145,7 @@ def _evaluated(
         loaded, retriever = opened()
         cases = [*sampled(read_queries(options.file, loaded.catalog), options.sample)]
         loaded, over = recorded(loaded), ""
-    made = Arms(loaded, retriever, model, tools=options.tools)
+    made = Arms(loaded, retriever, model, tools=options.tools, records=not options.has_tasks)
     arms = [made.named(name) for name in options.names]
     with progress_bar("Asking the model") as progress:
         return asyncio.run(

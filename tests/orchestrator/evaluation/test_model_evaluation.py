@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from callsheet import AgentGraphRetriever
 from callsheet.agents import Call, Usage
@@ -22,6 +23,7 @@ from callsheet.orchestrator.apps.model_evaluation.prices import Price, price_of
 from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
 from callsheet.retrievers import LabelledQuery
 from choosing_model import ChoosingModel
+from scripted_model import ScriptedModel
 
 CATALOG = Path(__file__).parents[3] / "examples" / "eval" / "catalog"
 RAIN = LabelledQuery(
@@ -43,7 +45,7 @@ def loaded() -> Loaded:
 @pytest.fixture(scope="module")
 def arms(loaded: Loaded) -> Callable[..., Arms]:
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    return lambda model: Arms(recorded(loaded), retriever, model)
+    return lambda model: Arms(recorded(loaded), retriever, model, records=True)
 
 
 async def evaluated(made: Arms, names: list[str], log: AttemptLog, **more: Any) -> ModelEvaluation:
@@ -195,3 +197,13 @@ def test_an_unknown_arm_is_refused_with_those_that_there_are(arms: Any) -> None:
     for name in ("k0", "k", "everything", "k5x"):
         with pytest.raises(SettingsError, match=r"there is no arm .*: there are all"):
             arms(ChoosingModel(choices={})).named(name)
+
+
+async def test_who_only_repeats_a_recorded_call_is_done(loaded: Loaded) -> None:
+    call = {"name": "air_quality", "args": {"place": "Oslo"}, "id": "1"}
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
+    for records, calls in ((True, 2), (False, 8)):
+        model = ScriptedModel(replies=[AIMessage("", tool_calls=[call])] * 8)
+        attempt = await Arms(recorded(loaded), retriever, model, records=records).named("all").attempt("air?")
+        assert (attempt.usage.calls, bool(attempt.stopped)) == (calls, not records)
+        assert len(attempt.calls) == calls - records
