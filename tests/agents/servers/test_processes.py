@@ -72,7 +72,7 @@ async def test_a_child_that_left_its_servers_group_ends_with_the_run() -> None:
     assert not (await pool.call("run", "a", server, "work", {})).error
     assert len(alive(tag)) == 2
     await pool.close_run("run")
-    assert not alive(tag)
+    assert until(lambda: not alive(tag)), alive(tag)  # a killed process needs a turn of a processor to end
 
 
 def test_a_forked_child_does_not_keep_the_servers_of_its_parent(tmp_path: Path) -> None:
