@@ -224,7 +224,7 @@ def _tool_prefix(options: Options, say: Say) -> Mapping[str, object]:
 def _model_arms(options: Options, say: Say) -> Mapping[str, object]:
     """With a chat model; nothing where none is named or the set is not there."""
     if options.model is not None and (options.data / model_arms.SET).is_dir():
-        return model_arms.measure(options.data, options.model)
+        return model_arms.measure(options.data, options.model, options.fleet)
     missing = f"there is no {options.data / model_arms.SET}" if options.model else "--model names no chat model"
     say(f"model-arms: left out, {missing}")
     return {}

@@ -15,8 +15,10 @@ from benchmarks.fleet.end_states import GoldCall, moved, read_tasks
 from benchmarks.fleet.fleet_runs import Played
 from benchmarks.fleet.fleet_tasks import Found, Ranks, measure, rows_of, total_row
 from benchmarks.fleet.gold_path import Taken
+from benchmarks.measurements import model_arms
 from benchmarks.report import result_files
 from callsheet.graphs import CatalogError
+from choosing_model import ChoosingModel
 from servers import FIXTURES
 
 ASKED = "Tell me the time in Oslo, then write that into a note"
@@ -88,6 +90,18 @@ def test_a_small_fleet_is_measured_and_left_as_it_was(
     ]
     assert body["approved"] == {"note": 2, "gone": 1}
     assert body["refused_first"] == ["gone"]
+    assert not (fleet.parent / "sandbox" / "notes.log").exists()
+
+
+def test_arms_of_a_model_are_graded_by_the_end_state(
+    fleet: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ChoosingModel(choices={"Delete": ("delete_note", {"text": "x"}), "Tell": ("tell_time", {"city": "Oslo"})})
+    monkeypatch.setattr(model_arms, "chat_model", lambda name, **_: model)
+    monkeypatch.setattr(model_arms, "ATTEMPTS", tmp_path / "attempts.jsonl")
+    evaluation = model_arms.on_fleet(fleet, tasks, "scripted:model")
+    for arm in evaluation.arms:
+        assert {case.case.id: case.grade.right for case in arm.cases} == {"note": False, "gone": True}
     assert not (fleet.parent / "sandbox" / "notes.log").exists()
 
 

@@ -31,8 +31,8 @@ def test_a_row_an_arm_and_nothing_is_asked_twice(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(model_arms, "chat_model", lambda name, **_: model)
     monkeypatch.setattr(model_arms, "ATTEMPTS", tmp_path / "attempts.jsonl")
     body: Any = model_arms.measure(tmp_path, "scripted:model")
-    assert [row[:2] for row in body["rows"]] == [[arm, "2"] for arm in model_arms.ARMS]
-    assert {row[2][:4] for row in body["rows"]} == {"0.50"}
+    assert [row[1:3] for row in body["rows"]] == [[arm, "2"] for arm in model_arms.ARMS[model_arms.SET]]
+    assert {row[3][:4] for row in body["rows"]} == {"0.50"}
     assert {row[-1] for row in body["rows"]} == {"1 not chosen"}
     monkeypatch.setattr(model_arms, "chat_model", lambda name, **_: ChoosingModel(choices={}))
     assert model_arms.measure(tmp_path, "scripted:model")["rows"] == body["rows"]
