@@ -169,8 +169,8 @@ def test_a_question_revisions_and_usage_are_shown(show: Show, catalog: Catalog) 
     assert page.complaints == []
 
 
-def test_whoever_must_sign_in_sees_what_that_user_may_see(show: Show, catalog: Catalog) -> None:
-    policy = Policy(default="deny", users={"ann": {"allow": ["units"]}})  # type: ignore[dict-item]
+def test_two_users_sign_in_one_after_the_other_and_see_different_things(show: Show, catalog: Catalog) -> None:
+    policy = Policy(default="deny", users={"ann": {"allow": ["units"]}, "bob": {"allow": ["maps"]}})  # type: ignore[dict-item]
     app = Authenticated(explorer(catalog, policy, authenticated=True), refuse=True)
     page = show(app, "#/search")
     assert page.run(f"{FOCUS}.id") == "token"
@@ -181,3 +181,10 @@ def test_whoever_must_sign_in_sees_what_that_user_may_see(show: Show, catalog: C
     page.wait("document.querySelectorAll('.everybody a').length === 1")
     page.run("document.querySelector('#user button').click()")
     page.wait("document.getElementById('token')")
+    page.write("bob")
+    page.press("Enter")
+    page.wait("document.getElementById('counts').textContent.includes('1 agent, 1 tool')")
+    page.wait("document.querySelector('.everybody a')?.textContent.startsWith('maps')")
+    assert "units" not in page.run("document.body.innerText")
+    page.run("location.hash = '#/'")
+    page.wait("document.querySelector('.map canvas')?.getAttribute('aria-label').startsWith('Map of 1 agent, 1 tool')")
