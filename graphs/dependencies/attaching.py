@@ -65,11 +65,19 @@ def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Seq
         if decided is not before:
             words = {True: "was accepted", False: "was rejected", None: "was left undecided"}[decided]
             raise CatalogError(f"{edge.source} -> {edge.target} {words} by somebody else in the meantime: look again")
-        refused = edge.model_copy(update={"accept": False})
-        others, _ = attach(agents, [(str(path), DependencyFile(edges=(refused,)))])
-        attach(others, [(str(path), DependencyFile(edges=(edge,)))])
         edges[edge.key] = edge
+        if edge.accept:
+            _check_accepted(edge, edges.values(), agents, str(path))
         write_dependencies(DependencyFile(rules=content.rules, edges=tuple(edges.values())), path)
+
+
+def _check_accepted(edge: Proposal, edges: Iterable[Proposal], agents: Sequence[Agent], where: str) -> None:
+    """Refuses a cycle, also one with edges that somebody accepted since these agents were loaded."""
+    tools = {tool.id for agent in agents for tool in agent.tools}
+    held = (edge, *(one for one in edges if one.accept and one is not edge and tools.issuperset(one.key[:2])))
+    refused = tuple(one.model_copy(update={"accept": False}) for one in held)
+    without, _ = attach(agents, [(where, DependencyFile(edges=refused))])
+    attach(without, [(where, DependencyFile(edges=held))])
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,7 @@ from callsheet.graphs.catalog.formats.malformed import read_json
 from callsheet.graphs.catalog.model import Dependency, DependencyKind, Provenance
 from callsheet.graphs.catalog.record import Name, Record
 from callsheet.graphs.dependencies.dependency_rules import Rule
-from callsheet.graphs.storage import replace_text
+from callsheet.graphs.storage import replace_bytes
 from callsheet.graphs.text.sanitizing import clean
 
 KEY, FORMAT = "callsheet_dependencies", 1
@@ -120,16 +119,14 @@ def write_dependencies(content: DependencyFile, path: str | Path) -> None:
     Raises:
         CatalogError: The file cannot be written.
     """
-    file = Path(path)
+    file = Path(path).resolve()  # a symbolic link stays one
     rules = [rule.model_dump(mode="json", exclude_defaults=True) for rule in content.rules]
     edges = [edge.model_dump(mode="json") for edge in content.edges]
     text = f'{{\n "{KEY}": {FORMAT},\n "rules": {_json_lines(rules)},\n "edges": {_json_lines(edges)}\n}}\n'
-    mask = os.umask(0)
-    os.umask(mask)
     try:
-        mode = file.stat().st_mode if file.exists() else 0o666 & ~mask
-        replace_text(file, text, mode=0o666)
-        file.chmod(mode)
+        exists = file.exists()
+        mode = file.stat().st_mode & 0o777 if exists else 0o666
+        replace_bytes(file, text.encode(), mode=mode, exact=exists)
     except OSError as error:
         raise CatalogError(f"{path}: cannot be written: {error.strerror}") from error
 

@@ -69,17 +69,22 @@ class PinBook:
         """Stores changes that a person has accepted as new pins.
 
         Raises:
-            TrustError: The file cannot be read or written, or somebody else accepted something else in the meantime.
+            TrustError: The file cannot be read or written, no longer has the server, or somebody else accepted
+                something else in the meantime.
         """
         with self.file.locked():
             pins = self.servers()
             for change in changes:
-                if change.agent in pins:
-                    if standing(pins[change.agent], change) not in (change.pinned, change.sha256):
-                        raise TrustError(
-                            f"{one_line(change.id)}: something else was accepted since this was shown: look again"
-                        )
-                    pins[change.agent] = accepted(pins[change.agent], change)
+                if change.agent not in pins:
+                    raise TrustError(
+                        f"{one_line(change.id)}: {self.file} has no pins of this server any more, so nothing was "
+                        "accepted: restore the file, or list the server anew"
+                    )
+                if standing(pins[change.agent], change) not in (change.pinned, change.sha256):
+                    raise TrustError(
+                        f"{one_line(change.id)}: something else was accepted since this was shown: look again"
+                    )
+                pins[change.agent] = accepted(pins[change.agent], change)
             self._write(pins)
 
     def servers(self) -> dict[str, ServerPin]:
@@ -123,7 +128,7 @@ class PinBook:
 
     def _write(self, pins: Mapping[str, ServerPin]) -> None:
         body = {"callsheet_pins": FORMAT, "servers": {name: pin.model_dump() for name, pin in sorted(pins.items())}}
-        self.file.replace(json.dumps(body, ensure_ascii=False, indent=1).encode())
+        self.file.replace(json.dumps(body, indent=1).encode("ascii"))  # also half of a surrogate pair can be stored
 
     def _damaged(self, why: str) -> TrustError:
         return TrustError(

@@ -122,8 +122,9 @@ class Seen:
 
     @property
     def whole(self) -> bool:
-        """Whether everything is visible."""
-        return self.catalog is self.retriever.selector.catalog
+        """Whether everything is visible, tools in quarantine too."""
+        everything = self.catalog is self.retriever.selector.catalog
+        return everything and all(self._may_see_change(change) for change in self.loaded.changes if change.quarantines)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -145,7 +146,8 @@ class Seen:
     @property
     def reviewable(self) -> list[Change]:
         """The visible changes of all servers; those of a whole server only if the user may see everything."""
-        return [one for one in self.loaded.changes if self._may_see_change(one) and (one.tool or self.whole)]
+        whole = self.whole
+        return [one for one in self.loaded.changes if self._may_see_change(one) and (one.tool or whole)]
 
     def _may_see_change(self, change: Change) -> bool:
         """A quarantined tool is in no catalog, so the policy decides on its old and its new definition."""

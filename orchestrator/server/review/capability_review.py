@@ -78,6 +78,7 @@ def declare(seen: Seen, tool: str, capabilities: Sequence[str], known: Assignmen
     file = _files(seen).get(agent)
     if file is None:
         raise CatalogError(NO_FILE)
+    file = file.resolve()  # a symbolic link stays one
     with locked(file):
         catalog = from_native(read_json(file), str(file))
         if tool not in catalog.tools or catalog.tools[tool].capabilities != before:

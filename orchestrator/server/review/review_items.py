@@ -102,8 +102,8 @@ def finding_items(seen: Seen, findings: Sequence[Finding]) -> list[FindingItem]:
     return [_finding(finding, seen) for finding in ordered]
 
 
-def file_of(seen: Seen, key: tuple[str, str, str | None]) -> str:
-    """The file of dependencies for a decision: the one that has the edge, or the last one.
+def file_of(seen: Seen, edge: Proposal) -> str:
+    """The file of dependencies for a decision: the one with the edge and its decision, or the last one.
 
     Raises:
         CatalogError: There is none, or it cannot be read.
@@ -111,8 +111,8 @@ def file_of(seen: Seen, key: tuple[str, str, str | None]) -> str:
     files = seen.loaded.dependency_files
     if not files:
         raise CatalogError(NO_FILE)
-    holding = (file for file in files if any(edge.key == key for edge in read_dependencies(file).edges))
-    return next(holding, files[-1])
+    known = [(file, one.accept) for file in files for one in read_dependencies(file).edges if one.key == edge.key]
+    return next((file for file, accept in known if accept is edge.accept), known[-1][0] if known else files[-1])
 
 
 NO_FILE = (

@@ -201,7 +201,7 @@ def _of_dependency(seen: Seen, decision: _Decision) -> str:
     if edge is None:
         raise RefusedError(_STALE)
     decided = edge.model_copy(update={"accept": decision.accept})
-    decide(file_of(seen, edge.key), decided, before=edge.accept, agents=seen.loaded.catalog.agents)
+    decide(file_of(seen, edge), decided, before=edge.accept, agents=seen.loaded.catalog.agents)
     words = {True: "accepted", False: "rejected", None: "undecided again"}[decision.accept]
     return f"{one_line(edge.source)} -> {one_line(edge.target)} is {words}"
 

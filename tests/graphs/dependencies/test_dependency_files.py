@@ -218,3 +218,24 @@ def test_a_decision_that_no_catalog_could_load_is_not_written(tmp_path: Path, ca
         decide(file, edge(target="maps/nothing", accept=True), before=None, agents=catalog.agents)
     assert [one.accept for one in read_dependencies(file).edges] == [None]
     decide(file, cycle.model_copy(update={"accept": False}), before=None, agents=known.agents)
+
+
+def test_two_who_decide_at_once_make_no_cycle(tmp_path: Path, catalog: Catalog) -> None:
+    there, back = edge("units/convert_length", "maps/find_place"), edge("maps/find_place", "units/convert_length")
+    both = [one.model_dump(mode="json") for one in (there, back)]
+    file = beside(tmp_path, {"edges": both})
+    agents = load(catalog, file).catalog.agents  # as both of them know it
+    decide(file, there.model_copy(update={"accept": True}), before=None, agents=agents)
+    with pytest.raises(CatalogError, match="cycle of tools that require each other"):
+        decide(file, back.model_copy(update={"accept": True}), before=None, agents=agents)
+    decide(file, back.model_copy(update={"accept": False}), before=None, agents=agents)
+    assert load(catalog, file).catalog.tools["maps/find_place"].depends_on == ()
+
+
+def test_a_symbolic_link_to_decisions_stays_one_with_the_mode_of_its_file(tmp_path: Path, catalog: Catalog) -> None:
+    file, link = beside(tmp_path, {"edges": []}), tmp_path / "link.json"
+    file.chmod(0o640)
+    link.symlink_to(file)
+    decide(link, edge(accept=False), before=None, agents=catalog.agents)
+    assert link.is_symlink()
+    assert (len(read_dependencies(file).edges), file.stat().st_mode & 0o777) == (1, 0o640)

@@ -141,6 +141,22 @@ def test_a_tool_that_was_accepted_as_gone_is_new_when_it_comes_back(book: PinBoo
     assert kinds(book, listed(TOOL)) == ["new"]
 
 
+def test_nothing_is_accepted_for_a_server_that_has_no_pins_any_more(book: PinBook) -> None:
+    book.admit({"a": listed()})
+    changes = book.admit({"a": listed({**TOOL, "description": "Reads other files."})})["a"].changes
+    Path(str(book.file)).unlink()
+    with pytest.raises(TrustError, match="no pins of this server any more, so nothing was accepted"):
+        book.accept(changes)
+    assert book.servers() == {}
+
+
+def test_half_of_a_surrogate_pair_can_be_accepted(book: PinBook) -> None:
+    book.admit({"a": listed()})
+    said = listed({**TOOL, "description": "Reads \ud800 files."})
+    book.accept(book.admit({"a": said})["a"].changes)
+    assert book.admit({"a": said})["a"].changes == ()
+
+
 def test_no_secret_gets_into_the_book(book: PinBook) -> None:
     stdio = {"args": ("--api-key", "S3CRET", "--token=S3CRET", "plain"), "env": {"KEY": "S3CRET"}}
     http = {"command": None, "url": "https://u:S3CRET@host/mcp?key=S3CRET", "transport": "http"}

@@ -9,8 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
-from callsheet.graphs import Policy, TrustError, dump, load
-from callsheet.graphs.dependencies import read_dependencies
+from callsheet.graphs import DependencyKind, Policy, TrustError, dump, load
+from callsheet.graphs.dependencies import DependencyFile, Proposal, read_dependencies, write_dependencies
 from callsheet.orchestrator.server.review import review_items
 from explored import explorer
 from reviewed import CHANGED, DELETE, FIND, KEY, NEW, Reviewed
@@ -134,6 +134,18 @@ def test_a_dependency_is_accepted_taken_back_and_rejected_for_ever(made: Reviewe
     assert (now.rejected, now.dependency_files) == (loaded.rejected, (str(made.decisions),))
 
 
+def test_a_decision_is_taken_back_in_the_file_that_has_it(made: Reviewed, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    edge = Proposal(source="crm/delete_contact", target="maps/find_place", kind=DependencyKind.TOOL_DIRECTLY)
+    write_dependencies(DependencyFile(edges=(edge,)), made.decisions)
+    write_dependencies(DependencyFile(edges=(edge.model_copy(update={"accept": True}),)), other)
+    made.more = (other,)
+    client = made.client()
+    client.post("/callsheet/api/list", json={})
+    assert accepted(client, "dependencies", accept=None).endswith("undecided again")
+    assert read_dependencies(other).edges == (edge,)
+
+
 def test_a_decision_in_the_file_meanwhile_is_kept(made: Reviewed) -> None:
     client = made.client()
     accepted(client, "changes")
@@ -228,6 +240,15 @@ def test_on_a_server_only_named_reviewers_decide_and_only_about_what_they_see(tm
         assert (answer.status_code, told in answer.json()["error"]) == (409, True), answer.text
     app = made.page(authenticated=True)
     assert TestClient(app).post("/callsheet/api/decide", json={"digest": digest}).status_code == 403
+
+
+def test_a_hidden_tool_in_quarantine_is_named_nowhere(tmp_path: Path) -> None:
+    hides = Policy(default="allow", reviewers=("cat", "ann"), users={"cat": {"deny": ["crm/merge*"]}})  # type: ignore[dict-item]
+    made = Reviewed(tmp_path, hides)
+    for user, named in (("cat", False), ("ann", True)):
+        told = made.client(user).get("/callsheet/api/overview").text
+        told += str([part(made.client(user), name) for name in ("changes", "dependencies", "findings", "capabilities")])
+        assert ("crm/merge" in told or "merge_contacts" in told) is named, user
 
 
 def test_a_page_without_a_key_or_a_way_to_load_again_only_shows() -> None:

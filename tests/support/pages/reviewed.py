@@ -39,12 +39,14 @@ class Reviewed:
         book: Its pins.
         decisions: The file of dependencies.
         catalog: A catalog in Callsheet's own form, beside the server.
+        more: Further parts of what it reads.
         retriever: The searches of the same process.
     """
 
     def __init__(self, folder: Path, policy: Policy | None = None) -> None:
         self._policy = policy
         self.tools: list[dict[str, Any]] = [FIND, DELETE]
+        self.more: tuple[Path, ...] = ()
         self.book = PinBook(folder / "pins.json")
         self.decisions, self.catalog = folder / "dependencies.json", folder / "catalog.json"
         write_dependencies(DependencyFile(), self.decisions)
@@ -59,7 +61,7 @@ class Reviewed:
 
     def read(self, anew: bool = False) -> Loaded:
         """The catalog as a process would load it now."""
-        return load(self.listed(), self.catalog, self.decisions, policy=self._policy)
+        return load(self.listed(), self.catalog, self.decisions, *self.more, policy=self._policy)
 
     def listed(self) -> Part:
         """What the server says now, as far as it is accepted."""

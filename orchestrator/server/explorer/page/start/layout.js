@@ -8,7 +8,7 @@ export const NAMED = 3;
 
 /** Discs and points for what the server sent; the same for the same catalog. */
 export function laidOut({ agents, tools, edges, skills, labels }) {
-  const label = (id) => labels[id] ?? id;
+  const label = (id) => (Object.hasOwn(labels, id) ? labels[id] : id);
   const discs = agents.map((id, number) => ({ id, label: label(id), number, tools: [] }));
   const points = tools.map(([name, agent, core], number) => ({ id: `${agents[agent]}/${name}`, name: short(label(`${agents[agent]}/${name}`), label(agents[agent])), agent, core: Boolean(core), number, needs: 0 }));
   // A skill stands in a small disc of its own, tied to the tools that it names.
