@@ -14,7 +14,7 @@ from callsheet.orchestrator.server.explorer.answers.json_answers import Link, sh
 from callsheet.orchestrator.server.explorer.answers.search_results import link
 from callsheet.orchestrator.server.explorer.site import Seen
 
-_MOST_SHOWN = 500_000
+_MOST_SHOWN, _LINE = 500_000, 50  # characters of a definition; a line of the page costs as much as so many
 _SEVERITIES = tuple(Severity)
 
 
@@ -76,9 +76,10 @@ class FindingItem:
     node: Link | None
 
 
-def change_items(seen: Seen) -> list[tuple[ChangeItem, Change]]:
-    """The changes that the user may review."""
-    return [(_change(change), change) for change in seen.reviewable]
+def change_of(seen: Seen, shown: str) -> Change | None:
+    """The change that was shown with this digest, if it still waits."""
+    found = (change for change in seen.reviewable if _digest(change) == shown)
+    return next((change for change in found if change_item(change).digest), None)
 
 
 def dependency_items(seen: Seen) -> list[tuple[DependencyItem, Proposal]]:
@@ -121,18 +122,23 @@ NO_FILE = (
 )
 
 
-def _change(change: Change) -> ChangeItem:
+def change_item(change: Change) -> ChangeItem:
+    """A change as the page shows it; slow for a long definition."""
     lines = sides_of(change)
-    shown = sum(len(line) for pair in lines for line in pair if line) <= _MOST_SHOWN
-    of = {"before": change.before, "after": change.after, "kind": change.kind, "id": change.id}
+    shown = sum(_LINE + len(line) for pair in lines for line in pair if line) <= _MOST_SHOWN
     return ChangeItem(
-        digest({**of, "sha256": change.sha256, "pinned": change.pinned}) if shown else "",
+        _digest(change) if shown else "",
         shown_line(change.id),
         change.kind,
         told(change),
         change.quarantines,
         lines if shown else (),
     )
+
+
+def _digest(change: Change) -> str:
+    of = {"before": change.before, "after": change.after, "kind": change.kind, "id": change.id}
+    return digest({**of, "sha256": change.sha256, "pinned": change.pinned})
 
 
 def _inferred(seen: Seen) -> Iterator[Proposal]:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from callsheet.graphs import CallsheetError, CatalogError, PinBook, User
+from callsheet.graphs import CallsheetError, CatalogError, Change, PinBook, User
 from callsheet.graphs.dependencies import decide
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.orchestrator.server.explorer.site import Seen, Site
@@ -21,7 +21,8 @@ from callsheet.orchestrator.server.review import capability_review
 from callsheet.orchestrator.server.review.capability_review import capability_items, declare
 from callsheet.orchestrator.server.review.review_items import (
     NO_FILE,
-    change_items,
+    change_item,
+    change_of,
     dependency_items,
     file_of,
     finding_items,
@@ -162,7 +163,7 @@ def _review(seen: Seen, asked: _Asked, refusal: str) -> Review:
     taxonomy: Sequence[tuple[str, str]] = ()
     match asked.part:
         case "changes":
-            items = [item for item, _ in change_items(seen)]
+            items = seen.reviewable
         case "dependencies":
             items = [item for item, _ in dependency_items(seen)]
         case "findings":
@@ -172,8 +173,13 @@ def _review(seen: Seen, asked: _Asked, refusal: str) -> Review:
             items = capability_items(seen, known)
             taxonomy = [(name, known.taxonomy.by_id[name].name) for name in known.taxonomy.leaves]
     words = asked.words.casefold().split()
-    found = [item for item in items if all(word in _text(item) for word in words)] if words else items
-    return Review(len(found), found[asked.start : asked.start + _PER_PAGE], refusal, taxonomy)
+    found = [item for item in items if all(word in _text(_shown(item)) for word in words)] if words else items
+    page = found[asked.start : asked.start + _PER_PAGE]
+    return Review(len(found), [_shown(item) for item in page], refusal, taxonomy)
+
+
+def _shown(item: object) -> object:
+    return change_item(item) if isinstance(item, Change) else item
 
 
 def _text(item: Any) -> str:
@@ -187,7 +193,7 @@ def _without_file(seen: Seen, part: Part) -> str:
 
 
 def _of_change(seen: Seen, decision: _Decision) -> str:
-    change = next((change for item, change in change_items(seen) if item.digest == decision.digest), None)
+    change = change_of(seen, decision.digest)
     if change is None:
         raise RefusedError(_STALE)
     if decision.accept is not True:

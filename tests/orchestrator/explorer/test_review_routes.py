@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.graphs import DependencyKind, Policy, TrustError, dump, load
 from callsheet.graphs.dependencies import DependencyFile, Proposal, read_dependencies, write_dependencies
+from callsheet.graphs.trust.changes import sides_of
 from callsheet.orchestrator.server.review import review_items
 from explored import explorer
 from reviewed import CHANGED, DELETE, FIND, KEY, NEW, Reviewed
@@ -260,10 +261,28 @@ def test_a_page_without_a_key_or_a_way_to_load_again_only_shows() -> None:
 def test_a_definition_that_is_too_long_to_be_shown_is_not_accepted_here(
     made: Reviewed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    made.tools = [{**FIND, "description": "\n" * 50_000}, DELETE]
+    client = made.client()
+    client.post("/callsheet/api/list", json={})
+    (lines,) = part(client, "changes")["items"]
     monkeypatch.setattr(review_items, "_MOST_SHOWN", 100)
     changed, _ = part(made.client(), "changes")["items"]
-    assert (changed["digest"], changed["lines"]) == ("", [])
+    for item in (lines, changed):
+        assert (item["digest"], item["lines"]) == ("", [])
     assert decide(made.client(), 400, digest="").startswith("digest")
+
+
+def test_only_a_page_of_many_changes_is_compared(made: Reviewed, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    monkeypatch.setattr(review_items, "sides_of", lambda change: compared.append(change.id) or sides_of(change))
+    made.tools = [FIND, DELETE, *({**NEW, "name": f"t{n}"} for n in range(2_000))]
+    client = made.client()
+    client.post("/callsheet/api/list", json={})
+    shown = part(client, "changes", start=1_990)
+    assert (shown["total"], len(shown["items"]), len(compared)) == (2_000, 10, 10)
+    compared.clear()
+    assert decide(client, digest=shown["items"][-1]["digest"]) == "crm/t1999 is accepted"
+    assert compared == ["crm/t1999"]
 
 
 def test_a_catalog_that_cannot_be_loaded_again_is_said_and_the_decision_is_stored(
