@@ -56,6 +56,7 @@ class ToolRegistry:
 
     Attributes:
         pool: The MCP sessions.
+        loaded: The current catalog with its connections, policy, changes and digests.
         down: Agents that did not answer when the catalog was loaded, with the time of their last known tools.
     """
 
@@ -73,7 +74,7 @@ class ToolRegistry:
         self._limits = limits or (pool.limits if pool else Limits())
         self.pool = pool or SessionPool(limits=self._limits)
         self.down: Mapping[str, str] = {}
-        self._loaded = Loaded(catalog, connections=connections, policy=policy, digests=digests or {})
+        self.loaded = Loaded(catalog, connections=connections, policy=policy, digests=digests or {})
         self._following = threading.RLock()
         self._followers: list[Callable[[Loaded], object]] = []
         self._unchanged = Unchanged(digests)
@@ -100,28 +101,24 @@ class ToolRegistry:
         """
         other = ToolRegistry(Catalog(), {}, pool=self.pool, limits=self._limits, guards=self._guards[1:])
         other._reads = True
-        other.follow(self._loaded.of_resources)
+        other.follow(self.loaded.of_resources)
         self.watch(lambda now: other.follow(now.of_resources))
         return other
 
     @property
     def catalog(self) -> Catalog:
         """The current catalog."""
-        return self._loaded.catalog
+        return self.loaded.catalog
 
     @property
     def policy(self) -> Policy | None:
         """Who may call what."""
-        return self._loaded.policy
-
-    @property
-    def _connections(self) -> Mapping[str, object]:
-        return self._loaded.connections
+        return self.loaded.policy
 
     def follow(self, loaded: Loaded) -> None:
         """Switches to another catalog; tools that it does not have are refused from now on."""
         with self._following:
-            self._loaded, self.down = loaded, loaded.down
+            self.loaded, self.down = loaded, loaded.down
             self._unchanged.follow(loaded.digests)
         for follower in self._followers:
             follower(loaded)
@@ -135,12 +132,12 @@ class ToolRegistry:
         if user:
             return
         with self._following:
-            live = self._loaded.live.get(agent_id)
-            if live is None or self._connections.get(agent_id) != server:
+            live = self.loaded.live.get(agent_id)
+            if live is None or self.loaded.connections.get(agent_id) != server:
                 return
             try:
                 if (part := live.heard(listing)) is not None:
-                    self.follow(with_agent(self._loaded, agent_id, part))
+                    self.follow(with_agent(self.loaded, agent_id, part))
             except CallsheetError as error:
                 _LOG.warning("agent %r: the changed tools of its server were not applied: %s", agent_id, error)
 
@@ -151,7 +148,7 @@ class ToolRegistry:
 
     def refused(self, tool_ids: Iterable[str], user: User | None = None) -> dict[str, str]:
         """The other tools with the reason, in the words of a refused call."""
-        loaded = self._loaded
+        loaded = self.loaded
         whys = {tool_id: why_not(tool_id, loaded, user) for tool_id in tool_ids}
         return {tool_id: why for tool_id, why in whys.items() if why}
 
@@ -188,7 +185,7 @@ class ToolRegistry:
 
     def trusts(self, agent_id: str) -> bool:
         """Whether an agent's hints are trusted: by its entry in the ``mcp.json``, or by the policy."""
-        connection = self._connections.get(agent_id)
+        connection = self.loaded.connections.get(agent_id)
         told = isinstance(connection, ServerConfig) and connection.callsheet.trusted
         return told or (self.policy is not None and self.policy.trusts(agent_id))
 
@@ -213,7 +210,7 @@ class ToolRegistry:
 
     def server(self, tool_id: str) -> ServerConfig | None:
         """The server of a tool, variables not expanded; None if it has none, or is not in the catalog."""
-        connection = self._connections.get(tool_id.partition("/")[0]) if tool_id in self.catalog.tools else None
+        connection = self.loaded.connections.get(tool_id.partition("/")[0]) if tool_id in self.catalog.tools else None
         return connection if isinstance(connection, ServerConfig) else None
 
     def unavailable(self) -> Mapping[str, str]:
@@ -236,7 +233,7 @@ class ToolRegistry:
         self.pool.close(run_id)
 
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
-        connection, repeatable = self._connections.get(tool.agent), self._assured(tool).repeatable
+        connection, repeatable = self.loaded.connections.get(tool.agent), self._assured(tool).repeatable
         keep = self.pool.results.of(run_id, tool.agent, tool.name)
         own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None
         pool, local, reached = self.pool, (tool.agent, own), (run_id, tool.agent)
@@ -266,11 +263,11 @@ class ToolRegistry:
 
     def _assured(self, tool: Tool) -> Assurance:
         trusted = self.trusts(tool.agent) or (self._reads and not tool.parameters)
-        return assurance_of(tool, self._connections.get(tool.agent), trusted=trusted)
+        return assurance_of(tool, self.loaded.connections.get(tool.agent), trusted=trusted)
 
     def unchecked(self, tool_id: str, arguments: Mapping[str, Any]) -> str:
         """Why arguments could not be validated; empty if they were, or if LangChain validates them."""
-        of_server = isinstance(self._connections.get(tool_id.split("/", 1)[0]), ServerConfig)
+        of_server = isinstance(self.loaded.connections.get(tool_id.split("/", 1)[0]), ServerConfig)
         return fit_of(self.schema(tool_id), arguments).unchecked if of_server else ""
 
     def _permit(self, tool: Tool, arguments: Mapping[str, Any], user: User | None) -> Permit:
@@ -281,7 +278,7 @@ class ToolRegistry:
         self, tool: Tool, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, *, agreed: bool
     ) -> str:
         """Why a call must not be sent; empty if it may."""
-        loaded = self._loaded
+        loaded = self.loaded
         if why := why_not(tool.id, loaded, user):
             return why
         now, connection = loaded.catalog.tool(tool.id), loaded.connections.get(tool.agent)

@@ -110,9 +110,12 @@ class Policy(Record):
         return self._rules(User()).trusts(agent)
 
     def reviews(self, user: User) -> bool:
-        """Whether a user is named as a reviewer, or is in a group that is; an anonymous user is not."""
+        """Whether a user is named as a reviewer, or is in a group that is; an anonymous user is not.
+
+        The name of a group of the policy names no user: somebody with that id is not in it.
+        """
         groups = {name for name, group in self.groups.items() if user.id in group.members} | user.groups
-        return bool(user.id) and not {user.id, *groups}.isdisjoint(self.reviewers)
+        return bool(user.id) and not (groups | ({user.id} - self.groups.keys())).isdisjoint(self.reviewers)
 
     def view(self, catalog: Catalog, user: User | str | None = None) -> View:
         """The part of a catalog that a user may see, cached for each set of rules.

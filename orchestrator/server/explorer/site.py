@@ -203,8 +203,10 @@ class Site:
         """Follows the registry's catalog; the retriever follows on its own."""
         with self._lock:
             if self._watched is not served.registry:
-                self._watched, self._loaded = served.registry, served.loaded
+                self._watched = served.registry
                 served.registry.watch(self._follow)
+                same = served.registry.catalog is served.loaded.catalog  # a server may have announced others already
+                self._loaded = served.loaded if same else served.registry.loaded
 
     def _follow(self, loaded: Loaded) -> None:
         self._loaded = loaded

@@ -261,6 +261,7 @@ def test_reviewers_are_named_by_id_or_group_and_nobody_is_one_by_default() -> No
         (User("cat"), True),
         (User("dan", frozenset({"staff"})), True),
         (User("bob"), False),
+        (User("staff"), False),
         (User(), False),
     ):
         assert policy.reviews(user) is may

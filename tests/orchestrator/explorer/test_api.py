@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from callsheet.orchestrator.server.explorer import api
 from callsheet.orchestrator.server.explorer.site import Knowledge
 from explored import contacts, explorer, served
 from hostile import BREAKOUT, hostile_catalog
+from reviewed import DELETE, FIND, Reviewed
 from small import small_catalog
 
 Asked = Callable[..., Any]
@@ -266,3 +268,13 @@ def test_long_work_is_not_done_on_the_event_loop(
         asked(app, name, q="x", id="maps")
     assert set(threads) == {"search", "overview", "list_agents", "node", "findings", "seen"}
     assert all(name.startswith(("AnyIO worker", "callsheet-explorer")) for name in threads.values()), threads
+
+
+def test_a_page_that_is_opened_late_shows_what_its_server_has_announced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked
+) -> None:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
+    made = Reviewed(tmp_path)
+    made.tools = [FIND, DELETE]
+    made.served.registry.follow(made.read())
+    assert asked(made.client(), "overview")["quarantined"] == 0

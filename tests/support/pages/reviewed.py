@@ -41,6 +41,7 @@ class Reviewed:
         catalog: A catalog in Callsheet's own form, beside the server.
         more: Further parts of what it reads.
         retriever: The searches of the same process.
+        served: What the page serves.
     """
 
     def __init__(self, folder: Path, policy: Policy | None = None) -> None:
@@ -57,7 +58,7 @@ class Reviewed:
         self.retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=FixedEmbeddings(), index=":memory:")
         registry = ToolRegistry.from_catalog(loaded)
         Following(self.retriever, registry)
-        self._served = Served(loaded, self.retriever, registry, self.read)
+        self.served = Served(loaded, self.retriever, registry, self.read)
 
     def read(self, anew: bool = False) -> Loaded:
         """The catalog as a process would load it now."""
@@ -71,7 +72,7 @@ class Reviewed:
     def page(self, *, authenticated: bool = False) -> Starlette:
         """The page for whoever has the key, or for users who sign in."""
         key = "" if authenticated else KEY
-        return create_explorer(Site(lambda: self._served), key=key, authenticated=authenticated, hosts=("testserver",))
+        return create_explorer(Site(lambda: self.served), key=key, authenticated=authenticated, hosts=("testserver",))
 
     def client(self, user: str = "") -> TestClient:
         """A client with the key, or one of a user of a server."""
