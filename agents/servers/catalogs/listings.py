@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ class LastListings:
     def keep(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
         """Stores an answer atomically; errors of the storage are ignored."""
         file = self._file(agent_id, server)
-        said = {name: value for name, value in asdict(listing).items() if name in _KEPT}
+        said = {name: getattr(listing, name) for name in _KEPT}
         with suppress(OSError):
             file.replace(json.dumps({"agent": agent_id, "reached": _reached(server), **said}).encode())
 
