@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,7 +18,6 @@ from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.call_context import Permit, for_user
-from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.tools import in_process
 from callsheet.agents.tools.binding import BoundTool, bound_tool
 from callsheet.agents.tools.in_process import InProcess
@@ -251,7 +251,8 @@ class ToolRegistry:
 
         async def acall(args: dict[str, Any]) -> Outcome:
             permit = self._permit(tool, args, user)
-            if why := await beside_if_large(lambda _: permit(), [tool.input_schema, args]):
+            # In a thread: validation may take a second, however small the server's schema and the arguments are.
+            if why := await asyncio.to_thread(permit):
                 return failed(tool.agent, tool.name, "refused", why)
             if isinstance(connection, ServerConfig):
                 with for_user(user.id if user else ""):
