@@ -26,7 +26,7 @@ from callsheet.orchestrator.apps.model_evaluation.tasks import TaskData
 from callsheet.retrievers import AgentGraphRetriever, read_queries
 
 SET, FLEET = "metatool", "fleet tasks"
-ARMS: Mapping[str, Sequence[str]] = {SET: ("all", "k5", "k10", "none"), FLEET: ("k10", "none", "adaptive")}
+ARMS: Mapping[str, Sequence[str]] = {SET: ("all", "k5"), FLEET: ("k10", "none")}
 SAMPLE, TOOLS, MAX_OUTPUT = 100, 10, 300
 ATTEMPTS = Path(".callsheet") / "benchmarks" / "model-attempts.jsonl"
 COLUMNS = (
@@ -36,8 +36,8 @@ _ABOUT = (
     "{}, at most {} output tokens a call. *metatool*: {} queries, drawn by hash, over 199 tools; right is a query of "
     "which every labelled tool was called with arguments that fit its schema (calls are recorded, not run). *fleet "
     "tasks*: over real MCP servers and fresh copies of their data; right is a task whose end state was reached. Arms: "
-    "*all*: every tool bound; *k5*, *k10*: the best 5 and 10 tools of one selection bound; *none*, *adaptive*: the "
-    "supervisor in these planning modes. *Against the first*: paired difference. Intervals are 95 % bootstrap. Calls "
+    "*all*: every tool bound; *k5*, *k10*: the best 5 and 10 tools of one selection bound; *none*: the supervisor with "
+    "one worker. *Against the first*: paired difference. Intervals are 95 % bootstrap. Calls "
     "and tokens are means, seconds medians"
 )
 
