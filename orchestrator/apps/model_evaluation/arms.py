@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol, get_args
 from uuid import uuid4
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelCallLimitMiddleware, ProviderToolSearchMiddleware
+from langchain.agents.middleware import ModelCallLimitMiddleware, ProviderToolSearchMiddleware, wrap_model_call
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -182,11 +182,13 @@ class _Searched:
         middleware: list[Any] = [
             ModelCallLimitMiddleware(run_limit=_MAX_TURNS),
             ProviderToolSearchMiddleware(searchable_tools=[*tools]),
+            _answered_in_time,
         ]
-        agent = create_agent(self.model, [*tools.values()], system_prompt=_PROMPT, middleware=middleware)
+        agent: Any = create_agent(self.model, [*tools.values()], system_prompt=_PROMPT, middleware=middleware)
         messages: list[AnyMessage] = [HumanMessage(request)]
         try:
-            await answered(_run(agent, messages))
+            async for state in agent.astream({"messages": messages}, stream_mode="values"):
+                messages = state["messages"]
         except ModelError as error:
             failure = str(error)
         finally:
@@ -199,15 +201,16 @@ class _Searched:
             calls=calls_of(messages, tools),
             answer=said[-1].text if said and not stopped else "",
             usage=usage_of(said[:_MAX_TURNS], monotonic() - began),
-            steps=(request,),
+            steps=(request,),  # there is a step, also where nothing was found for it
             stopped=f"the limit of {_MAX_TURNS} model calls" if stopped else "",
             failure=failure,
         )
 
 
-async def _run(agent: Any, messages: list[AnyMessage]) -> None:
-    async for state in agent.astream({"messages": list(messages)}, stream_mode="values"):
-        messages[:] = state["messages"]
+@wrap_model_call
+async def _answered_in_time(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Each model call has the time limit, and the error, of the other arms."""
+    return await answered(handler(request))
 
 
 def _found(value: Any, *, inside: bool = False) -> Iterator[str]:
