@@ -90,7 +90,7 @@ def _parsed(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
     parser.add_argument("--fleet", type=Path, metavar="MCP.JSON", help="installed servers, for what is called fleet")
-    parser.add_argument("--model", metavar="PROVIDER:NAME", help="a chat model, for what is called model-arms")
+    parser.add_argument("--model", metavar="PROVIDER:NAME", help="a chat model, for what is called model")
     found = vars(parser.parse_args(arguments))
     return Options(**{**found, "rivals": found["rivals"] or found["rivals_python"] is not None})
 
@@ -230,6 +230,14 @@ def _model_arms(options: Options, say: Say) -> Mapping[str, object]:
     return {}
 
 
+def _model_demo(options: Options, say: Say) -> Mapping[str, object]:
+    """With a chat model; nothing where none is named."""
+    if options.model is not None:
+        return model_arms.measure_demo(options.model)
+    say("model-demo: left out, --model names no chat model")
+    return {}
+
+
 def _fleet(options: Options, say: Say) -> Mapping[str, object]:
     if options.fleet is None and "fleet" not in options.only:
         say("fleet: left out, --fleet names no mcp.json of installed servers")
@@ -267,6 +275,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "page": _page,
     "tool-prefix": _tool_prefix,
     "model-arms": _model_arms,
+    "model-demo": _model_demo,
     "fleet": _fleet,
     "fleet-tasks": _fleet_tasks,
 }

@@ -1,8 +1,9 @@
-"""Arms of ``callsheet eval --model``: does a model call the right tool of MetaTool, and do the tasks over a fleet?"""
+"""Arms of ``callsheet eval --model``: does a model call MetaTool's right tool, and do tasks over running servers?"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from callsheet.agents import chat_model
 from callsheet.graphs import Catalog, load
 from callsheet.orchestrator.apps.model_evaluation.arms import Arm, Arms
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog
-from callsheet.orchestrator.apps.model_evaluation.cases import Case
+from callsheet.orchestrator.apps.model_evaluation.cases import Case, task_case
 from callsheet.orchestrator.apps.model_evaluation.grading import CAUSES, graded_task
 from callsheet.orchestrator.apps.model_evaluation.model_evaluator import (
     ArmResult,
@@ -22,23 +23,33 @@ from callsheet.orchestrator.apps.model_evaluation.model_evaluator import (
     sampled,
 )
 from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
-from callsheet.orchestrator.apps.model_evaluation.tasks import TaskData
+from callsheet.orchestrator.apps.model_evaluation.tasks import TaskData, read_tasks as read_demo_tasks
 from callsheet.retrievers import AgentGraphRetriever, read_queries
 
 SET, FLEET = "metatool", "fleet tasks"
-ARMS: Mapping[str, Sequence[str]] = {SET: ("all", "k5"), FLEET: ("k10", "none")}
+DEMO: Mapping[str, str] = {"1": "one step", "2": "two steps"}
+"""Names of the parts of the demo's tasks, by the first character of their ids."""
+MODES = ("none", "once", "adaptive", "rules")
+ARMS: Mapping[str, Sequence[str]] = {SET: ("all", "k5"), **dict.fromkeys(DEMO.values(), MODES), FLEET: ("k10", "none")}
 SAMPLE, TOOLS, MAX_OUTPUT = 100, 10, 300
+DEMO_TASKS = Path(__file__).parents[1] / "sets" / "demo_tasks.json"
+DEMO_CATALOG = ("examples/demo/mcp.json", "examples.demo.toolkits:agents")
 ATTEMPTS = Path(".callsheet") / "benchmarks" / "model-attempts.jsonl"
 COLUMNS = (
     "requests", "arm", "n", "right", "against the first", "calls", "input", "cached", "output", "seconds", "failures"
 )  # fmt: skip
+_MEANS = "Intervals are 95 % bootstrap. Calls and tokens are means, seconds medians"
 _ABOUT = (
     "{}, at most {} output tokens a call. *metatool*: {} queries, drawn by hash, over 199 tools; right is a query of "
     "which every labelled tool was called with arguments that fit its schema (calls are recorded, not run). *fleet "
     "tasks*: over real MCP servers and fresh copies of their data; right is a task whose end state was reached. Arms: "
     "*all*: every tool bound; *k5*, *k10*: the best 5 and 10 tools of one selection bound; *none*: the supervisor with "
-    "one worker. *Against the first*: paired difference. Intervals are 95 % bootstrap. Calls "
-    "and tokens are means, seconds medians"
+    "one worker. *Against the first*: paired difference. " + _MEANS
+)
+_ABOUT_DEMO = (
+    "{}, at most {} output tokens a call. Requests to the demo's agents that need one tool, and that need two. "
+    "Right is an answer with the right value, or a file with it. *none*, *once*, *adaptive*: the supervisor in this "
+    "planning mode; *rules*: the supervisor without the model. *Against the first*: paired difference. " + _MEANS
 )
 
 
@@ -56,6 +67,15 @@ def measure(data: Path, model: str, fleet: Path | None = None) -> Mapping[str, o
     about = _ABOUT.format(model, MAX_OUTPUT, SAMPLE)
     if stopped := "; ".join(filter(None, (one.stopped for one in found.values()))):
         about += f". Not all was attempted: {stopped}"
+    return _body(about, model, found)
+
+
+def measure_demo(model: str) -> Mapping[str, object]:
+    """The body of the results file of the demo's tasks; attempts are kept as those of ``measure``."""
+    return _body(_ABOUT_DEMO.format(model, MAX_OUTPUT), model, on_demo(model))
+
+
+def _body(about: str, model: str, found: Mapping[str, ModelEvaluation]) -> Mapping[str, object]:
     rows = [[name, *row(one, arm)] for name, one in found.items() for arm in one.arms]
     return {"about": about, "model": model, "columns": list(COLUMNS), "rows": rows}
 
@@ -67,6 +87,22 @@ async def on_queries(folder: Path, model: str) -> ModelEvaluation:
     arms = Arms(recorded(loaded), retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS, records=True)
     cases = sampled(read_queries(folder / "queries.jsonl", loaded.catalog), SAMPLE)
     return await _evaluated(arms, SET, cases, model, retriever.catalog)
+
+
+def on_demo(model: str) -> Mapping[str, ModelEvaluation]:
+    """The demo's tasks, those of one step and those of two."""
+    with tempfile.TemporaryDirectory(prefix="callsheet-demo-") as folder:
+        scratch = Path(folder).resolve()
+        tasks, data = read_demo_tasks(DEMO_TASKS, scratch / SANDBOX)
+        os.environ["CALLSHEET_WORKSPACE"] = str(data.place)
+        loaded = load(*DEMO_CATALOG, yes=True, pins=scratch / "pins.json")
+        retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
+        arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS)
+        return {
+            name: asyncio.run(_evaluated(arms, name, cases, model, retriever.catalog))
+            for first, name in DEMO.items()
+            if (cases := [task_case(task, data) for task in tasks if task.id.startswith(first)])
+        }
 
 
 def on_fleet(config: Path, tasks: Path, model: str) -> ModelEvaluation:

@@ -27,7 +27,7 @@ from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
 
-ALL, SEARCH = "all", "search"
+ALL, SEARCH, RULES = "all", "search", "rules"
 DEFAULT_ARMS = ("k5", "k10", "none", "adaptive")
 _MODES: tuple[str, ...] = get_args(Planning)
 _SEARCHING = ("anthropic-chat", "openai-chat")
@@ -76,7 +76,9 @@ class Arms:
         """
         catalog, registry = self.retriever.catalog, ToolRegistry.from_catalog(self.loaded)
         if name in _MODES:
-            return _Supervised(name, self._supervisor(name, registry))
+            return _Supervised(name, self._supervisor(name, registry, self.model))
+        if name == RULES:
+            return _Supervised(name, self._supervisor("auto", registry, None))
         if name == ALL:
             return _Bound(name, self.model, registry, lambda request: [*catalog.tools], self.records)
         if name == SEARCH:
@@ -87,17 +89,17 @@ class Arms:
             return _Bound(name, self.model, registry, lambda request: self._best(request, int(name[1:])), self.records)
         raise SettingsError(
             f"there is no arm {name!r}: there are {ALL} (all tools bound), {SEARCH} (found by the provider's search), "
-            f"k5, k10, ... (the best 5, 10, ... tools bound), and {', '.join(_MODES)} (the supervisor in this planning "
-            "mode)"
+            f"k5, k10, ... (the best 5, 10, ... tools bound), {', '.join(_MODES)} (the supervisor in this planning "
+            f"mode), and {RULES} (the supervisor without a model)"
         )
 
     def _best(self, request: str, k: int) -> list[str]:
         return [tool.id for tool in self.retriever.select(request, agents=max(5, k), tools=k).tools][:k]
 
-    def _supervisor(self, planning: str, registry: ToolRegistry) -> Any:
+    def _supervisor(self, planning: str, registry: ToolRegistry, model: BaseChatModel | None) -> Any:
         workflow = create_supervisor(
             self.loaded,
-            model=self.model,
+            model=model,
             retriever=self.retriever,
             registry=registry,
             settings=Settings(planning=planning, tools=self.tools, approval="never", learn=False),

@@ -12,7 +12,7 @@ from callsheet.graphs import SettingsError
 from callsheet.orchestrator.apps.model_evaluation.arms import Arm
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt
 from callsheet.orchestrator.apps.model_evaluation.grading import Grade, graded, graded_task
-from callsheet.orchestrator.apps.model_evaluation.tasks import Task, TaskData
+from callsheet.orchestrator.apps.model_evaluation.tasks import EndState, Task, TaskData
 from callsheet.retrievers import LabelledQuery
 
 
@@ -50,10 +50,11 @@ def task_case(task: Task, data: TaskData) -> Case:
     async def attempt(arm: Arm) -> Attempt:
         """An attempt over a fresh copy of the data, with the checks that do not hold after it."""
         await asyncio.to_thread(data.renew, task.setup)
-        if not await asyncio.to_thread(task.unmet, data.place):
+        if not await asyncio.to_thread(task.unmet, EndState(data.place)):
             raise SettingsError(f"task {task.id}: its checks hold before anything is done: correct them")
         made = await arm.attempt(data.asked(task))
-        return made.model_copy(update={"unmet": await asyncio.to_thread(task.unmet, data.place)})
+        end = EndState(data.place, made.answer)
+        return made.model_copy(update={"unmet": await asyncio.to_thread(task.unmet, end)})
 
     wanted = "; ".join(map(str, task.checks))
     return Case(task.id, task.request, wanted, task.model_dump(mode="json"), attempt, graded_task)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import httpx
 import jmespath
@@ -24,6 +24,13 @@ from callsheet.graphs.catalog.record import Record
 DATA = "CALLSHEET_DATA"
 """The variable with the folder of the fresh copy, for ``${CALLSHEET_DATA}`` in an ``mcp.json`` and in requests."""
 _SECONDS = 30.0
+
+
+class EndState(NamedTuple):
+    """What an attempt left: the folder of the data, and the answer; empty before there is one."""
+
+    folder: Path
+    answer: str = ""
 
 
 class _Check(Record):
@@ -42,10 +49,10 @@ class _Check(Record):
             raise ValueError(f"{self.matches!r} is not a regular expression: {error}") from error
         return self
 
-    def holds(self, folder: Path) -> bool:
-        """Whether it is so now; not if it cannot be looked at. Relative paths are in the folder."""
+    def holds(self, end: EndState) -> bool:
+        """Whether it is so; not if it cannot be looked at. Relative paths are in the folder."""
         try:
-            found = self.look(folder)
+            found = self.look(end)
         except (OSError, ValueError, sqlite3.Error, subprocess.SubprocessError, httpx.HTTPError):
             return False
         if self.matches is not None:
@@ -53,7 +60,7 @@ class _Check(Record):
             return re.search(self.matches, text) is not None
         return bool(found == self.equals)
 
-    def look(self, folder: Path) -> Any:
+    def look(self, end: EndState) -> Any:
         """What is there now."""
         raise NotImplementedError
 
@@ -62,15 +69,25 @@ class _Check(Record):
         return f"{told.pop('kind')}: " + ", ".join(f"{name} {value}" for name, value in sorted(told.items()))
 
 
+class AnswerCheck(_Check):
+    """The text of the answer."""
+
+    kind: Literal["answer"]
+
+    def look(self, end: EndState) -> Any:
+        """The text."""
+        return end.answer
+
+
 class FileCheck(_Check):
     """The text of a file."""
 
     kind: Literal["file"]
     path: Path
 
-    def look(self, folder: Path) -> Any:
+    def look(self, end: EndState) -> Any:
         """The text."""
-        return (folder / self.path).read_text(encoding="utf-8")
+        return (end.folder / self.path).read_text(encoding="utf-8")
 
 
 class JsonCheck(_Check):
@@ -80,9 +97,9 @@ class JsonCheck(_Check):
     path: Path
     value: str
 
-    def look(self, folder: Path) -> Any:
+    def look(self, end: EndState) -> Any:
         """The value; None if there is none."""
-        return jmespath.search(self.value, json.loads((folder / self.path).read_text(encoding="utf-8")))
+        return jmespath.search(self.value, json.loads((end.folder / self.path).read_text(encoding="utf-8")))
 
 
 class SqlCheck(_Check):
@@ -92,9 +109,11 @@ class SqlCheck(_Check):
     database: Path
     query: str
 
-    def look(self, folder: Path) -> Any:
+    def look(self, end: EndState) -> Any:
         """The rows."""
-        with closing(sqlite3.connect(f"{(folder / self.database).resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(
+            sqlite3.connect(f"{(end.folder / self.database).resolve().as_uri()}?mode=ro", uri=True)
+        ) as connection:
             return [list(row) for row in connection.execute(self.query)]
 
 
@@ -104,9 +123,9 @@ class CommandCheck(_Check):
     kind: Literal["command"]
     argv: tuple[str, ...] = Field(min_length=1)
 
-    def look(self, folder: Path) -> Any:
+    def look(self, end: EndState) -> Any:
         """The output."""
-        return _ran(self.argv, folder, check=False)
+        return _ran(self.argv, end.folder, check=False)
 
 
 class HttpCheck(_Check):
@@ -115,12 +134,14 @@ class HttpCheck(_Check):
     kind: Literal["http"]
     url: str
 
-    def look(self, folder: Path) -> Any:
+    def look(self, end: EndState) -> Any:
         """The body."""
         return httpx.get(self.url, timeout=_SECONDS).text
 
 
-Check = Annotated[FileCheck | JsonCheck | SqlCheck | CommandCheck | HttpCheck, Field(discriminator="kind")]
+Check = Annotated[
+    AnswerCheck | FileCheck | JsonCheck | SqlCheck | CommandCheck | HttpCheck, Field(discriminator="kind")
+]
 
 
 class Task(Record):
@@ -138,9 +159,9 @@ class Task(Record):
     setup: tuple[tuple[str, ...], ...] = ()
     checks: tuple[Check, ...] = Field(min_length=1)
 
-    def unmet(self, folder: Path) -> tuple[str, ...]:
-        """The checks that do not hold now."""
-        return tuple(str(check) for check in self.checks if not check.holds(folder))
+    def unmet(self, end: EndState) -> tuple[str, ...]:
+        """The checks that do not hold."""
+        return tuple(str(check) for check in self.checks if not check.holds(end))
 
 
 def _ran(argv: Sequence[str], folder: Path, *, check: bool) -> str:

@@ -18,7 +18,7 @@ from callsheet.graphs import SettingsError
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt
 from callsheet.orchestrator.apps.model_evaluation.cases import task_case
 from callsheet.orchestrator.apps.model_evaluation.grading import graded_task
-from callsheet.orchestrator.apps.model_evaluation.tasks import Task, read_tasks
+from callsheet.orchestrator.apps.model_evaluation.tasks import EndState, Task, read_tasks
 from choosing_model import ChoosingModel
 from commands import run
 
@@ -72,6 +72,15 @@ def test_every_arm_works_on_a_fresh_copy(tasks: Path, capsys: Any, monkeypatch: 
     (tasks.parent / "data" / "old.txt").write_text("kept, changed", encoding="utf-8")
     assert evaluated(tasks, model, capsys, monkeypatch, *words)[0] == 0
     assert len(model.asked) == 2 * asked  # over other data it is another attempt
+
+
+def test_the_rules_are_an_arm_without_the_model(tasks: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = {"id": "count", "request": "Count up to 3", "checks": [{"kind": "answer", "matches": r"\b3\b"}]}
+    tasks.write_text(json.dumps({"tasks": [counting]}), encoding="utf-8")
+    model = ChoosingModel(choices={})
+    status, out, err = evaluated(tasks, model, capsys, monkeypatch, "--arms", "rules", "--run-tools", "--json")
+    (arm,) = json.loads(out)["arms"]
+    assert (status, err, arm["success"], arm["tool_calls"], model.asked) == (0, "", 1.0, 1.0, [])
 
 
 def test_an_end_state_that_is_missing_is_named(tasks: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +152,7 @@ def test_rows_of_a_database_are_read_only(tmp_path: Path) -> None:
     wrong = {**rows, "query": "delete from item", "equals": []}
     missing = {**rows, "database": "none.sqlite"}
     task = Task(id="1", request="q", checks=[rows, wrong, missing])  # type: ignore[arg-type]
-    assert len(task.unmet(tmp_path)) == 2
+    assert len(task.unmet(EndState(tmp_path))) == 2
     assert not (tmp_path / "none.sqlite").exists()
 
 
@@ -151,7 +160,13 @@ def test_the_body_of_an_answer(httpserver_url: str, tmp_path: Path) -> None:
     there = {"kind": "http", "url": f"{httpserver_url}/", "matches": "hello"}
     gone = {"kind": "http", "url": "http://127.0.0.1:9/", "matches": ""}
     task = Task(id="1", request="q", checks=[there, gone])  # type: ignore[arg-type]
-    assert task.unmet(tmp_path) == ("http: matches , url http://127.0.0.1:9/",)
+    assert task.unmet(EndState(tmp_path)) == ("http: matches , url http://127.0.0.1:9/",)
+
+
+def test_the_text_of_the_answer(tmp_path: Path) -> None:
+    task = Task(id="1", request="q", checks=[{"kind": "answer", "matches": r"\b42\b"}])  # type: ignore[arg-type]
+    assert task.unmet(EndState(tmp_path)) == task.unmet(EndState(tmp_path, "142")) == (r"answer: matches \b42\b",)
+    assert task.unmet(EndState(tmp_path, "It is 42.")) == ()
 
 
 @pytest.fixture
