@@ -31,7 +31,9 @@ DEMO: Mapping[str, str] = {"1": "one step", "2": "two steps"}
 """Names of the parts of the demo's tasks, by the first character of their ids."""
 MODES = ("none", "once", "adaptive", "rules")
 ARMS: Mapping[str, Sequence[str]] = {SET: ("all", "k5"), **dict.fromkeys(DEMO.values(), MODES), FLEET: ("k10", "none")}
-SAMPLE, TOOLS, MAX_OUTPUT = 100, 10, 300
+SAMPLE, MAX_OUTPUT = 100, 300
+TOOLS, DEMO_TOOLS = 10, 5
+"""Maximum tools per step in the arms of the supervisor; a small model is slow where it reads many."""
 DEMO_TASKS = Path(__file__).parents[1] / "sets" / "demo_tasks.json"
 DEMO_CATALOG = ("examples/demo/mcp.json", "examples.demo.toolkits:agents")
 ATTEMPTS = Path(".callsheet") / "benchmarks" / "model-attempts.jsonl"
@@ -49,7 +51,8 @@ _ABOUT = (
 _ABOUT_DEMO = (
     "{}, at most {} output tokens a call. Requests to the demo's agents that need one tool, and that need two. "
     "Right is an answer with the right value, or a file with it. *none*, *once*, *adaptive*: the supervisor in this "
-    "planning mode; *rules*: the supervisor without the model. *Against the first*: paired difference. " + _MEANS
+    "planning mode, with at most 5 tools a step; *rules*: the same without the model. *Against the first*: paired "
+    "difference. " + _MEANS
 )
 
 
@@ -97,7 +100,7 @@ def on_demo(model: str) -> Mapping[str, ModelEvaluation]:
         os.environ["CALLSHEET_WORKSPACE"] = str(data.place)
         loaded = load(*DEMO_CATALOG, yes=True, pins=scratch / "pins.json")
         retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-        arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS)
+        arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=DEMO_TOOLS)
         return {
             name: asyncio.run(_evaluated(arms, name, cases, model, retriever.catalog))
             for first, name in DEMO.items()
@@ -128,7 +131,7 @@ def _case(task: FleetTask, data: TaskData) -> Case:
 
 
 async def _evaluated(arms: Arms, name: str, cases: Sequence[Case], model: str, catalog: Catalog) -> ModelEvaluation:
-    key = (AttemptLog.key(catalog.model_dump(mode="json")), TOOLS, "")
+    key = (AttemptLog.key(catalog.model_dump(mode="json")), arms.tools, "")
     named = [arms.named(arm) for arm in ARMS[name]]
     return await evaluate_arms(named, cases, model=model, log=AttemptLog(ATTEMPTS), key=key)
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from callsheet.retrievers.index.matrix import among_best
+
 Scores = NDArray[np.float32]
 Rows = NDArray[np.intp]
 
@@ -60,11 +62,11 @@ def agent_scores(
 
 def best_rows(scores: Scores, most: int) -> Rows:
     """The rows of the best scores, best first, at most ``most``; equal scores in the order of their rows."""
-    if len(scores) > most:
-        edge = np.partition(scores, -most)[-most]
-        rows = np.flatnonzero(scores >= edge)
-    else:
-        rows = np.arange(len(scores))
+    rows = among_best(scores, most)
+    if len(rows) > most:
+        edge = np.partition(scores[rows], -most)[-most]
+        above, equal = rows[scores[rows] > edge], rows[scores[rows] == edge]
+        rows = np.sort(np.concatenate([above, equal[: most - len(above)]]))
     return rows[np.argsort(-scores[rows], kind="stable")][:most]
 
 
@@ -142,10 +144,7 @@ def expected_use(
 
 def ranks_of(scores: Scores, rows: Rows) -> list[int]:
     """The ranks of these rows, from 1; equal scores share the better rank."""
-    values = scores[rows]
-    ordered = np.sort(scores[scores >= values.min(initial=np.inf)])
-    ranks: list[int] = (len(ordered) - np.searchsorted(ordered, values, side="right") + 1).tolist()
-    return ranks
+    return [int(np.count_nonzero(scores > value)) + 1 for value in scores[rows]]
 
 
 def with_context(scores: Scores, by_tool: Scores, tool_rows: Rows) -> Scores:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
+import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -102,6 +104,11 @@ class Assembly:
                 yield
 
     def _made(self, index: VectorIndex, loaded: Loaded, progress: Progress | None) -> tuple[Selector, Changes]:
+        made = self._assembled(index, loaded, progress)
+        _return_freed_memory()
+        return made
+
+    def _assembled(self, index: VectorIndex, loaded: Loaded, progress: Progress | None) -> tuple[Selector, Changes]:
         self.source = catalog = loaded.catalog
         learned = self.learned and (self.settings is None or self.settings.learned)
         if self.settings is None or self.settings.proposed:
@@ -123,6 +130,13 @@ class Assembly:
             outcomes=following(OutcomeLog(), loaded.catalog) if learned else dict,
         )
         return selector, changes
+
+
+def _return_freed_memory() -> None:
+    """Gives back to the system what making a selector took and freed, where glibc keeps it; elsewhere, nothing."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _seen() -> Mapping[Seen, int]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.retrievers import agent_scores, expected_use, node_scores, share
-from callsheet.retrievers.selection.scoring import Rows, Scores
+from callsheet.retrievers.selection.scoring import Rows, Scores, best_rows, ranks_of
 
 
 def scores_of(*values: float) -> Scores:
@@ -180,3 +180,16 @@ def test_the_expected_use_is_linear_in_the_weights(
     both = [2 * a + 3 * b for a, b in zip(one, other, strict=True)]
     first, second, joined = (expected_use(shares, weights, closures)[0] for weights in (one, other, both))
     assert joined == pytest.approx({row: 2 * first[row] + 3 * second[row] for row in first})
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 700, 3_000])
+@pytest.mark.parametrize("most", [0, 1, 3, 40])
+@pytest.mark.parametrize("digits", [1, 7])
+def test_the_best_rows_and_ranks_are_those_of_a_full_sort(count: int, most: int, digits: int) -> None:
+    scores = np.random.default_rng(count).normal(size=count).round(digits).astype(np.float32)
+    scores[: count // 2] = 0  # many without a word of the query
+    values = scores.tolist()
+    order = sorted(range(count), key=lambda row: (-values[row], row))
+    assert best_rows(scores, most).tolist() == order[:most]
+    some = rows_of(*order[:9], *order[-3:])
+    assert ranks_of(scores, some) == [1 + sum(other > values[row] for other in values) for row in some]
