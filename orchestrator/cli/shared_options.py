@@ -117,19 +117,6 @@ def index_options(command: Command) -> Command:
     return place(embeddings(command))
 
 
-def approve_option(command: Command) -> Command:
-    """``--approve``."""
-    return click.option(
-        "--approve",
-        default="risky",
-        envvar="CALLSHEET_APPROVAL",
-        show_default=True,
-        show_envvar=True,
-        type=click.Choice(["always", "risky", "never"]),
-        help="Which calls need approval: all, those of tools that are not known to be harmless, or none.",
-    )(command)
-
-
 def common(command: Command) -> Command:
     """``catalog_options`` and ``index_options``."""
     return index_options(catalog_options(command))

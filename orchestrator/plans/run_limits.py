@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from callsheet.agents import Plan, StepResult, Usage
+from callsheet.agents import Plan, Usage
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.state import State
 
@@ -34,7 +34,7 @@ def tokens_left(state: State, settings: Settings) -> int | None:
 def usage_report(state: State) -> dict[str, Any]:
     """Cost of the run's models so far, in total, by role and by step."""
     results: Mapping[str, Any] = state.get("results", {})
-    steps = {f"step {name}": StepResult(**result).usage for name, result in results.items()}
+    steps = {f"step {name}": Usage(**result.get("usage") or {}) for name, result in results.items()}
     places = {name: Usage(**spent) for name, spent in state.get("spent", {}).items()} | steps
     by_role: dict[str, Usage] = {}
     by_step: dict[str, Usage] = {}

@@ -11,12 +11,12 @@ from statistics import fmean, median
 from typing import Any
 
 from callsheet.agents import Usage
+from callsheet.agents.models.prices import Price
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.apps.model_evaluation.arms import Arm
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog
 from callsheet.orchestrator.apps.model_evaluation.cases import Case, query_case
 from callsheet.orchestrator.apps.model_evaluation.grading import Cause, Grade
-from callsheet.orchestrator.apps.model_evaluation.prices import Price
 from callsheet.retrievers import LabelledQuery
 from callsheet.retrievers.evaluation.evaluator import bootstrap_interval
 from callsheet.retrievers.index.protocols import Progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.padding import Padding
@@ -18,6 +18,9 @@ from callsheet.orchestrator.cli.approval_prompt import approve_all, description
 from callsheet.orchestrator.cli.output.console import console
 from callsheet.retrievers import Selection, explain_tool
 
+if TYPE_CHECKING:
+    from callsheet.agents import Prices
+
 _LONGEST = 180
 _COLOURS = {
     "done": "green",
@@ -29,9 +32,14 @@ _COLOURS = {
 
 
 class Show:
-    """Prints the events of a run as they happen."""
+    """Prints the events of a run as they happen.
 
-    def __init__(self) -> None:
+    Args:
+        prices: Prices of models, for the cost; without any, only tokens are printed.
+    """
+
+    def __init__(self, prices: Prices | None = None) -> None:
+        self._prices = prices
         self._console = console()
         self._calls: dict[str, str] = {}
         self._told: dict[str, list[Any]] = {}
@@ -84,7 +92,12 @@ class Show:
             self._console.print(f"{title}\n{escape(text)}")
         if self._usage.get("calls"):
             read = "{calls} model calls, {input_tokens:,} input tokens ({cached_tokens:,} cached)".format(**self._usage)
-            self._console.print(f"[bright_black]Usage: {read}, {self._usage['output_tokens']:,} output tokens[/]")
+            said = f"Usage: {read}, {self._usage['output_tokens']:,} output tokens"
+            if self._prices and self._prices.models:
+                from callsheet.agents import Usage
+
+                said += f"; cost: {self._prices.cost(Usage.from_report(self._usage))}"
+            self._console.print(f"[bright_black]{escape(said)}[/]")
 
     def waiting(self, interrupts: Sequence[Any], again: str) -> None:
         """Prints what waits for a person, and the command to continue."""

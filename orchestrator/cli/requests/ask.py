@@ -8,6 +8,8 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -22,34 +24,27 @@ from callsheet.orchestrator.cli.approval_prompt import (
     signed_in,
 )
 from callsheet.orchestrator.cli.requests.thread_run import Ran, run
+from callsheet.orchestrator.cli.run_options import run_options
 from callsheet.orchestrator.cli.shared_options import (
-    approve_option,
     check_model,
     common,
     kept_options,
     open_catalog,
     open_retriever,
 )
-from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.run.thread_files import Threads
 
 if TYPE_CHECKING:
-    from callsheet.agents import ApprovalPolicy
+    from callsheet.agents import ApprovalPolicy, Prices
     from callsheet.orchestrator.cli.output.run_output import Show
 
 
 @click.command(short_help="Answer a request: plan it, find tools, carry it out.")
 @click.argument("query", required=False)
-@click.option(
-    "--model",
-    default=Environment().model,
-    metavar="PROVIDER:NAME",
-    help="Chat model for planner, workers and answer.  [default: CALLSHEET_MODEL; none: rules]",
-)
+@run_options
 @click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 50), help="Maximum agents per step.")
 @click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 128), help="Maximum tools per worker.")
-@approve_option
 @click.option(
     "--planning",
     default="auto",
@@ -67,6 +62,7 @@ def ask(
     model: str | None,
     agents: int,
     tools: int,
+    prices: Path | None,
     approve: str,
     planning: str,
     thread: str | None,
@@ -88,10 +84,13 @@ def ask(
     Example:
       callsheet ask "Convert 3 miles to km and write the result to km.txt" --catalog mcp.json
     """
+    from callsheet.agents import ToolRegistry, read_prices
+
     threads = Threads()
     thread = _thread(threads, query, thread, resume=resume)
     began = time.monotonic()
     check_model(model)
+    priced = read_prices(prices)
     if code_mode and not model:
         raise click.UsageError("--code-mode needs --model: rules write no programs")
     if code_mode:
@@ -101,7 +100,6 @@ def ask(
     loaded = open_catalog(catalogs, yes=yes)
     retriever = open_retriever(loaded, place, embeddings)
 
-    from callsheet.agents import ToolRegistry
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.supervisor import create_supervisor
 
@@ -119,7 +117,7 @@ def ask(
     )
     from callsheet.orchestrator.cli.output.run_output import Show
 
-    show, again = None if as_json else Show(), _again(thread, catalogs, planning, code_mode=code_mode)
+    show, again = None if as_json else Show(priced), _again(thread, catalogs, planning, code_mode=code_mode)
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
     with threads.locked(thread):
         try:
@@ -131,7 +129,7 @@ def ask(
             registry.close()
         threads.settle(thread, ended=not ran.left)
     if show is None:
-        click.echo(json.dumps(_report(ran, thread, again, time.monotonic() - began), ensure_ascii=False))
+        click.echo(json.dumps(_report(ran, thread, again, time.monotonic() - began, priced), ensure_ascii=False))
     elif ran.waiting:
         show.waiting(ran.waiting, again)
     else:
@@ -195,13 +193,17 @@ def _again(thread: str, catalogs: Sequence[str], planning: str, *, code_mode: bo
     return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *named, *planned, *kept_options()])
 
 
-def _report(ran: Ran, thread: str, again: str, seconds: float) -> dict[str, Any]:
+def _report(ran: Ran, thread: str, again: str, seconds: float, prices: Prices) -> dict[str, Any]:
     waits = f"Stopped to ask: waiting for a person with {counted(len(ran.waiting), 'question')}. Continue with: {again}"
+    from callsheet.agents import Usage
+
+    usage = ran.state.get("usage", {})
     return {
         "answer": waits if ran.waiting else ran.answer,
         "steps": ran.steps(),
         "note": ran.plan["note"],
-        "usage": ran.state.get("usage", {}),
+        "usage": usage,
+        "cost": asdict(prices.cost(Usage.from_report(usage))) if usage else None,
         "revisions": ran.state.get("revisions", []),
         "thread": thread,
         "waiting": described(ran.waiting),

@@ -18,9 +18,9 @@ from callsheet.orchestrator.cli.metric_gates import Gate, failed_gates, read_gat
 from callsheet.orchestrator.cli.shared_options import progress_bar
 
 if TYPE_CHECKING:
+    from callsheet.agents.models.prices import Price
     from callsheet.graphs import Loaded
     from callsheet.orchestrator.apps.model_evaluation.model_evaluator import ModelEvaluation
-    from callsheet.orchestrator.apps.model_evaluation.prices import Price
     from callsheet.retrievers import AgentGraphRetriever
 
 
@@ -100,7 +100,7 @@ def evaluate_model(options: ModelOptions, opened: Callable[[], tuple[Loaded, Age
     Raises:
         SettingsError: An option or a task is invalid.
     """
-    from callsheet.orchestrator.apps.model_evaluation.prices import price_of
+    from callsheet.agents.models.prices import price_of
 
     known = [f"{name}.success" for name in options.names]
     gates = [read_gate(demand, known, f"with --model there are {', '.join(known)}") for demand in options.demands]

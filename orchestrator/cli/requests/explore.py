@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from callsheet.orchestrator.cli.run_options import run_options
 from callsheet.orchestrator.cli.shared_options import (
-    approve_option,
     check_model,
     common,
     open_catalog,
@@ -46,13 +46,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Report of `callsheet eval --json` to show as tables; repeatable.",
 )
-@click.option(
-    "--model",
-    default=Environment().model,
-    metavar="PROVIDER:NAME",
-    help="Chat model for requests of the page.  [default: CALLSHEET_MODEL; none: rules]",
-)
-@approve_option
+@run_options
 @click.option(
     "--dependencies",
     "decisions",
@@ -66,6 +60,7 @@ def explore(
     user: str,
     reports: tuple[Path, ...],
     model: str | None,
+    prices: Path | None,
     approve: str,
     decisions: Path | None,
     catalogs: tuple[str, ...],
@@ -85,7 +80,7 @@ def explore(
     Example:
       callsheet explore --catalog mcp.json --report report.json
     """
-    from callsheet.agents import ToolRegistry
+    from callsheet.agents import ToolRegistry, read_prices
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served
     from callsheet.orchestrator.run.thread_files import Threads
@@ -93,11 +88,11 @@ def explore(
     from callsheet.orchestrator.server.explorer.answers.reports import read_reports
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
     from callsheet.orchestrator.server.runs.local_runner import LocalRunner
-    from callsheet.orchestrator.server.runs.local_runs import LocalRuns
+    from callsheet.orchestrator.server.runs.stores.local_runs import LocalRuns
     from callsheet.orchestrator.supervisor import create_supervisor
 
     check_model(model)
-    shown = read_reports(reports)
+    shown, priced = read_reports(reports), read_prices(prices)
     catalogs = _with_decisions(catalogs, decisions)
     with listening(port) as listener:
         loaded = open_catalog(catalogs, yes=yes)
@@ -111,7 +106,7 @@ def explore(
         threads, key = Threads(), secrets.token_urlsafe(24)
         threads.sweep()
         app = create_explorer(
-            Site(lambda: served, lambda: shown),
+            Site(lambda: served, lambda: shown, priced),
             runs=LocalRuns(threads),
             runner=LocalRunner(workflow, threads, registry, retriever.user),
             key=key,

@@ -14,9 +14,9 @@ import click
 from click.core import ParameterSource
 
 from callsheet.graphs.text.sanitizing import counted
+from callsheet.orchestrator.cli.run_options import approve_option
 from callsheet.orchestrator.cli.shared_options import (
     INTERRUPTED,
-    approve_option,
     check_model,
     common,
     follow_shared_store,

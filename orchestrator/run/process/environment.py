@@ -21,6 +21,7 @@ class Environment(BaseSettings):
         embeddings: Embedder, ``minilm`` or ``provider:model``.
         documents: Folder of documents, for ``arag``.
         approval: Which calls need approval: ``always``, ``risky`` or ``never``.
+        prices: File of prices of models, for the costs of runs.
         reports: Reports of ``callsheet eval --json`` for the explorer, separated by commas.
         hosts: Further host names of the server, separated by commas; ``*`` for any.
         origins: Origins of web pages that may use the server, separated by commas; LangGraph Studio's by default.
@@ -35,6 +36,7 @@ class Environment(BaseSettings):
     embeddings: str = "minilm"
     documents: str | None = None
     approval: str = "risky"
+    prices: str = ""
     reports: str = ""
     hosts: str = ""
     origins: str = STUDIO
@@ -43,6 +45,10 @@ class Environment(BaseSettings):
     def catalogs(self) -> tuple[str, ...]:
         """The catalogs."""
         return _named(self.catalog)
+
+    def price_file(self) -> Path | None:
+        """The file of prices."""
+        return Path(self.prices) if self.prices else None
 
     def report_files(self) -> tuple[str, ...]:
         """The reports."""

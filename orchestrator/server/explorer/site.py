@@ -6,10 +6,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from callsheet.agents import ToolRegistry
+from callsheet.agents import Prices, ToolRegistry
 from callsheet.graphs import (
     Catalog,
     CatalogError,
@@ -101,6 +101,7 @@ class Seen:
         loaded: The current catalog with its problems, changes and digests.
         registry: Knows which agents are trusted, and which ones fail.
         read: As in ``Served``.
+        prices: Prices of models.
     """
 
     user: User
@@ -109,6 +110,7 @@ class Seen:
     loaded: Loaded
     registry: ToolRegistry
     read: Callable[[bool], Loaded] | None = None
+    prices: Prices = field(default_factory=Prices)
 
     @property
     def policy(self) -> Policy | None:
@@ -166,10 +168,16 @@ class Site:
     Args:
         served: Returns the catalog; called on first use.
         reports: Reads the evaluations.
+        prices: Prices of models, for the costs of runs; by default none are known.
     """
 
-    def __init__(self, served: Callable[[], Served], reports: Callable[[], Sequence[Report]] = tuple) -> None:
-        self.reports = reports
+    def __init__(
+        self,
+        served: Callable[[], Served],
+        reports: Callable[[], Sequence[Report]] = tuple,
+        prices: Prices | None = None,
+    ) -> None:
+        self.reports, self._prices = reports, prices or Prices()
         self._served, self._loaded = served, Loaded(Catalog())
         self._watched: ToolRegistry | None = None
         self._work = ThreadPoolExecutor(1, thread_name_prefix="callsheet-explorer")
@@ -186,7 +194,8 @@ class Site:
         served = self._served()
         self._watch(served)
         retriever, loaded = served.retriever.within(user), self._loaded
-        return Seen(user, retriever, self._knowledge(retriever, loaded), loaded, served.registry, served.read)
+        knowledge = self._knowledge(retriever, loaded)
+        return Seen(user, retriever, knowledge, loaded, served.registry, served.read, self._prices)
 
     def follow(self, loaded: Loaded) -> None:
         """Uses a catalog that was loaded again, in calls and in searches; slow, so not for an event loop."""

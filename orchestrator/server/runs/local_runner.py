@@ -17,9 +17,9 @@ from callsheet.graphs import CallsheetError, User
 from callsheet.orchestrator.run.thread_files import Threads
 from callsheet.orchestrator.run.thread_stream import stream_in_thread
 from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
-from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.run_history import Moment, RunRefusedError
 from callsheet.orchestrator.server.runs.shown_runs import run_ended
+from callsheet.orchestrator.server.runs.stores.local_runs import LocalRuns
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
 from callsheet.orchestrator.server.runs.run_history import Moment, RunRefusedError
 from callsheet.orchestrator.server.runs.server_client import allowed, client_of
-from callsheet.orchestrator.server.runs.server_runs import moment_of
+from callsheet.orchestrator.server.runs.stores.server_runs import moment_of
 
 if TYPE_CHECKING:
     from langgraph_sdk.client import LangGraphClient

@@ -21,9 +21,8 @@ from callsheet.orchestrator.server.runs.pending_questions import (
     Text,
     question_shown,
 )
+from callsheet.orchestrator.server.runs.run_costs import ModelUsageShown, RunCosts, UsageShown
 from callsheet.orchestrator.server.runs.run_history import Moment
-
-_COUNTS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
 
 
 class CallShown(Shown):
@@ -68,6 +67,7 @@ class StepShown(Shown):
     seconds: float = 0.0
     calls: tuple[CallShown, ...] = ()
     picked: tuple[Picked, ...] = ()
+    usage: UsageShown | None = None
 
 
 class RevisionShown(Shown):
@@ -97,7 +97,8 @@ class RunShown(Shown):
         questions: The pending questions.
         steps: The steps.
         revisions: Changes of the plan.
-        usage: Model calls and tokens; empty if no model was called.
+        usage: What its models cost; None if no model was called.
+        models: The usage by role and model.
     """
 
     id: Line
@@ -112,7 +113,8 @@ class RunShown(Shown):
     questions: tuple[QuestionShown, ...]
     steps: tuple[StepShown, ...]
     revisions: tuple[RevisionShown, ...]
-    usage: Mapping[str, int]
+    usage: UsageShown | None
+    models: tuple[ModelUsageShown, ...]
 
 
 def runs_of(seen: Seen, history: Iterable[Moment]) -> tuple[RunShown, ...]:
@@ -146,12 +148,12 @@ def run_of(seen: Seen, last: Moment, begin: Moment | None = None) -> RunShown:
     waves: Sequence[Sequence[str]] = state.get("waves") or ()
     wave_of = {step: n for n, wave in enumerate(waves, 1) for step in wave}
     statuses = {one.step: one.status for one in asked if one.step}
+    costs, told = RunCosts(state, seen.prices), {s["id"]: {**s, "wave": wave_of.get(s["id"], 0)} for s in planned}
     steps: tuple[StepShown, ...] = tuple(
-        _step(seen, {**s, "wave": wave_of.get(s["id"], 0)}, results.get(s["id"]), selections.get(s["id"]), statuses)
-        for s in planned
+        _step(seen, step, results.get(name), selections.get(name), statuses, costs) for name, step in told.items()
     )
     withheld = any(step.error == WITHHELD for step in steps)
-    usage, answer = state.get("usage") or {}, _answer(state.get("messages") or ())
+    answer = _answer(state.get("messages") or ())
     began = float(state.get("begun") or 0.0)
     return RunShown(
         id=str(state.get("run") or ""),
@@ -166,7 +168,8 @@ def run_of(seen: Seen, last: Moment, begin: Moment | None = None) -> RunShown:
         questions=asked,
         steps=steps,
         revisions=() if withheld else tuple(map(RevisionShown.model_validate, state.get("revisions") or ())),
-        usage={name: usage[name] for name in _COUNTS} if usage.get("calls") else {},
+        usage=costs.total,
+        models=costs.models,
     )
 
 
@@ -183,6 +186,7 @@ def _step(
     result: Mapping[str, Any] | None,
     picked: Mapping[str, Any] | None,
     waiting: Mapping[str, str],
+    costs: RunCosts,
 ) -> StepShown:
     plain = {**step, "status": result["status"] if result else waiting.get(step["id"], "waiting")}
     if not all(map(seen.may_see, _named(result or {}, picked or {}))):
@@ -195,6 +199,7 @@ def _step(
             **{name: result[name] for name in ("attempts", "result", "error") if result},
             "seconds": sum(call.seconds for call in calls),
             "calls": calls,
+            "usage": costs.step(step["id"]),
             "picked": tuple(
                 Picked(tool=link(t["id"], seen.catalog), why=_why(t, n), score=t["score"], via=t["via"][:-1])
                 for n, t in enumerate(tools)

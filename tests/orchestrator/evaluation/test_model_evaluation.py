@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage
 
 from callsheet import AgentGraphRetriever
 from callsheet.agents import Call, Usage
+from callsheet.agents.models.prices import Price, price_of
 from callsheet.graphs import Loaded, SettingsError, load
 from callsheet.orchestrator.apps.model_evaluation.arms import Arms
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog
@@ -19,7 +20,6 @@ from callsheet.orchestrator.apps.model_evaluation.cases import query_case
 from callsheet.orchestrator.apps.model_evaluation.evaluation_page import evaluation_page
 from callsheet.orchestrator.apps.model_evaluation.grading import graded
 from callsheet.orchestrator.apps.model_evaluation.model_evaluator import ModelEvaluation, evaluate_arms, sampled
-from callsheet.orchestrator.apps.model_evaluation.prices import Price, price_of
 from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
 from callsheet.retrievers import LabelledQuery
 from choosing_model import ChoosingModel

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from asking import BOTH, KEY, Asking
 from callsheet.graphs import Policy, User
 from chromium import Browser
+from explored_page import click, saved
 
 Show = Callable[..., Browser]
 HEADERS = {"x-callsheet-key": KEY}
@@ -29,26 +30,6 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
 
 def run_is(page: Browser, status: str) -> None:
     page.wait(f"document.querySelector('.thread > .run')?.dataset.status === {status!r}")
-
-
-def click(page: Browser, text: str) -> None:
-    page.run(f"[...document.querySelectorAll('main button')].find((e) => e.textContent === {text!r}).click()")
-
-
-def saved(page: Browser, name: str) -> str:
-    """What a button saves, byte by byte."""
-    page.run(
-        "window.blobs = []; window.made ??= URL.createObjectURL;"
-        "URL.createObjectURL = (blob) => { blobs.push(blob); return made.call(URL, blob); };"
-    )
-    click(page, name)
-    page.wait("document.getElementById('status').textContent.startsWith('Saved as ')")
-    page.run("document.getElementById('status').textContent = ''")
-    content: str = page.run(
-        "blobs.at(-1).arrayBuffer().then((all) => Array.from(new Uint8Array(all), (one) => String.fromCharCode(one)))"
-        ".then((all) => all.join(''))"
-    )
-    return content
 
 
 @pytest.mark.server

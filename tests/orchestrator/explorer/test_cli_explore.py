@@ -78,4 +78,5 @@ def test_a_taken_port_is_named(source: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_wrong_report_is_named_before_anything_is_read(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "none.json cannot be read" in says(capsys, "--catalog", str(source), "--report", "none.json")
+    for option in ("--report", "--prices"):
+        assert "none.json cannot be read" in says(capsys, "--catalog", str(source), option, "none.json")

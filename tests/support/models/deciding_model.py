@@ -62,7 +62,8 @@ class DecidingModel(BaseChatModel):
         message = self._worked(messages, names) if role == "worker" else self._reply(role, text, messages)
         given, written = self.tokens
         usage = {"input_tokens": given, "output_tokens": written, "total_tokens": given + written}
-        return ChatResult(generations=[ChatGeneration(message=message.model_copy(update={"usage_metadata": usage}))])
+        told = {"usage_metadata": usage, "response_metadata": {"model_name": "deciding"}}
+        return ChatResult(generations=[ChatGeneration(message=message.model_copy(update=told))])
 
     def _reply(self, role: str, text: str, messages: Sequence[BaseMessage]) -> AIMessage:
         if role == "planner":

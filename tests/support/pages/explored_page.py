@@ -40,3 +40,24 @@ def serving(app: ASGIApp) -> Iterator[str]:
 def heading(browser: Browser, name: str) -> None:
     """Waits until an agent, a tool or a capability is shown."""
     browser.wait(f"document.querySelector('.details h2')?.textContent === {name!r}")
+
+
+def click(page: Browser, text: str) -> None:
+    """Clicks on the button with this text."""
+    page.run(f"[...document.querySelectorAll('main button')].find((e) => e.textContent === {text!r}).click()")
+
+
+def saved(page: Browser, name: str) -> str:
+    """What a button saves, byte by byte."""
+    page.run(
+        "window.blobs = []; window.made ??= URL.createObjectURL;"
+        "URL.createObjectURL = (blob) => { blobs.push(blob); return made.call(URL, blob); };"
+    )
+    click(page, name)
+    page.wait("document.getElementById('status').textContent.startsWith('Saved as ')")
+    page.run("document.getElementById('status').textContent = ''")
+    content: str = page.run(
+        "blobs.at(-1).arrayBuffer().then((all) => Array.from(new Uint8Array(all), (one) => String.fromCharCode(one)))"
+        ".then((all) => all.join(''))"
+    )
+    return content

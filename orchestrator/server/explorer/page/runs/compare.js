@@ -13,13 +13,13 @@ export async function showBoth(view, ids) {
   const only = (one, other) => [...one].filter((tool) => !other.has(tool)).join(", ") || "none";
   const calls = (run) => run.steps.reduce((n, step) => n + step.calls.length, 0);
   const failed = (run) => run.steps.filter((step) => step.status === "failed").length;
-  const tokens = (run) => (run.usage.calls ? run.usage.input_tokens + run.usage.output_tokens : "none");
+  const tokens = (run) => (run.usage ? run.usage.input_tokens + run.usage.output_tokens : "none");
   const row = (name, of) => [name, ...runs.map((run) => of(run).toLocaleString("en"))];
   view.replaceChildren(make("section", { class: "runs both" }, make("p", { class: "back" }, make("a", { href: address("runs"), text: "All runs" })),
     make("h1", { tabindex: "-1", text: "Two runs" }),
     make("div", { class: "run-steps" }, table("What is different", ["", "A", "B"], [
       row("steps", (run) => run.steps.length), row("failed steps", failed), row("calls", calls), row("changes of the plan", (run) => run.revisions.length),
-      row("duration", (run) => (run.seconds === null ? "not known" : seconds(run.seconds))), row("tokens of models", tokens),
+      row("duration", (run) => (run.seconds === null ? "not known" : seconds(run.seconds))), row("tokens of models", tokens), row("cost of models", (run) => run.usage?.cost.words ?? "none"),
       ["tools called here only", only(a, b), only(b, a)]])),
     make("div", { class: "beside-each-other" }, shown.map((one) => make("div", {}, one.back, one.shown.element)))));
   for (const one of shown) one.shown.show(one.run);

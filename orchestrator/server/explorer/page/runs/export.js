@@ -1,6 +1,7 @@
 // A run as a link, as a picture (SVG, PNG), and as a page of its own.
 
 import { announce, draw, make } from "../common/dom.js";
+import { usage } from "./run.js";
 
 /** The buttons. */
 export function exports(run, element) {
@@ -20,15 +21,16 @@ async function style(name) {
   return answer.text();
 }
 
-/** Plan and timeline below each other, with their style. */
+/** Request, usage, plan and timeline below each other, with their style. */
 async function picture(run, element) {
   const drawn = [...element.querySelectorAll("svg.drawing")].map((one) => one.cloneNode(true));
-  const width = Math.max(...drawn.map((one) => Number(one.getAttribute("width")))), title = draw("text", { class: "picture-title", x: 16, y: 34 });
-  title.textContent = run.request.length > width / 9 ? `${run.request.slice(0, width / 9 - 1)}…` : run.request;
+  const width = Math.max(...drawn.map((one) => Number(one.getAttribute("width"))));
   const made = draw("svg", { class: "drawing", xmlns: "http://www.w3.org/2000/svg" }), css = draw("style");
   css.textContent = await style("drawing.css");
-  made.append(css, draw("rect", { class: "paper", width: "100%", height: "100%" }), title);
-  let y = 56;
+  made.append(css, draw("rect", { class: "paper", width: "100%", height: "100%" }), line("picture-title", 34, run.request, width / 9));
+  const facts = run.usage ? [usage(run.usage), run.usage.cost.words] : [];
+  facts.forEach((fact, i) => made.append(line("picture-fact", 56 + i * 18, fact, width / 6.6)));
+  let y = 56 + facts.length * 20;
   for (const one of drawn) {
     one.setAttribute("x", String(16 + (width - Number(one.getAttribute("width"))) / 2));
     one.setAttribute("y", String(y));
@@ -37,6 +39,12 @@ async function picture(run, element) {
     made.append(one);
   }
   for (const [key, value] of Object.entries({ width: width + 32, height: y, viewBox: `0 0 ${width + 32} ${y}` })) made.setAttribute(key, String(value));
+  return made;
+}
+
+function line(kind, y, content, room) {
+  const made = draw("text", { class: kind, x: 16, y });
+  made.textContent = content.length > room ? `${content.slice(0, room - 1)}…` : content;
   return made;
 }
 

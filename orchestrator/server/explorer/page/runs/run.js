@@ -1,6 +1,6 @@
 // One request: its plan as a picture, its calls over time, what waits for a person, the answer, and every step.
 
-import { count, fold, make, walk } from "../common/dom.js";
+import { count, fold, make, table, walk } from "../common/dom.js";
 import { STATUS, dag, seconds } from "./dag.js";
 import { questions } from "./questions.js";
 import { timeline } from "./timeline.js";
@@ -9,7 +9,7 @@ const STATES = { running: "Running", waiting: "Waits for you", done: "Done", sto
 
 /** An article that shows a run, and is told of each change by `show`. */
 export function article({ decide, cancel, resume }) {
-  const parts = Object.fromEntries(["head", "asks", "picture", "times", "answer", "changes", "steps"].map((name) => [name, make("section", { class: `run-${name}` })]));
+  const parts = Object.fromEntries(["head", "asks", "picture", "times", "answer", "changes", "steps", "models"].map((name) => [name, make("section", { class: `run-${name}` })]));
   parts.picture.classList.add("scroll");
   parts.answer.setAttribute("aria-live", "polite");
   const made = make("article", { class: "run" }, Object.values(parts));
@@ -52,13 +52,14 @@ export function article({ decide, cancel, resume }) {
     put("answer", [run.answer, run.status], () => run.answer && [make("h3", { text: "Answer" }), make("p", { class: "answer-text words", text: run.answer })]);
     put("changes", run.revisions, () => run.revisions.length > 0 && [make("h3", { text: "Changes of the plan" }), make("ul", { class: "plain" }, run.revisions.map(revision))]);
     put("steps", run.steps, () => steps(run, parts.steps));
+    put("models", run.models, () => run.models.length > 0 && models(run));
   };
   return { element: made, show };
 }
 
 function head(run, cancel, resume) {
   const took = run.seconds === null ? "" : seconds(run.seconds);
-  const facts = [when(run.at), took, run.usage.calls ? usage(run.usage) : "", run.note].filter(Boolean).join("  ·  ");
+  const facts = [when(run.at), took, ...(run.usage ? [usage(run.usage), run.usage.cost.words] : []), run.note].filter(Boolean).join("  ·  ");
   return [make("div", { class: "run-title" }, make("h2", { tabindex: "-1", text: run.request }),
     make("div", { class: "row" }, make("span", { class: `badge ${run.status}`, text: STATES[run.status] ?? run.status }),
       cancel && run.status === "running" && make("button", { type: "button", text: "Cancel", on: { click: cancel } }),
@@ -72,8 +73,14 @@ function revision(one) {
   return make("li", { class: "words", text: `After wave ${one.wave}: ${[what, one.reason].filter(Boolean).join(": ")}` });
 }
 
-function usage(one) {
+/** Calls and tokens in words. */
+export function usage(one) {
   return `${count(one.calls, "model call")}, ${one.input_tokens.toLocaleString("en")} input tokens (${one.cached_tokens.toLocaleString("en")} cached), ${one.output_tokens.toLocaleString("en")} output tokens`;
+}
+
+function models(run) {
+  const rows = run.models.map((one) => [one.role, one.model || "not named", one.cost.amount === null ? "no price is known" : one.cost.words, one.calls, one.input_tokens, one.cached_tokens, one.output_tokens]);
+  return table("Models", ["role", "model", "cost", "calls", "input tokens", "of them cached", "output tokens"], rows);
 }
 
 function steps(run, old) {
@@ -83,7 +90,7 @@ function steps(run, old) {
 }
 
 function step(one, open) {
-  const facts = [one.depends_on.length ? `after ${one.depends_on.join(", ")}` : "", one.attempts > 1 ? `${one.attempts} attempts` : "", one.calls.length ? `${count(one.calls.length, "call")}, ${seconds(one.seconds)}` : ""].filter(Boolean).join("; ");
+  const facts = [one.depends_on.length ? `after ${one.depends_on.join(", ")}` : "", one.attempts > 1 ? `${one.attempts} attempts` : "", one.calls.length ? `${count(one.calls.length, "call")}, ${seconds(one.seconds)}` : "", one.usage ? count(one.usage.input_tokens + one.usage.output_tokens, "token") : "", one.usage?.cost.amount != null ? one.usage.cost.words : ""].filter(Boolean).join("; ");
   const told = one.calls.at(-1)?.answer === one.result;
   const made = make("details", { class: "step-details", "data-of": one.id },
     make("summary", {}, make("span", { class: "rank", text: one.id }), make("span", { class: "step-title", text: one.text }), make("span", { class: `badge ${one.status}`, text: STATUS[one.status] ?? one.status }), facts && make("span", { class: "small", text: facts })),

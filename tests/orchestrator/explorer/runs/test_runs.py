@@ -18,10 +18,10 @@ from callsheet.orchestrator.run.thread_files import Threads
 from callsheet.orchestrator.run.thread_stream import stream_in_thread
 from callsheet.orchestrator.server import Site
 from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
-from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.pending_questions import WITHHELD
 from callsheet.orchestrator.server.runs.run_history import Moment
 from callsheet.orchestrator.server.runs.shown_runs import RunShown, run_of, runs_of
+from callsheet.orchestrator.server.runs.stores.local_runs import LocalRuns
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import explorer, served
 from kept_runs import ASKING, ENDED, REVISED, Kept, moment
@@ -64,8 +64,9 @@ def test_revisions_usage_and_a_question_are_shown(catalog: Catalog, asked: Asked
     (revision,) = revised["revisions"]
     assert (revision["added"], revision["dropped"], revision["refused"]) == (["3"], ["2"], False)
     assert revision["reason"] == "the file is <b>missing</b>"
-    assert revised["usage"] == {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0}
-    assert (plain["questions"], plain["revisions"], plain["usage"]) == ([], [], {})
+    counts = {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0}
+    assert {name: revised["usage"][name] for name in counts} == counts
+    assert (plain["questions"], plain["revisions"], plain["usage"]) == ([], [], None)
 
 
 def test_questions_that_wait_are_counted(catalog: Catalog) -> None:
