@@ -46,6 +46,14 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Report of `callsheet eval --json` to show as tables; repeatable.",
 )
+@click.option(
+    "--runs",
+    "databases",
+    multiple=True,
+    metavar="DATABASE",
+    help="Checkpoints of a program of your own, whose runs are shown and never changed: a SQLite file or "
+    "postgresql://...; repeatable.",
+)
 @run_options
 @click.option(
     "--dependencies",
@@ -59,6 +67,7 @@ def explore(
     port: int,
     user: str,
     reports: tuple[Path, ...],
+    databases: tuple[str, ...],
     model: str | None,
     prices: Path | None,
     approve: str,
@@ -79,6 +88,7 @@ def explore(
     \b
     Example:
       callsheet explore --catalog mcp.json --report report.json
+      callsheet explore --catalog mcp.json --runs state.db
     """
     from callsheet.agents import ToolRegistry, read_prices
     from callsheet.graphs.dependencies import ObservationLog
@@ -88,11 +98,14 @@ def explore(
     from callsheet.orchestrator.server.explorer.answers.reports import read_reports
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
     from callsheet.orchestrator.server.runs.local_runner import LocalRunner
+    from callsheet.orchestrator.server.runs.stores.database_runs import JoinedRuns, read_databases
     from callsheet.orchestrator.server.runs.stores.local_runs import LocalRuns
     from callsheet.orchestrator.supervisor import create_supervisor
 
     check_model(model)
-    shown, priced = read_reports(reports), read_prices(prices)
+    shown, priced, others = read_reports(reports), read_prices(prices), read_databases(databases)
+    for runs in others:
+        click.echo(f"{runs.name}: {runs.listing()}", err=True)
     catalogs = _with_decisions(catalogs, decisions)
     with listening(port) as listener:
         loaded = open_catalog(catalogs, yes=yes)
@@ -107,7 +120,7 @@ def explore(
         threads.sweep()
         app = create_explorer(
             Site(lambda: served, lambda: shown, priced),
-            runs=LocalRuns(threads),
+            runs=JoinedRuns(LocalRuns(threads), others),
             runner=LocalRunner(workflow, threads, registry, retriever.user),
             key=key,
             user=retriever.user,

@@ -67,21 +67,21 @@ class LocalRunner:
 
     async def start(self, request: Request, thread: str | None, text: str) -> str:
         """Starts a request."""
+        if thread is not None:
+            self._check(thread)
         chosen = thread or self._threads.new()
-        if thread is not None and thread not in self._threads.names():
-            raise RunRefusedError(f"there is no thread {thread!r}")
         live = LiveRun(Moment({"request": text}, ""))
         self._begin(chosen, live, {"messages": [HumanMessage(text)]})
         return chosen
 
     async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
         """Answers questions, or continues a run that stopped."""
-        if thread not in self._threads.names():
-            raise RunRefusedError(f"there is no thread {thread!r}")
+        self._check(thread)
         self._begin(thread, LiveRun(await self._runs.last(thread)), Command(resume=dict(answers)) if answers else None)
 
     async def cancel(self, request: Request, thread: str) -> None:
         """Stops a run."""
+        self._check(thread)
         work = self._work.get(thread)
         if work is not None and work.task is not None and not work.task.done():
             work.task.cancel()
@@ -96,6 +96,13 @@ class LocalRunner:
             if work.task is None or work.task.done():
                 return
             await changed.wait()
+
+    def _check(self, thread: str) -> None:
+        if thread not in self._work and thread not in self._threads.names():
+            raise RunRefusedError(
+                f"there is no thread {thread!r} of this page: "
+                "a run of another program is continued and stopped by that one"
+            )
 
     def _begin(self, thread: str, live: LiveRun, given: Any) -> None:
         going = [name for name, work in self._work.items() if work.task is not None and not work.task.done()]

@@ -94,6 +94,7 @@ class RunShown(Shown):
         note: How the plan was made.
         answer: The answer; what is written of it so far; empty if there is none yet.
         trouble: What ended it before its end; empty if nothing did.
+        locked: Why it can only be looked at here; empty if it can be continued.
         questions: The pending questions.
         steps: The steps.
         revisions: Changes of the plan.
@@ -110,6 +111,7 @@ class RunShown(Shown):
     note: Text
     answer: Text
     trouble: Text
+    locked: Text
     questions: tuple[QuestionShown, ...]
     steps: tuple[StepShown, ...]
     revisions: tuple[RevisionShown, ...]
@@ -165,6 +167,7 @@ def run_of(seen: Seen, last: Moment, begin: Moment | None = None) -> RunShown:
         note=str(plan.get("note") or ""),
         answer=WITHHELD if withheld else answer or last.draft,
         trouble=WITHHELD if withheld and last.trouble else last.trouble,
+        locked=last.locked,
         questions=asked,
         steps=steps,
         revisions=() if withheld else tuple(map(RevisionShown.model_validate, state.get("revisions") or ())),
@@ -173,11 +176,16 @@ def run_of(seen: Seen, last: Moment, begin: Moment | None = None) -> RunShown:
     )
 
 
+def run_answered(last: Moment) -> bool:
+    """Whether a run has its answer."""
+    return bool(_answer(last.values.get("messages") or ()))
+
+
 def run_ended(last: Moment) -> bool:
     """Whether nothing of a run is left to do: it is answered, and no step has failed."""
     results = last.values.get("results") or {}
     left = any(result["status"] in ("failed", "skipped") for result in results.values())
-    return bool(_answer(last.values.get("messages") or ())) and not (last.questions or left)
+    return run_answered(last) and not (last.questions or left)
 
 
 def _step(

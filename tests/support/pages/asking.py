@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.thread_files import Threads
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.runs.local_runner import LocalRunner
+from callsheet.orchestrator.server.runs.stores.database_runs import JoinedRuns, read_databases
 from callsheet.orchestrator.server.runs.stores.local_runs import LocalRuns
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import served
@@ -47,15 +49,15 @@ class Asking:
         monkeypatch.setitem(sys.modules, module.__name__, module)
         self._source = load_reference(f"{module.__name__}:agents")
 
-    def page(self, policy: Policy | None = None, user: User | None = None) -> Starlette:
-        """The page for one user, over the same threads."""
+    def page(self, policy: Policy | None = None, user: User | None = None, databases: Sequence[str] = ()) -> Starlette:
+        """The page for one user, over the same threads, with runs of other programs."""
         loaded = load(self._source, policy=policy)
         found = served(loaded)
         workflow = create_supervisor(
             loaded, retriever=found.retriever, registry=found.registry, settings=Settings(approval="risky")
         )
         runner = LocalRunner(workflow, self.threads, found.registry, user)
-        runs = LocalRuns(self.threads)
+        runs = JoinedRuns(LocalRuns(self.threads), read_databases(databases))
         site = Site(lambda: found)
         return create_explorer(site, runs=runs, runner=runner, key=KEY, user=user, hosts=("testserver",))
 

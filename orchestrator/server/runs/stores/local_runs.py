@@ -13,8 +13,9 @@ from callsheet.graphs import SettingsError
 from callsheet.orchestrator.run.thread_files import Threads
 from callsheet.orchestrator.server.explorer.answers.json_answers import shown_line
 from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Moment, Pending, Thread
+from callsheet.orchestrator.server.runs.shown_runs import run_answered
 
-_MOST_MOMENTS = 100
+MOST_MOMENTS = 100
 
 
 class LocalRuns:
@@ -33,7 +34,7 @@ class LocalRuns:
         Raises:
             SettingsError: Its file cannot be read.
         """
-        return await self._moments(thread, _MOST_MOMENTS) if thread in self._threads.names() else []
+        return await self._moments(thread, MOST_MOMENTS) if thread in self._threads.names() else []
 
     async def last(self, thread: str) -> Moment:
         """The last moment of a thread.
@@ -56,16 +57,21 @@ class LocalRuns:
             last = await self.last(name)
         except SettingsError as error:
             return Thread(name, shown_line(str(error)), "error", "")
-        status = "interrupted" if last.questions else "idle"
-        return Thread(name, shown_line(str(last.values.get("request", ""))), status, last.at)
+        return thread_at(name, last)
 
     async def _moments(self, thread: str, most: int) -> list[Moment]:
         config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
         async with self._threads.saver(thread) as saver:
-            return [_moment(found) async for found in saver.alist(config, limit=most)]
+            return [moment_at(found) async for found in saver.alist(config, limit=most)]
 
 
-def _moment(found: CheckpointTuple) -> Moment:
+def thread_at(name: str, last: Moment) -> Thread:
+    """A thread at its last moment."""
+    status = "interrupted" if last.questions else "idle" if run_answered(last) else "unfinished"
+    return Thread(name, shown_line(str(last.values.get("request", ""))), status, last.at)
+
+
+def moment_at(found: CheckpointTuple) -> Moment:
     """A checkpoint, with the results of the steps that ended while others wait."""
     values, asked = dict(found.checkpoint["channel_values"]), list[Pending]()
     for _, channel, value in found.pending_writes or ():

@@ -6,7 +6,7 @@ import { showBoth } from "./compare.js";
 import { leave, showThread } from "./conversation.js";
 import { when } from "./run.js";
 
-const STATUS = { idle: "ended", busy: "running", interrupted: "waits for you", error: "error" };
+const STATUS = { idle: "ended", busy: "running", interrupted: "waits for you", error: "error", unfinished: "not ended" };
 
 export async function showRuns(view, given, overview) {
   leave();
@@ -24,15 +24,20 @@ export async function showRuns(view, given, overview) {
     if (box.checked) chosen.add(id); else chosen.delete(id);
     compare.disabled = chosen.size !== 2;
   };
+  const several = threads.some((one) => one.source);
   view.replaceChildren(make("section", { class: "runs" }, make("div", { class: "run-title" }, make("h1", { text: "Runs" }), threads.length > 1 && compare),
-    threads.length ? make("ul", { class: "threads" }, threads.map((one) => thread(one, choose))) : make("p", { text: "There are none yet." })));
-  announce(count(threads.length, "run"));
+    threads.length ? make("ul", { class: "threads" }, threads.map((one) => (one.status === "note" ? note(one) : thread(one, choose, several)))) : make("p", { text: "There are none yet." })));
+  announce(count(threads.filter((one) => one.status !== "note").length, "run"));
 }
 
-function thread(one, choose) {
+function note(one) {
+  return make("li", {}, make("p", { class: "small words", text: `${one.source}: ${one.request}` }));
+}
+
+function thread(one, choose, several) {
   const box = make("input", { type: "checkbox", "aria-label": `Compare: ${one.request || one.id}`, on: { change: () => choose(one.id, box) } });
   return make("li", {}, box, make("a", { href: address("runs", { id: one.id }) },
     make("span", { class: "thread-text", text: one.request || one.id }),
-    make("span", { class: `badge ${one.status}`, text: STATUS[one.status] ?? one.status }),
-    make("span", { class: "small", text: when(one.at) })));
+    make("span", { class: `badge ${one.status}`, text: one.source && one.status === "interrupted" ? "waits" : STATUS[one.status] ?? one.status }),
+    make("span", { class: "small", text: [several && (one.source || "this page"), when(one.at)].filter(Boolean).join("  ·  ") })));
 }

@@ -4,7 +4,7 @@ import { alert, announce, make, walk } from "../common/dom.js";
 
 const TITLES = { tool_approval: "Approve this call?", unknown_outcome: "Did this call take effect?", needs_input: "A value is missing", question: "A question for you", sign_in: "Sign in to go on" };
 
-/** The cards of all that waits; `decide` gets the answers by the ids of their questions. */
+/** The cards of all that waits; `decide` gets the answers by the ids of their questions; without it, nothing can be answered. */
 export function questions(waiting, decide) {
   const answers = new Map();
   const all = make("p", { class: "small", role: "status" });
@@ -12,16 +12,16 @@ export function questions(waiting, decide) {
   const finish = () => decide(Object.fromEntries(answers)).catch((error) => alert(make("p", { text: error.message })));
   const bar = make("p", { class: "decided" }, all, proceed);
   const tell = () => {
-    bar.hidden = waiting.length < 2;
+    bar.hidden = waiting.length < 2 || !decide;
     all.textContent = `${answers.size} of ${waiting.length} decided`;
     proceed.disabled = !answers.size;
   };
-  const cards = waiting.map((one) => card(one, (answer, words) => {
+  const cards = waiting.map((one) => card(one, decide && ((answer, words) => {
     answers.set(one.id, answer);
     announce(words);
     tell();
     if (answers.size === waiting.length) finish();
-  }, () => { answers.delete(one.id); tell(); }));
+  }), () => { answers.delete(one.id); tell(); }));
   tell();
   return make("section", { class: "questions", "aria-label": "Waits for you" }, cards, bar);
 }
@@ -46,7 +46,8 @@ function card(one, decided, undecided) {
     decided(one.hash ? { ...answer, hash: one.hash } : answer, words);
   };
   const controls = () => (FORMS[one.kind] ?? other)(one, send, body).flat().filter(Boolean);
-  body.append(...(one.decisions.length || !(one.kind in FORMS) ? controls() : [make("p", { class: "small", text: "Somebody who may see the tool has to decide." })]));
+  if (!decided) body.append(...(one.args === null ? [] : [args(one)]));
+  else body.append(...(one.decisions.length || !(one.kind in FORMS) ? controls() : [make("p", { class: "small", text: "Somebody who may see the tool has to decide." })]));
   return made;
 }
 
