@@ -16,7 +16,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("round-trip") / "callsheet.json"
 
 
-@fuzzed(16)
+@fuzzed(8)
 @given(data=st.data())
 def test_what_is_dumped_is_loaded_back_unchanged(data: st.DataObject, strategies: Any, place: Path) -> None:
     catalog = data.draw(strategies.catalogs())
@@ -27,7 +27,7 @@ def test_what_is_dumped_is_loaded_back_unchanged(data: st.DataObject, strategies
     assert dump(loaded.catalog) == dump(catalog)
 
 
-@fuzzed(10)
+@fuzzed(5)
 @given(data=st.data())
 def test_a_manifest_keeps_every_name_and_text(data: st.DataObject, strategies: Any, place: Path) -> None:
     name, description, schema = (data.draw(s) for s in (strategies.names, strategies.texts, strategies.objects))

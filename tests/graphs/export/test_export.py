@@ -114,7 +114,7 @@ def test_an_embedded_engine_takes_the_cypher_script_once_or_twice(engine: ladybu
     assert reasons == [["it's so", 1.0], ["it's so", 1.0]]
 
 
-@fuzzed(8)
+@fuzzed(5)
 @given(data=st.data())
 def test_every_text_survives_cypher(data: st.DataObject, strategies: Any, engine: ladybug.Connection) -> None:
     catalog = data.draw(strategies.catalogs())
@@ -128,7 +128,7 @@ def test_every_text_survives_cypher(data: st.DataObject, strategies: Any, engine
     assert count == [[sum(len(tool.depends_on) for tool in catalog.tools.values())]]
 
 
-@fuzzed(8)
+@fuzzed(5)
 @given(data=st.data())
 def test_networkx_reads_the_graphml_back(data: st.DataObject, strategies: Any) -> None:
     catalog = data.draw(strategies.catalogs())

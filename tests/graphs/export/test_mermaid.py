@@ -121,7 +121,7 @@ def test_styles_of_line_tell_the_kind() -> None:
     assert chart.count("needs, ") == 4
 
 
-@fuzzed(16)
+@fuzzed(8)
 @given(data=st.data())
 def test_no_name_breaks_out_of_its_label(data: st.DataObject, strategies: Any) -> None:
     catalog = data.draw(strategies.catalogs())

@@ -29,7 +29,7 @@ def same(read: Catalog, catalog: Catalog) -> bool:
 
 
 @every_form
-@fuzzed(10)
+@fuzzed(5)
 @given(data=st.data())
 def test_any_valid_catalog_comes_back_unchanged(data: st.DataObject, strategies: Any, form: RdfFormat) -> None:
     catalog = data.draw(strategies.catalogs())
@@ -37,7 +37,7 @@ def test_any_valid_catalog_comes_back_unchanged(data: st.DataObject, strategies:
 
 
 @every_form
-@fuzzed(8)
+@fuzzed(5)
 @given(data=st.data())
 def test_oxigraph_reads_the_same_triples(data: st.DataObject, strategies: Any, form: RdfFormat) -> None:
     catalog = data.draw(strategies.catalogs())
@@ -48,7 +48,7 @@ def test_oxigraph_reads_the_same_triples(data: st.DataObject, strategies: Any, f
     assert len(found) == len(to_graph(catalog))
 
 
-@fuzzed(8)
+@fuzzed(5)
 @given(data=st.data())
 def test_what_is_written_keeps_the_shapes_and_the_checks(data: st.DataObject, strategies: Any) -> None:
     found = graph_findings(to_graph(data.draw(strategies.catalogs())))

@@ -95,4 +95,4 @@ def told(card: Any) -> Any:
 
 def test_a_card_is_used_as_it_was_accepted_or_not_at_all(elsewhere: socket.socket) -> None:
     with asyncio.Runner() as runner:
-        fuzzed(60)(dealt_with)(runner, elsewhere)
+        fuzzed(30)(dealt_with)(runner, elsewhere)

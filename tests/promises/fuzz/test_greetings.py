@@ -47,4 +47,4 @@ def greeted(stage: Stage, greeting: Answer, discovered: Any) -> None:
 
 
 def test_a_greeting_is_taken_or_is_a_problem(stage: Stage) -> None:
-    fuzzed(25)(greeted)(stage)
+    fuzzed(12)(greeted)(stage)

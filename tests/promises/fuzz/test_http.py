@@ -198,4 +198,4 @@ def answered(stage: Stage, odd: Odd, method: str) -> None:
 
 def test_a_call_over_http_ends_as_data(stage: Stage) -> None:
     stage.open(TOOL)
-    fuzzed(12)(given(odd=odds, method=st.sampled_from(METHODS))(answered))(stage)
+    fuzzed(6)(given(odd=odds, method=st.sampled_from(METHODS))(answered))(stage)

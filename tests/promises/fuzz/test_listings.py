@@ -76,4 +76,4 @@ def listings(stage: Stage, first: list[Any], second: list[Any]) -> None:
 
 def test_only_what_was_accepted_is_called(stage: Stage) -> None:
     stage.puppet.answers["tools/call"] = result({"content": [{"type": "text", "text": "done"}]})
-    fuzzed(50)(listings)(stage)
+    fuzzed(25)(listings)(stage)

@@ -57,4 +57,4 @@ def messages(stage: Stage, parts: list[Any], ending: str, other: Any) -> None:
 
 def test_a_call_ends_as_data_whatever_is_said_meanwhile(stage: Stage) -> None:
     stage.open(TOOL)
-    fuzzed(100)(messages)(stage)
+    fuzzed(50)(messages)(stage)

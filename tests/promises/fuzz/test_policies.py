@@ -90,7 +90,7 @@ def kept_to(stage: Stage, file: Path, text: str, user: str, group: str) -> None:
 
 def test_a_policy_is_kept_to_or_refused(stage: Stage, tmp_path: Path) -> None:
     stage.puppet.answers["tools/call"] = result({"content": [{"type": "text", "text": "done"}]})
-    fuzzed(50)(kept_to)(stage, tmp_path / "policy.json")
+    fuzzed(25)(kept_to)(stage, tmp_path / "policy.json")
 
 
 def forgotten(pins: str) -> bool:
@@ -125,4 +125,4 @@ def relied_on(stage: Stage, data: st.DataObject, more: int) -> None:
 
 def test_damaged_pins_accept_nothing(stage: Stage) -> None:
     stage.puppet.answers["tools/call"] = result({"content": [{"type": "text", "text": "done"}]})
-    fuzzed(40)(relied_on)(stage)
+    fuzzed(20)(relied_on)(stage)

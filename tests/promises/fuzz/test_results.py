@@ -44,4 +44,4 @@ def read(stage: Stage, value: Any, odd: dict[str, Any]) -> None:
 
 def test_every_result_can_be_kept(stage: Stage) -> None:
     stage.open(TOOL)
-    fuzzed(100)(read)(stage)
+    fuzzed(50)(read)(stage)

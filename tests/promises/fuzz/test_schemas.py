@@ -80,7 +80,7 @@ def checked(stage: Stage, schema: Any, args: list[Any]) -> None:
 
 def test_what_is_sent_fits(stage: Stage) -> None:
     stage.puppet.answers["tools/call"] = result({"content": [{"type": "text", "text": "done"}]})
-    fuzzed(60)(checked)(stage)
+    fuzzed(30)(checked)(stage)
 
 
 def test_no_schema_takes_long(stage: Stage) -> None:

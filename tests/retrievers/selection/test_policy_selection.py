@@ -138,7 +138,7 @@ EDGES = st.dictionaries(
 )
 
 
-@fuzzed(20)
+@fuzzed(10)
 @given(EDGES, st.lists(st.tuples(NAMES, NAMES).map("/".join), max_size=5), st.sampled_from(WAYS))
 def test_no_way_leads_to_what_is_forbidden(edges: dict[str, Any], denied: list[str], way: dict[str, Any]) -> None:
     needs = {tool: " ".join(f"{a}_{n}{loose}" for a, n, loose in targets) for tool, targets in edges.items()}

@@ -109,7 +109,7 @@ changes = st.fixed_dictionaries(
 )
 
 
-@fuzzed(66)
+@fuzzed(33)
 @given(catalogs, all_scores, changes)
 def test_no_selection_breaks_its_bounds(catalog: Catalog, scores: dict[str, float], change: dict[str, Any]) -> None:
     selection = selector(catalog, scores).select("q", **change)
@@ -127,7 +127,7 @@ def test_no_selection_breaks_its_bounds(catalog: Catalog, scores: dict[str, floa
             assert list(agent.tools) == sorted(agent.tools, key=lambda tool: -tool.use)
 
 
-@fuzzed(66)
+@fuzzed(33)
 @given(catalogs, all_scores, changes)
 def test_a_requirement_of_a_kept_tool_is_only_missing_where_the_best_tool_alone_spends_the_budget(
     catalog: Catalog, scores: dict[str, float], change: dict[str, Any]
@@ -140,7 +140,7 @@ def test_a_requirement_of_a_kept_tool_is_only_missing_where_the_best_tool_alone_
         assert len(kept) == change["tools"]
 
 
-@fuzzed(16)
+@fuzzed(8)
 @given(catalogs, all_scores, changes)
 def test_the_same_question_gets_the_same_answer(
     catalog: Catalog, scores: dict[str, float], change: dict[str, Any]
@@ -151,7 +151,7 @@ def test_the_same_question_gets_the_same_answer(
     assert selector(catalog, scores).select("q", **change) == first
 
 
-@fuzzed(33)
+@fuzzed(16)
 @given(all_scores, st.sampled_from(["scores", "agent_as_a_graph"]))
 def test_an_unrelated_agent_never_changes_the_order_of_the_others(scores: dict[str, float], ranking: Any) -> None:
     named = dict.fromkeys(NAMES, "")

@@ -10,7 +10,7 @@ from hypothesis import settings, strategies as st
 
 LONGEST = 200_000
 """Characters of a text."""
-HOUR = 40
+HOUR = 80
 """Times as many examples in the profile ``hour`` as in CI; together they take about an hour."""
 _WORDS = """
 jsonrpc id method params result error code message data tools name title description inputSchema outputSchema type

@@ -45,7 +45,7 @@ def check(layout: Layout, made: Catalog) -> None:
             assert line.y + LINE / 2 <= frame.y + frame.height
 
 
-@fuzzed(20)
+@fuzzed(10)
 @given(st.lists(st.integers(0, 120), max_size=40))
 def test_nothing_lies_on_anything_else(sizes: list[int]) -> None:
     made = catalog(*sizes)

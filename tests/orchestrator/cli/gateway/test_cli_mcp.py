@@ -142,6 +142,7 @@ def test_what_it_would_serve_is_printed(capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.server
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(shutil.which("npx") is None, reason="the reference inspector needs npx, which comes with Node.js")
 def test_the_reference_inspector_finds_tools(tmp_path: Path) -> None:
     gateway = [sys.executable, "-m", "callsheet", "mcp", "--catalog", str(CATALOG), "--index", str(tmp_path / "index")]

@@ -24,21 +24,22 @@ from callsheet.retrievers import MiniLMEmbeddings
 from gateway_desk import Desk, said
 
 pytestmark = pytest.mark.server
-SERVER = Path(__file__).with_name("asking_server.py")
+OLD = Path(__file__).with_name("old_asking_server.py")
+SERVERS = {"modern": OLD.with_name("asking_server.py"), "legacy": OLD}
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
 
 @pytest.fixture(scope="module", params=["modern", "legacy"])
 def asking(request: Any, tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp(request.param)
-    made = Desk(folder, minilm, names=("asks",), server=SERVER, env={"ERA": request.param})
+    made = Desk(folder, minilm, names=("asks",), server=SERVERS[request.param])
     yield made
     made.registry.close()
 
 
 @pytest.fixture
 def old(tmp_path: Path, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
-    made = Desk(tmp_path, minilm, names=("asks",), server=SERVER, env={"ERA": "legacy"})
+    made = Desk(tmp_path, minilm, names=("asks",), server=OLD)
     yield made
     made.registry.close()
 

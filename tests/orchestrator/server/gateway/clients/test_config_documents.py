@@ -34,7 +34,7 @@ def configurations(draw: st.DrawFn) -> str:
 
 
 @given(configurations(), NAMES)
-@fuzzed(26)
+@fuzzed(13)
 def test_only_the_servers_change(text: str, remove: list[str]) -> None:
     document = JsoncDocument(text, "servers", FILE)
     gone = [name for name in remove if name in document.servers]
@@ -88,7 +88,7 @@ BETWEEN = (
     st.sets(st.integers(0, 4)),
     st.sampled_from(["\n", "\r\n"]),
 )
-@fuzzed(26)
+@fuzzed(13)
 def test_only_the_tables_of_servers_change(parts: list[tuple[str, str]], remove: set[int], newline: str) -> None:
     text = "".join((form + between).format(f"s{n}") for n, (form, between) in enumerate(parts))
     document = TomlDocument(f"top = 1 # outside\n{text}".replace("\n", newline), "mcp_servers", FILE)
