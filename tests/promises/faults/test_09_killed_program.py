@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from callsheet.graphs.storage import cache_folder
+from forked import Forked
 from scenario import Scenario
 from servers import HANG, alive, until
 
@@ -23,6 +24,7 @@ from pathlib import Path
 
 sys.path[:0] = {support!r}
 from langchain_core.messages import ToolMessage
+from forked import Forked
 from scenario import Scenario
 from callsheet.retrievers import MiniLMEmbeddings
 
@@ -41,14 +43,13 @@ asyncio.run(scenario.run())
 """
 
 
-def started(folder: Path, tag: str, *, mode: str, dies: bool) -> subprocess.Popen[bytes]:
+def started(folder: Path, tag: str, *, mode: str, dies: bool) -> Forked:
     """A program of its own in the middle of the scenario."""
     folder.mkdir()
-    program = folder / "program.py"
     support = [path for path in sys.path if "support" in Path(path).parts]
-    program.write_text(PROGRAM.format(support=support, folder=str(folder), tag=tag, mode=mode, dies=dies))
+    program = PROGRAM.format(support=support, folder=str(folder), tag=tag, mode=mode, dies=dies)
     environment = {**os.environ, "CALLSHEET_HOME": str(cache_folder())}
-    return subprocess.Popen([sys.executable, str(program)], env=environment, stderr=subprocess.DEVNULL)
+    return Forked(["-c", program], env=environment, stderr=subprocess.DEVNULL)
 
 
 def said(folder: Path, agent: str, what: str) -> bool:

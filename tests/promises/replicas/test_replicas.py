@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ import pytest
 from callsheet.graphs import CatalogError
 from callsheet.orchestrator.run.process import catalog_updates
 from fleet import Fleet, definition
+from forked import Forked, run_forked
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 # What a LangGraph server does at its start, and then a search for each line of input.
@@ -44,14 +44,8 @@ class Replica:
     """A process that serves a catalog."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", REPLICA],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+        pipe = subprocess.PIPE
+        self.process = Forked(["-c", REPLICA], stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
 
     def line(self) -> str:
         assert self.process.stdout
@@ -93,8 +87,7 @@ class Site:
         return made
 
     def callsheet(self, *words: str) -> subprocess.CompletedProcess[str]:
-        program = [sys.executable, "-m", "callsheet", *words]
-        return subprocess.run(program, env=self.environment(), capture_output=True, text=True, check=False)
+        return run_forked(["-m", "callsheet", *words], env=self.environment())
 
 
 @pytest.fixture
@@ -126,11 +119,8 @@ def test_what_one_process_accepts_or_quarantines_holds_for_all(site: Site) -> No
     assert json.loads(synced.stdout)["quarantined"] == [ADDED]
     assert [replica.ask("the tides")["known"] for replica in replicas] == [OLD] * 3
 
-    approved = subprocess.Popen(
-        [sys.executable, "-m", "callsheet", "approve", "--all", "--yes"],
-        env=site.environment(),
-        stdout=subprocess.DEVNULL,
-    )
+    words = ["-m", "callsheet", "approve", "--all", "--yes"]
+    approved = Forked(words, env=site.environment(), stdout=subprocess.DEVNULL)
     seen: list[dict[str, set[str]]] = []
 
     def everywhere() -> bool:
@@ -153,13 +143,10 @@ def test_an_indexer_that_is_killed_leaves_the_old_catalog(site: Site) -> None:
     (replica,) = site.replicas(1)
     before = replica.ask("weather")
     site.fleet.serve("weather", *(definition(f"report_{n}", f"Report number {n} of the weather.") for n in range(400)))
-    indexer = subprocess.Popen(
-        [sys.executable, "-m", "callsheet", "approve", "--all", "--yes"],
-        env=site.environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    time.sleep(1.0)  # somewhere in its start, its listing or its writing
+    quiet = subprocess.DEVNULL
+    words = ["-m", "callsheet", "approve", "--all", "--yes"]
+    indexer = Forked(words, env=site.environment(), stdout=quiet, stderr=quiet)
+    time.sleep(1.0)  # somewhere in its listing or its writing
     indexer.send_signal(signal.SIGKILL)
     indexer.wait()
     after = replica.ask("weather")

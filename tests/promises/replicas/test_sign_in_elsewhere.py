@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ import pytest
 
 from callsheet.agents.servers.oauth.pending_sign_ins import PendingSignIn, begin_sign_in, confirm, pending, take_answer
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
+from forked import run_forked
 from signed_in_server import SignedInServer, signed_in_server
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
@@ -37,8 +37,7 @@ def home(tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def taken(answer: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Another process, with a home of its own, takes an answer."""
     environ = {**os.environ, "CALLSHEET_HOME": str(folder / "elsewhere")}
-    words = [sys.executable, "-c", TAKE, json.dumps(answer)]
-    return subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    return run_forked(["-c", TAKE, json.dumps(answer)], env=environ)
 
 
 async def begun(server: SignedInServer, user: str = "", seconds: float = 600.0) -> PendingSignIn:

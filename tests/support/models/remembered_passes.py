@@ -18,6 +18,8 @@ from callsheet.retrievers.index.embedding.minilm import MiniLM
 
 REAL = (MiniLM._run, MiniLM.encode_spans)
 """Nine of ten passes of the tests are over a batch, or a query, that another test had: the catalogs are the same."""
+REMEMBERED: list[Path] = []
+"""The folders of those that are remembered now; programs that tests start use the last one."""
 
 
 class _OneThread(onnxruntime.SessionOptions):  # type: ignore[misc]
@@ -36,11 +38,13 @@ def remembered(folder: Path) -> Iterator[None]:
         folder: Where the processes of one run share what they computed.
     """
     folder.mkdir(exist_ok=True)
+    REMEMBERED.append(folder)
     options, onnxruntime.SessionOptions = onnxruntime.SessionOptions, _OneThread
     MiniLM._run, MiniLM.encode_spans = _once(REAL[0], folder), _once(REAL[1], folder)  # type: ignore[method-assign]
     try:
         yield
     finally:
+        REMEMBERED.pop()
         onnxruntime.SessionOptions = options
         MiniLM._run, MiniLM.encode_spans = REAL  # type: ignore[method-assign]
         minilm._shared_session.cache_clear()

@@ -21,6 +21,7 @@ import pytest
 from callsheet.orchestrator.cli.approval_prompt import ask_person
 from callsheet.orchestrator.cli.main import main
 from callsheet.orchestrator.run.thread_files import Threads
+from forked import Forked
 
 POST = '''
 """Tools that write down what they do."""
@@ -80,11 +81,11 @@ class Post:
         out, err = self._capsys.readouterr()
         return int(ended.value.code or 0), json.loads(out) if out else None, err
 
-    def start(self, *arguments: str, as_json: bool = True, **streams: Any) -> subprocess.Popen[Any]:
+    def start(self, *arguments: str, as_json: bool = True, **streams: int) -> Forked:
         """In a process of its own."""
-        command = [sys.executable, "-m", "callsheet", "ask", *arguments, "--catalog", "post_of_the_tests:agents"]
+        command = ["-m", "callsheet", "ask", *arguments, "--catalog", "post_of_the_tests:agents"]
         command += ["--json"] if as_json else []
-        return subprocess.Popen(command, cwd=self.folder, env=self.environment, **streams)
+        return Forked(command, cwd=self.folder, env=self.environment, **streams)
 
     def talk(self, *arguments: str, says: list[tuple[str, str]], as_json: bool = True) -> tuple[int, Any, str]:
         """At a terminal, where each of these texts is answered with that line."""
@@ -105,7 +106,7 @@ class Post:
         out = process.communicate()[0]
         os.close(ours)
         assert not waits, f"never said: {waits[0][0]}; the last words: {seen}"
-        return process.returncode, json.loads(out) if out and as_json else out.decode(), seen
+        return process.returncode, json.loads(out) if out and as_json else out, seen
 
 
 def _read(terminal: int) -> str:
@@ -115,7 +116,7 @@ def _read(terminal: int) -> str:
         return ""
 
 
-def until(condition: Callable[[], bool], process: subprocess.Popen[Any]) -> None:
+def until(condition: Callable[[], bool], process: Forked) -> None:
     deadline = time.monotonic() + SECONDS
     while not condition():
         assert process.poll() is None, "the process has ended"
