@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from callsheet.graphs import Catalog, dump
 from callsheet.orchestrator.cli.main import main
+from forked import Forked
 
 pytestmark = pytest.mark.server
 
@@ -28,22 +28,18 @@ def source(catalog: Catalog, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def started(source: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def started(source: Path, tmp_path: Path) -> Iterator[Forked]:
     policy = tmp_path / "policy.json"
     policy.write_text(json.dumps({"default": "deny", "users": {"ann": {"allow": ["units"]}}}))
     words = ["explore", "--catalog", str(source), "--policy", str(policy), "--user", "ann", "--port", "0", "--json"]
     words += ["--dependencies", str(tmp_path / "dependencies.json")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "callsheet", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = Forked(["-m", "callsheet", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     yield process
     process.kill()
     process.wait(60)
 
 
-def test_it_says_where_and_shows_what_the_user_may_see_until_it_is_interrupted(
-    started: subprocess.Popen[str], tmp_path: Path
-) -> None:
+def test_it_says_where_and_shows_what_the_user_may_see_until_it_is_interrupted(started: Forked, tmp_path: Path) -> None:
     assert started.stdout is not None
     told = json.loads(started.stdout.readline() or started.communicate()[1])
     assert (told["agents"], told["tools"]) == (1, 2)

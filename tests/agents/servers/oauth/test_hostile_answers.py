@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from callsheet.agents.servers.oauth.run_sign_in import sign_in_of_run
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
 from callsheet.graphs import SettingsError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from forked import Forked
 from signed_in_server import SignedInServer
 
 
@@ -199,7 +199,6 @@ async def test_another_process_takes_the_answer(server: SignedInServer) -> None:
     answer = await answer_to(waiting)
     code = "import json, sys; from callsheet.agents.servers.oauth.pending_sign_ins import take_answer as take\n"
     code += "assert not take(json.loads(sys.argv[1])).problem"
-    other = await asyncio.create_subprocess_exec(sys.executable, "-c", code, json.dumps(answer))
-    assert await other.wait() == 0
+    assert await asyncio.to_thread(Forked(["-c", code, json.dumps(answer)]).wait) == 0
     assert pending(waiting.state) is None
     assert StoredTokens(server.url).read() is not None

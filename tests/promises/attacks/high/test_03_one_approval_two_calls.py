@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from langgraph.types import Command
 from callsheet import CallsheetTools, create_supervisor
 from callsheet.agents import ConcurrentRunError
 from callsheet.orchestrator.step.step_nodes import StepNodes
+from forked import Forked
 from notebook import Notebook
 from scripted_model import ScriptedModel, calls
 
@@ -209,8 +209,7 @@ async def test_another_process(notebook: Notebook, tmp_path: Path, monkeypatch: 
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
         app: Any = create_supervisor(notebook.agents).compile(checkpointer=saver)
         (question,) = await asked(app)
-        words = [sys.executable, "-c", PROGRAM, str(tmp_path), question]
-        other = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        other = Forked(["-c", PROGRAM, str(tmp_path), question], stderr=subprocess.PIPE)
         try:
             while not (tmp_path / "begun").exists():
                 assert other.poll() is None, other.communicate()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from callsheet import create_supervisor
 from callsheet.agents import ConcurrentRunError
 from callsheet.agents.approval import run_claim
+from forked import Forked
 from notebook import Notebook
 
 PROGRAM = '''
@@ -71,7 +71,7 @@ asyncio.run(main())
 @pytest.mark.timeout(300)
 async def test_between_two_parts_of_a_run(notebook: Notebook, tmp_path: Path) -> None:
     """The first step of two that were sent off together is done, and the second has not begun yet."""
-    other = subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path)], stderr=subprocess.PIPE, text=True)
+    other = Forked(["-c", PROGRAM, str(tmp_path)], stderr=subprocess.PIPE)
     try:
         while not (tmp_path / "between").exists():
             assert other.poll() is None, other.communicate()
