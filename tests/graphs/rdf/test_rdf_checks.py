@@ -94,6 +94,7 @@ def test_every_rule_is_tried_above() -> None:
     assert named | set(checks()) <= {rule for _, rule, _ in CASES} | {"one-name"}
 
 
+@pytest.mark.exhaustive
 def test_the_shapes_are_valid_shacl() -> None:
     graph = Graph().parse(data=shapes(), format="turtle")
     conforms, _, said = pyshacl.validate(Graph(), shacl_graph=graph, meta_shacl=True)

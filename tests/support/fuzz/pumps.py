@@ -72,15 +72,15 @@ def texts(pattern: Any) -> Iterator[Callable[[int], str]]:
 
 def _ratio(use: Callable[[str], object], text: Callable[[int], str]) -> float:
     """Time for a text by time for one of a quarter; infinite if it takes much longer than to cut it into words."""
-    size, slow = _SIZES[0], False
-    for size in _SIZES:
-        if slow := _seconds(use, text(size)) > _LONG_ENOUGH:
-            break
+    *steps, size = _SIZES
+    size = next((step for step in steps if _seconds(use, text(step)) > _LONG_ENOUGH), size)
     ratio = 0.0
     for _ in range(12):
         longest = _seconds(use, text(size))
+        if longest < SUPERLINEAR * _SHORTEST:
+            return 0.0
         ratio = longest / max(_seconds(use, text(size // 4)), _SHORTEST)
-        if slow and longest > _COSTLY * _seconds(_cut, text(size)):
+        if longest > _LONG_ENOUGH and longest > _COSTLY * _seconds(_cut, text(size)):
             ratio = float("inf")
         if ratio < SUPERLINEAR:
             break
