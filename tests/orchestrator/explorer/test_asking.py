@@ -18,6 +18,8 @@ from explored_page import click, saved
 
 Show = Callable[..., Browser]
 HEADERS = {"x-callsheet-key": KEY}
+INK = """(map) => { const below = map.getContext("2d").getImageData(0, map.height / 2, map.width, map.height / 2);
+    return new Set(new Uint32Array(below.data.buffer)).size > 1; }"""
 STATES = "Object.fromEntries([...document.querySelectorAll('.dag .step')].map((e) => [e.dataset.step, e.classList[1]]))"
 
 
@@ -46,6 +48,7 @@ def test_a_request_is_asked_watched_and_decided_in_the_page(show: Show, asking: 
     assert page.run("document.querySelectorAll('.timeline .bar-of.running').length") == 1
     assert page.run("document.querySelector('.composer button').disabled")
     page.wait("document.querySelector('.run-map canvas')?.width > 0")
+    page.wait(f"({INK})(document.querySelector('.run-map canvas'))")
     assert page.run("document.querySelector('.run-map p').textContent").endswith("1 called, 1 running")
     asking.gate.set()
     run_is(page, "waiting")

@@ -39,5 +39,5 @@ function thread(one, choose, several) {
   return make("li", {}, box, make("a", { href: address("runs", { id: one.id }) },
     make("span", { class: "thread-text", text: one.request || one.id }),
     make("span", { class: `badge ${one.status}`, text: one.source && one.status === "interrupted" ? "waits" : STATUS[one.status] ?? one.status }),
-    make("span", { class: "small", text: [several && (one.source || "this page"), when(one.at)].filter(Boolean).join("  ·  ") })));
+    make("span", { class: "small" }, several && make("span", { class: "from", text: one.source || "this page" }), when(one.at))));
 }

@@ -32,7 +32,7 @@ function card(one, decided, undecided) {
   const made = make("article", { class: "card", "aria-labelledby": `asks-${one.id}`, "data-question": one.id },
     make("p", { class: "eyebrow", text: one.step ? `Step ${one.step}` : "The request" }), title,
     one.tool && make("p", {}, walk(one.tool), make("span", { class: "small", text: one.tool.about ? `  ${one.tool.about}` : "" })),
-    make("p", { class: "words", text: one.why ? `Why you are asked: ${one.why}.` : one.text }),
+    make("p", { class: "words", text: one.why ? `Why ${decided ? "you are" : "a person is"} asked: ${one.why}.` : one.text }),
     one.problem && make("p", { class: "error words", role: "alert", text: `The last answer was not used: ${one.problem}` }),
     one.unchecked && make("p", { class: "note", text: one.unchecked }), body);
   const send = (answer, words) => {

@@ -66,7 +66,7 @@ export function map({ told, world }) {
 
   /** Shows these points, or all, as large as they fit. */
   function fit(points = null) {
-    moved = points !== null;
+    moved = false;
     const all = points?.length ? points.map((point) => ({ x: point.x, y: point.y, r: 30 })) : world.discs;
     if (!all.length || !size.width) return;
     const left = Math.min(...all.map((one) => one.x - one.r)), right = Math.max(...all.map((one) => one.x + one.r)), top = Math.min(...all.map((one) => one.y - one.r)) - 10, bottom = Math.max(...all.map((one) => one.y + one.r));
@@ -96,7 +96,7 @@ export function map({ told, world }) {
     const { disc, point } = under(event);
     if (point) location.hash = address("search", { node: point.id });
     else if (disc && at.k > 1.4) location.hash = address("search", { node: disc.id });
-    else if (disc) fit(disc.tools.length ? disc.tools : null);
+    else if (disc) { fit(disc.tools.length ? disc.tools : null); moved = true; }
   });
   canvas.addEventListener("keydown", (event) => {
     const step = { ArrowLeft: [80, 0], ArrowRight: [-80, 0], ArrowUp: [0, 80], ArrowDown: [0, -80] }[event.key];
@@ -121,7 +121,7 @@ export function map({ told, world }) {
     size = { width: box.width, height: box.height };
     canvas.width = Math.round(box.width * devicePixelRatio);
     canvas.height = Math.round(box.height * devicePixelRatio);
-    if (moved) draw(); else fit();
+    if (moved) draw(); else fit(lit && [...lit]);
   }).observe(frame);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { colour = colours(document.body); draw(); });
   const byId = new Map(world.points.map((point) => [point.id, point]));
