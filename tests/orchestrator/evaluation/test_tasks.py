@@ -22,7 +22,7 @@ from callsheet.orchestrator.apps.model_evaluation.tasks import EndState, Task, r
 from choosing_model import ChoosingModel
 from commands import run
 
-SERVER = Path(__file__).parents[2] / "fixtures" / "working_server.py"
+SERVER = Path(__file__).with_name("task_server.py")
 HELLO = {
     "id": "hello",
     "request": "Write hello to ${CALLSHEET_DATA}/log.txt",
