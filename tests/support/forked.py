@@ -1,7 +1,7 @@
 """Programs in processes of their own that need not import Callsheet again: each is forked from one that has.
 
-A fresh start takes a second and a half of processor time, nearly all of it for imports. What a start itself promises is
-tested with ``subprocess``.
+A fresh start takes a second and a half of processor time, nearly all of it for imports. What a start or an end itself
+promises is tested with ``subprocess``: here nothing runs that a program leaves to ``atexit``.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools
 from callsheet.retrievers.selection.budget import SchemaTokens
 from commands import run
+from forked import Forked
 
 CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
 INSPECTOR = "@modelcontextprotocol/inspector@0.17.2"
@@ -159,13 +160,14 @@ def test_the_reference_inspector_finds_tools(tmp_path: Path) -> None:
 
 @pytest.mark.server
 def test_ctrl_c_ends_it(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "callsheet", "mcp", "--catalog", str(CATALOG), "--index", str(tmp_path / "index")]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
-        assert program.stderr
-        while b"serving" not in program.stderr.readline():
-            pass
-        program.send_signal(signal.SIGINT)
-        assert program.wait(30) == 130
+    words = ["-m", "callsheet", "mcp", "--catalog", str(CATALOG), "--index", str(tmp_path / "index")]
+    pipe = subprocess.PIPE
+    program = Forked(words, stdin=pipe, stdout=pipe, stderr=pipe)
+    assert program.stderr
+    while "serving" not in (line := program.stderr.readline()):
+        assert line
+    program.send_signal(signal.SIGINT)
+    assert program.wait(120) == 130
 
 
 @pytest.mark.parametrize(
