@@ -94,7 +94,7 @@ def tokens(text: str) -> list[str]:
     """The words of a text: folded, stemmed, without stop words; Chinese, Japanese and Korean in pairs of characters."""
     words: list[str] = []
     for word in _WORD.findall(fold(text)):
-        for part in _CJK.split(word):
+        for part in (word,) if word.isascii() else _CJK.split(word):
             if _CJK.fullmatch(part):
                 words.extend(part[i : i + 2] for i in range(max(1, len(part) - 1)))
             elif part and part not in STOP_WORDS:

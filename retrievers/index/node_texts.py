@@ -87,6 +87,8 @@ def first_sentence(text: str) -> str:
 
 def fold(text: str) -> str:
     """The text in lower case without accents, width variants or ligatures; Korean and Japanese are unchanged."""
+    if text.isascii():
+        return text.lower()
     decomposed = normalized("NFKD", text.casefold())
     return normalized("NFC", "".join(c for c in decomposed if c in _KANA_MARKS or not unicodedata.combining(c)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from callsheet.graphs import SettingsError
@@ -110,11 +110,11 @@ class SelectSettings:
         """
         if unknown := sorted(set(changes) - set(_NAMES)):
             raise SettingsError(f"unknown setting {', '.join(unknown)}: there are {', '.join(_NAMES)}")
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return replace(self, **changes) if changes else self  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
         """The settings by name."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in _NAMES}
 
 
 _NAMES = tuple(field.name for field in fields(SelectSettings))
