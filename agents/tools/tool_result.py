@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -83,7 +84,7 @@ def outcome_of(
         structured = clean(result.get("structuredContent"))
     except CatalogError as error:
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
-    text, media = text_of(result.get("content"), keep)
+    text, media = text_of(_without_envelope(result.get("content")), keep)
     text = clean(text)
     if result.get("isError") is True or is_error(tool, text, structured):
         text = text or (json.dumps(structured, ensure_ascii=False) if structured else "")
@@ -116,6 +117,24 @@ def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[Kept,
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     read = [_text_of_block(block, keep) for block in blocks]
     return "\n".join(text for text, _ in read), tuple(kept for _, kept in read if kept)
+
+
+def _without_envelope(content: object) -> object:
+    """The content; that of a whole result with media that a server wrote as JSON into its one text block, if it did."""
+    match content:
+        case [{"type": "text", "text": str() as text}] if text.startswith("{") and '"data"' in text:
+            with suppress(ValueError, RecursionError):
+                match json.loads(text):
+                    case {"content": list() as blocks} if any(map(_is_medium, blocks)):
+                        return blocks
+    return content
+
+
+def _is_medium(block: object) -> bool:
+    match block:
+        case {"type": "image" | "audio", "data": str()}:
+            return True
+    return False
 
 
 def _cut(text: str, most: int, keep: Keep | None) -> tuple[str, Kept | None]:

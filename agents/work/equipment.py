@@ -17,7 +17,7 @@ from callsheet.agents.programs.signatures import definition, functions_of
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, equipped
-from callsheet.agents.work.read_result import READ_DEFINITION, shown_in_part
+from callsheet.agents.work.read_result import READ_DEFINITION, long_answers, shown_in_part
 from callsheet.agents.work.worker_conversation import inputs_of
 
 
@@ -65,7 +65,8 @@ class Equipment:
 
     def _own_tools(self, messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
         """Tools of the worker itself: to ask for further tools, and to read results that are shown in part."""
-        reads = not isinstance(self.model, KeylessModel) and shown_in_part(inputs_of(messages))
+        long = shown_in_part(inputs_of(messages)) or long_answers(messages)
+        reads = long and not isinstance(self.model, KeylessModel)
         return [*([dict(DEFINITION)] if self.requests else []), *([dict(READ_DEFINITION)] if reads else [])]
 
     def shown(self, held: Mapping[str, BoundTool], messages: Sequence[AnyMessage]) -> list[BaseTool | dict[str, Any]]:

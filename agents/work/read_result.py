@@ -1,4 +1,4 @@
-"""Lets a worker read an earlier result piece by piece, if it is too long to be shown whole."""
+"""Lets a worker read a result piece by piece, if it is too long to be shown whole."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.messages import AnyMessage, ToolCall, ToolMessage
 
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.tools.tool_names import READ_RESULT
@@ -15,12 +15,14 @@ from callsheet.agents.work.value_references import ResultValueError, result_valu
 
 _HEAD = 1_500
 """Characters of a result that a worker sees at first."""
+_LONGEST, _BEGINNING = 20_000, 8_000
+"""Characters of the answer to its own call that a worker sees whole; of a longer one, it sees the beginning."""
 _PIECE = 4_000
 READ_DEFINITION: Mapping[str, Any] = {
     "type": "function",
     "function": {
         "name": READ_RESULT,
-        "description": f"Read more of an earlier result that is shown in part: up to {_PIECE:,} characters at once.",
+        "description": f"Read more of a result that is shown in part: up to {_PIECE:,} characters at once.",
         "parameters": {
             "type": "object",
             "properties": {
@@ -50,8 +52,34 @@ def shown_in_part(results: Sequence[StepResult]) -> bool:
     return any(len(result.result) > _HEAD or len(_written(value_of(result))) > _HEAD for result in results)
 
 
+def long_answers(messages: Sequence[AnyMessage]) -> tuple[StepResult, ...]:
+    """The long answers in a worker's conversation as results; the answer to its second call has the id ``call 2``."""
+    answers = [message for message in messages if isinstance(message, ToolMessage)]
+    return tuple(
+        StepResult(id=f"call {number}", text="", result=message.text)
+        for number, message in enumerate(answers, 1)
+        if len(message.text) > _LONGEST
+    )
+
+
+def abbreviated(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """A worker's conversation for its model: of each long answer, the beginning and the shape."""
+    long = {result.result: result for result in long_answers(messages)}
+    return [
+        message.model_copy(update={"content": _beginning(long[message.text])})
+        if isinstance(message, ToolMessage) and message.text in long
+        else message
+        for message in messages
+    ]
+
+
+def _beginning(answer: StepResult) -> str:
+    about = f"{len(answer.result):,} characters in all, {shape(value_of(answer))}"
+    return f"{answer.result[:_BEGINNING]}…\n[{about}; read more with {READ_RESULT}, id {answer.id!r}]"
+
+
 def answer_reading(call: ToolCall, results: Sequence[StepResult]) -> ToolMessage:
-    """A piece of an earlier result, as the answer to a call of ``read_result``."""
+    """A piece of a result, as the answer to a call of ``read_result``."""
     args = call["args"]
     try:
         whole = _written(result_value(args.get("id"), args.get("path"), results))

@@ -42,7 +42,7 @@ from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.need_tool import answer_request
 from callsheet.agents.work.progress import NameStep, TellCalls
-from callsheet.agents.work.read_result import answer_reading
+from callsheet.agents.work.read_result import abbreviated, answer_reading, long_answers
 from callsheet.agents.work.value_references import ResultValueError, resolved, value_of
 from callsheet.agents.work.worker_conversation import calls_of, done_before, inputs_of, made_calls, opening, outcome_of
 from callsheet.graphs.text.sanitizing import counted
@@ -67,10 +67,12 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             return _stopped(f"stopped after {counted(equipment.max_turns, 'turn')} without a result")
         if equipment.max_tokens is not None and (spent := usage_of(request.messages).tokens) >= equipment.max_tokens:
             return _stopped(f"stopped after {spent:,} tokens: the run's token budget is spent")
+        keyless = isinstance(equipment.model, KeylessModel)
         asking = request.override(
             model=unstreamed(equipment.model, held),
             tools=equipment.shown(held, request.messages),
             system_message=SystemMessage(equipment.prompt),
+            messages=request.messages if keyless else abbreviated(request.messages),
         )
 
         async def send(asked: ModelRequest[Equipment]) -> ModelResponse[Any]:
@@ -99,8 +101,8 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         tools = equipment.held(messages)
         if call["name"] == NEED_TOOL and equipment.requests:
             return await answer_request(call, tools, equipment.requests, messages)
-        if call["name"] == READ_RESULT and (inputs := inputs_of(messages)):
-            return answer_reading(call, inputs)
+        if call["name"] == READ_RESULT and (results := (*inputs_of(messages), *long_answers(messages))):
+            return answer_reading(call, results)
         if call["name"] == RUN_PROGRAM and equipment.code:
             return await self._program(request, equipment, tools, handler)
         return await self._call(request, equipment, tools, handler)

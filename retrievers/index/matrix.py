@@ -39,7 +39,8 @@ class Matrix:
 
     Of a large matrix, the products are first estimated in the 96 directions in which its rows differ most (the leading
     eigenvectors of their second moments), which takes a quarter of the time. Then at least the best 1,000 rows are
-    multiplied; the others keep the estimate.
+    multiplied; the others keep the estimate. A query takes one thread (``vecdot``): a product by the threads of a BLAS
+    waits for all of them, up to a hundred times as long where the processors are busy.
 
     Args:
         rows: ``(n, d)``, as ``precision`` says.
@@ -79,7 +80,7 @@ class Matrix:
         if self._directions is not None:
             return np.stack([self._estimated(query, self._directions) for query in queries])
         if self.rows.dtype == np.float32:
-            return np.stack([self.rows @ query for query in queries])
+            return np.stack([np.vecdot(self.rows, query) for query in queries])
         return np.concatenate([block @ queries.T for block in self._blocks()]).T
 
     def _blocks(self) -> Iterator[NDArray[np.float32]]:
@@ -88,7 +89,7 @@ class Matrix:
             yield block
 
     def _estimated(self, query: NDArray[np.float32], directions: NDArray[np.float32]) -> NDArray[np.float32]:
-        products: NDArray[np.float32] = (self._projected @ (query @ directions)).astype(np.float32, copy=False)
+        products: NDArray[np.float32] = np.vecdot(self._projected, query @ directions)
         best = among_best(products, _EXACT)
-        products[best] = np.asarray(self.rows[best], np.float32) @ query
+        products[best] = np.vecdot(np.asarray(self.rows[best], np.float32), query)
         return products

@@ -6,11 +6,12 @@ import json
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
 from langchain_core.outputs import ChatResult
 from pydantic import Field
 
-from desk import Desk, Office
+from desk import FILES, Desk, Office
 from scripted_model import ScriptedModel, calls
 
 REQUEST = "read may.txt and the file of june"
@@ -88,3 +89,23 @@ def test_workers_of_one_plan_share_their_system_prompt() -> None:
     assert json.loads(workers[0]["messages"][0])["role"] == "system"
     assert workers[0]["tools"] == workers[1]["tools"]
     assert workers[2]["tools"] == workers[3]["tools"]
+
+
+def test_of_a_long_answer_the_model_sees_the_beginning_and_reads_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = json.dumps({"rows": [{"id": number, "note": "paid " * 20} for number in range(400)]})
+    monkeypatch.setitem(FILES, "may.txt", ("2026-05-02", rows))
+    sent = bodies(
+        calls("read_file", path="may.txt"),
+        calls("read_result", id="call 1", path="rows[399].id"),
+        AIMessage("the last row is 399"),
+        planning="none",
+    )
+    answer = json.loads(sent[1]["messages"][-1])["content"]
+    assert len(rows) > 40_000
+    assert answer.startswith(rows[:8_000])
+    assert len(answer) < 8_300
+    told = f"{len(rows):,} characters in all, an object of 1 fields (rows); read more with read_result, id 'call 1'"
+    assert answer.endswith(f"[{told}]")
+    assert json.loads(sent[2]["messages"][-1])["content"] == "399"
+    assert begins(sent[2]["messages"], sent[1]["messages"])
+    assert ["read_result" in tools for tools in map(str, (body["tools"] for body in sent))] == [False, True, True]
