@@ -27,20 +27,17 @@ from callsheet.agents import (
 from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.planning.conversation import recent
+from callsheet.agents.planning.drafts import question_answers, question_text, user_answer, user_question
 from callsheet.agents.planning.planner import source_of
-from callsheet.agents.planning.user_question import question_answers, question_text, user_answer, user_question
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
-from callsheet.orchestrator.plans.item_waves import expand_mapped
-from callsheet.orchestrator.plans.plan_revision import plan_update, retriable, revision_update
-from callsheet.orchestrator.plans.request_planner import plan_request, understood
+from callsheet.orchestrator.plans.plan_revision import expand_mapped, plan_update, retriable, revision_update
+from callsheet.orchestrator.plans.request_planner import archived, earlier_results, plan_request, understood
 from callsheet.orchestrator.plans.run_limits import limit_reached, tokens_left, usage_report
-from callsheet.orchestrator.plans.run_turns import archived, earlier_results
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.run_settings import Choices
-from callsheet.orchestrator.run.run_store import preferences
+from callsheet.orchestrator.run.run_store import keep_observed, preferences
 from callsheet.orchestrator.state import State, StepState, completed, plan_of, planned, read_results, results_of
-from callsheet.orchestrator.step.call_observation import keep_observed
 from callsheet.orchestrator.step.step_nodes import step_result
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -50,9 +47,6 @@ class Nodes:
     """The nodes of one supervisor, with the objects that must stay out of the state.
 
     Attributes:
-        retriever: Selects agents and tools.
-        registry: Makes selected tools callable.
-        choices: Settings, models and prompts.
         observed: Counts which tools take arguments from which, and how calls end; None counts nothing.
     """
 

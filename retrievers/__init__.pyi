@@ -15,12 +15,12 @@ from .evaluation.ranking_metrics import (
 from .index.chroma_index import ChromaIndex as ChromaIndex
 from .index.embedding.minilm_embeddings import MiniLMEmbeddings as MiniLMEmbeddings
 from .index.embedding.providers import embeddings_of as embeddings_of
-from .index.index_view import PartOfIndex as PartOfIndex
 from .index.lexical_index import LexicalIndex as LexicalIndex
 from .index.node_texts import nodes_of as nodes_of
 from .index.protocols import (
     Changes as Changes,
     Node as Node,
+    PartOfIndex as PartOfIndex,
     VectorIndex as VectorIndex,
     VectorStoreIndex as VectorStoreIndex,
 )

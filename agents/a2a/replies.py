@@ -27,8 +27,6 @@ class Exchange:
     Attributes:
         most: Maximum bytes of artifacts.
         task: Id of the task; empty if the agent answers without a task, or has not answered yet.
-        context: Id of the conversation.
-        state: State of the task.
         said: Parts of the last message.
         made: Parts of each artifact, by id.
         size: Bytes of artifacts so far.

@@ -69,10 +69,6 @@ class Case:
     """Objects of a call that no checkpoint can hold.
 
     Attributes:
-        request: The call.
-        bound: The tool.
-        supervision: How the call is supervised.
-        send: Sends the call.
         asked: The hash in the pending question; empty without one.
         cut_off: Whether the call was running when the program stopped.
     """
@@ -171,9 +167,6 @@ class Case:
     async def sign_in_problem(self, told: Mapping[str, Any]) -> str:
         """Why a call still needs a sign-in although a person has replied.
 
-        Args:
-            told: What ``sign_in`` gave.
-
         Raises:
             RefusedScopesError: The person has given the scopes that the server asked for, and it asks again.
             CallsheetError, OSError: What waits cannot be read.
@@ -215,6 +208,6 @@ class Case:
 
 
 def _sign_in_library() -> Any:
-    from callsheet.agents.servers.oauth.run_sign_in import sign_in_of_run
+    from callsheet.agents.servers.oauth.callback import sign_in_of_run
 
     return sign_in_of_run

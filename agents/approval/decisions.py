@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 from langchain_core.messages import ToolCall
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.planning.user_question import answer_form
+from callsheet.agents.planning.drafts import answer_form
 from callsheet.agents.tools.binding import BoundTool
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.trust.pins import digest

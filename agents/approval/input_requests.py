@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from callsheet.agents.planning.user_question import answer_form
+from callsheet.agents.planning.drafts import answer_form
 from callsheet.agents.safety.arguments import misfits
 
 KIND = "needs_input"

@@ -43,9 +43,6 @@ class ServerQuestions:
     """The questions of one session with a server.
 
     A person has five minutes for an answer, in which the timeout of the call does not run.
-
-    Args:
-        redaction: Removes the server's secrets from its questions.
     """
 
     def __init__(self, redaction: Redaction) -> None:

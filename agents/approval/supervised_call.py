@@ -36,15 +36,11 @@ class CallState(TypedDict):
     """State of a call.
 
     Attributes:
-        args: The arguments.
         why: Why it needs approval; empty if it needs none.
         approved: The ``fingerprint`` that was approved.
         when: Time of the approval, in seconds since the epoch.
-        problem: What was wrong with the last answer.
         unknown: What is known about a call with unknown outcome; empty for others.
-        kind: The kind of error.
         sign_in: The sign-in that the call needs; empty if it needs none.
-        answer: The message for the model.
     """
 
     args: dict[str, Any]

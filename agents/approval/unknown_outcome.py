@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from callsheet.agents.tools.binding import BoundTool
-from callsheet.agents.tools.tool_names import RUN_PROGRAM
+from callsheet.agents.tools.binding import RUN_PROGRAM, BoundTool
 
 
 def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> str:

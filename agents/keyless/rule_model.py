@@ -15,7 +15,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
 from callsheet.agents.keyless.entities.result_values import read
-from callsheet.agents.keyless.language.spans import MOST
+from callsheet.agents.keyless.language.lexicon import MOST
 from callsheet.agents.keyless.slots.slot import slots_of
 from callsheet.agents.keyless.tool_choice import Candidate, candidates
 from callsheet.agents.work.brief import Brief

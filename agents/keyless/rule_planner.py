@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
 
-from callsheet.agents.keyless.language.clauses import clauses
-from callsheet.agents.keyless.language.spans import MOST
-from callsheet.agents.keyless.language.step_links import dependencies, refers_back
+from callsheet.agents.keyless.language.clauses import Clause, Link, clauses, words
+from callsheet.agents.keyless.language.lexicon import MOST, PATH, RESULT_NOUNS
 from callsheet.agents.planning.plan import Plan, Step
+from callsheet.agents.safety.tool_effects import changes, is_act
 from callsheet.graphs.catalog.errors import PlanError
 
 
@@ -53,3 +54,58 @@ def split(request: str, earlier: Collection[str] = ()) -> Plan:
         for number, (clause, needs) in enumerate(zip(found, waits, strict=True), start=1)
     )
     return Plan(steps=steps, note="planned by rules, without a model")
+
+
+_NOUNS = "|".join(sorted(RESULT_NOUNS))
+_SEVERAL = re.compile(
+    rf"\b(?:both|all|each|everything|them|these|those|their|which\s+(?:of|is)|the\s+(?:two|three|four|five))\b"
+    rf"|\bthe\s+(?=(?:{_NOUNS})\b)\w+s\b",
+    re.IGNORECASE,
+)
+_ONE = re.compile(rf"\b(?:it|its|that|this)\b|\bthe\s+(?:{_NOUNS})\b", re.IGNORECASE)
+_DUMMY = re.compile(r"\btime\s+(?:is\s+it|it\s+is)\b|\bwhen\s+it(?:'s|\s+is)\b", re.IGNORECASE)
+"""Phrases in which "it" refers to nothing: "what time is it when it is noon"."""
+
+
+def dependencies(found: Sequence[Clause]) -> list[tuple[int, ...]]:
+    """For each clause, the indices of the earlier clauses that it uses or must wait for."""
+    waits: list[tuple[int, ...]] = []
+    for index, clause in enumerate(found):
+        used = {i for earlier in waits for i in earlier}
+        needed, text = _same_objects(found, index), _DUMMY.sub("", clause.masked)
+        if clause.link is Link.LAST or _SEVERAL.search(text):
+            needed |= set(range(index)) - used
+        elif clause.link is Link.THEN or _ONE.search(text):
+            needed |= {index - 1} if index else set()
+        waits.append(tuple(sorted(needed)))
+    return waits
+
+
+def refers_back(clause: Clause) -> bool:
+    """Whether a clause refers to another result: "it", "both", "the result"."""
+    text = _DUMMY.sub("", clause.masked)
+    return bool(_ONE.search(text) or _SEVERAL.search(text))
+
+
+def _same_objects(found: Sequence[Clause], index: int) -> set[int]:
+    """Earlier steps to wait for, because one of the two changes what the other names, or lists everything."""
+    paths, change = _paths_of(found[index]), _changes(found[index])
+    looks = not change and "¤" not in found[index].masked and is_act(_verb(found[index]))
+    return {
+        i
+        for i, earlier in enumerate(found[:index])
+        if (_changes(earlier) and looks and _paths_of(earlier))
+        or ((_changes(earlier) or change) and paths & _paths_of(earlier))
+    }
+
+
+def _paths_of(clause: Clause) -> set[str]:
+    return {match.group().lower() for match in PATH.finditer(clause.text)}
+
+
+def _changes(clause: Clause) -> bool:
+    return changes(_verb(clause))
+
+
+def _verb(clause: Clause) -> str:
+    return next(iter(words(clause.masked)), "").lower()

@@ -16,7 +16,7 @@ from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, ValidationError
 
 from callsheet.agents.models.chat_models import ModelError, answered
-from callsheet.agents.models.text_tool_calls import written_call, written_object
+from callsheet.agents.models.model_output import written_call, written_object
 from callsheet.agents.models.token_usage import Usage, usage_of
 
 Form = Literal["tool", "json_schema", "text"]
@@ -36,12 +36,7 @@ class StructureError(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Structured(Generic[S]):
-    """A structured answer.
-
-    Attributes:
-        value: The answer.
-        usage: Its cost, failed attempts in other forms included.
-    """
+    """A structured answer, and its cost, failed attempts in other forms included."""
 
     value: S
     usage: Usage

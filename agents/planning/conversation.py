@@ -24,7 +24,6 @@ class Contextual(BaseModel):
     Attributes:
         request: What the user wants, understandable without the conversation.
         note: Why the user's message was taken unchanged despite a conversation; empty otherwise.
-        usage: Cost of the rewriting.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -1,20 +1,20 @@
-"""Makes a plan for a request: with a model and structured output, or by rules."""
+"""Makes a plan for a request, with a model and structured output or by rules, and finds errors of weak models in it."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from callsheet.agents.keyless import split
+from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS
 from callsheet.agents.models.chat_models import ModelError
 from callsheet.agents.models.prompts import PLANNER
 from callsheet.agents.models.structured_output import structured
 from callsheet.agents.models.token_usage import Usage
-from callsheet.agents.planning.draft_checks import asks_user, copied_words, unasked_step
 from callsheet.agents.planning.drafts import PlanDraft, PlannedStep
 from callsheet.agents.planning.plan import Plan, Step, plan_errors
 from callsheet.graphs.catalog.errors import PlanError
@@ -105,13 +105,7 @@ def single(request: str, note: str = "", *, usage: Usage | None = None) -> Plan:
 
 
 def drafted_step(draft: PlannedStep, earlier: Collection[str] = (), known: Collection[str] = ()) -> Step:
-    """A step from a model's draft, with dependencies on results of earlier requests separated.
-
-    Args:
-        draft: The model's draft.
-        earlier: Ids of results of earlier requests.
-        known: Ids of the steps in the current plan.
-    """
+    """A step from a model's draft, with dependencies on results of earlier requests separated."""
     needs = dict.fromkeys(draft.depends_on)
     source = source_of(draft.for_each or "", [*needs, *known]) if draft.for_each else ""
     return Step(
@@ -165,3 +159,47 @@ def _without_unasked(request: str, plan: Plan) -> Plan:
     if len(steps) == 1 < len(plan.steps):
         return single(request, note, usage=plan.usage)
     return plan.model_copy(update={"steps": steps, "note": note})
+
+
+_WORD = re.compile(r"\w+")
+_NAME = re.compile(r"\w+(?:[.:/@-]+\w+)*")
+_QUESTION = re.compile(r"(?:ask|prompt|request|wait for|get input from)\s+the\s+user\b", re.IGNORECASE)
+_COPIED = 6
+"""Number of consecutive words of a system prompt that a step does not contain by chance."""
+
+
+def copied_words(text: str, prompt: str, known: str) -> str:
+    """Consecutive words that a step copies from the system prompt and not from ``known``; empty without any."""
+    words = _WORD.findall(text.casefold())
+    told, asked = (f" {' '.join(_WORD.findall(one.casefold()))} " for one in (prompt, known))
+    rows = (" ".join(words[start : start + _COPIED]) for start in range(len(words) - _COPIED + 1))
+    return next((row for row in rows if f" {row} " in told and f" {row} " not in asked), "")
+
+
+def asks_user(text: str, known: str) -> bool:
+    """Whether a step is a question to the user, whom no agent can ask, and ``known`` does not say so."""
+    return _QUESTION.match(text.strip()) is not None and "the user" not in known.casefold()
+
+
+def unasked_step(request: str, steps: Sequence[Step]) -> Step | None:
+    """A step that the request does not ask for: no other step needs it, and the other steps cover the request.
+
+    With C(text) the content words of a text, r the request, and t the other steps: a step s that no other depends on is
+    not asked for if C(s) is not a subset of C(r), and C(r) is a subset of the union of C(t). A plan in other words than
+    the request has no such step.
+
+    Returns:
+        The last such step; None if there is none.
+    """
+    needed = {name for step in steps for name in step.depends_on}
+    asked = _content_words(request)
+    for step in reversed(steps):
+        others = (_content_words(other.text) for other in steps if other is not step)
+        invents = step.id not in needed and not _content_words(step.text) <= asked
+        if asked and invents and asked <= set().union(*others):
+            return step
+    return None
+
+
+def _content_words(text: str) -> set[str]:
+    return set(_NAME.findall(text.casefold())) - FUNCTION_WORDS

@@ -38,10 +38,8 @@ class Revised:
     """The outcome of asking a model for a revision.
 
     Attributes:
-        plan: The plan from now on.
         revision: What was changed, or why nothing was.
         ask: A question to the user; None without one.
-        usage: Cost of the model calls.
     """
 
     plan: Plan

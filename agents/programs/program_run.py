@@ -23,8 +23,7 @@ from callsheet.agents.approval.checkpoints import checkpointer
 from callsheet.agents.programs.sandbox import Ended, Sandbox
 from callsheet.agents.programs.signatures import RESULTS, stubs
 from callsheet.agents.safety.secrets import RunSecrets
-from callsheet.agents.tools.binding import BoundTool
-from callsheet.agents.tools.tool_names import RUN_PROGRAM
+from callsheet.agents.tools.binding import RUN_PROGRAM, BoundTool
 from callsheet.graphs.text.sanitizing import counted
 
 _MOST_SHOWN = 20_000
@@ -40,8 +39,6 @@ class Program:
         call: The call of ``run_program``.
         functions: Its tools by the names of their functions.
         tools: The same by the names that a model sees.
-        send: Makes a call.
-        most: Maximum number of calls.
         results: Values of earlier steps by id.
         secrets: Removed from what the program shows.
     """
@@ -81,9 +78,7 @@ class ProgramState(TypedDict):
 
     Attributes:
         snapshot: The program at its last call.
-        printed: What it has printed.
         calls: Its calls, with the names that the model sees.
-        answers: Their answers.
         said: The answer to the call of ``run_program``.
     """
 

@@ -27,8 +27,6 @@ class Paused:
     """A program at a call of a function.
 
     Attributes:
-        function: The function.
-        args: Its named arguments.
         snapshot: The stored program.
         printed: What it has printed since it was started or continued.
     """
@@ -44,7 +42,6 @@ class Ended:
     """A program that has ended.
 
     Attributes:
-        value: The value of its last line.
         error: Why it ended early, with the line; empty if it did not.
         printed: What it has printed since it was started or continued.
     """
@@ -62,7 +59,6 @@ class Sandbox:
     nest 200 function calls.
 
     Attributes:
-        functions: Their names.
         stubs: Their signatures, against which a program is checked before it starts.
     """
 

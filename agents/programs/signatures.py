@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from callsheet.agents.safety.secrets import has_secrets
-from callsheet.agents.tools.binding import BoundTool
-from callsheet.agents.tools.tool_names import RUN_PROGRAM
+from callsheet.agents.tools.binding import RUN_PROGRAM, BoundTool
 
 RESULTS = "results"
 """The variable with the values of earlier steps, by their ids."""

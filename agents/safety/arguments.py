@@ -19,12 +19,7 @@ _PATHS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Result of validating arguments; both fields are empty if they fit.
-
-    Attributes:
-        misfit: What does not fit.
-        unchecked: Why the arguments could not be validated.
-    """
+    """What does not fit in arguments, and why they could not be validated; both are empty if they fit."""
 
     misfit: str = ""
     unchecked: str = ""

@@ -29,17 +29,7 @@ _LONGEST = 4_000
 
 
 class Faults:
-    """The errors of one server.
-
-    Args:
-        redaction: Removes secrets from messages.
-
-    Attributes:
-        redaction: As given.
-        hidden: Removes secrets from a text.
-        child: The process of the server.
-        cause: The error that broke the connection, if known.
-    """
+    """The errors of one server; ``cause`` is the error that broke the connection, if known."""
 
     def __init__(self, redaction: Redaction) -> None:
         self.redaction, self.hidden = redaction, redaction.text

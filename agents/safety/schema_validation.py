@@ -33,7 +33,6 @@ class Checked:
     """Result of a validation.
 
     Attributes:
-        errors: What does not fit.
         unchecked: Why the value could not be validated; empty if it was. There are no errors then, which does not mean
             that the value fits.
     """

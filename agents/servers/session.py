@@ -15,8 +15,8 @@ from callsheet.agents.approval.server_questions import ServerQuestions
 from callsheet.agents.safety.faults import CLOSED, START, Faults, named_in
 from callsheet.agents.safety.log_secrets import hide_in_logs
 from callsheet.agents.safety.secrets import of_server
-from callsheet.agents.servers.catalogs.listing_pages import listed_resources, listed_tools
 from callsheet.agents.servers.catalogs.listings import Listing
+from callsheet.agents.servers.catalogs.server_resources import listed_resources, listed_tools
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.transport.call_context import Ask, Progress
 from callsheet.agents.servers.transport.loop_share import beside_if_large
@@ -44,8 +44,6 @@ class Session:
         asks: Whether the server is told that a person can be asked.
 
     Attributes:
-        server: As given.
-        limits: The effective limits.
         retired: Whether it takes no new calls.
         personal: Whether its requests carry a user's own token, so that its answers are for that user only.
         idle: Whether it retires after ``limits.idle`` seconds without a request.

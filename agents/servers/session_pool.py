@@ -29,8 +29,7 @@ from callsheet.agents.servers.open_sessions import Listed, OpenSessions, any_liv
 from callsheet.agents.servers.transport.call_context import Order, Permit, ask_of_caller, progress_of_caller
 from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.servers.transport.reaper import REAPER
-from callsheet.agents.tools.result_files import KeptResults
-from callsheet.agents.tools.tool_result import Fault, Outcome, failed, outcome_of
+from callsheet.agents.tools.tool_result import Fault, KeptResults, Outcome, failed, outcome_of
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import clean

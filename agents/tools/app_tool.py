@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import Field
 
-from callsheet.agents.tools.app_messages import answer_of, input_of, unanswerable
+from callsheet.agents.tools.remote_app import answer_of, input_of, unanswerable
 from callsheet.graphs.catalog.errors import CatalogError
 
 if TYPE_CHECKING:

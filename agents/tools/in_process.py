@@ -31,11 +31,7 @@ CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """A connection to tools of this process.
-
-    Attributes:
-        tools: The tools by name.
-    """
+    """A connection to tools of this process."""
 
     tools: Mapping[str, BaseTool]
 

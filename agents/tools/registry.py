@@ -19,9 +19,8 @@ from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.call_context import Permit, for_user
 from callsheet.agents.tools import in_process
-from callsheet.agents.tools.binding import BoundTool, bound_tool
+from callsheet.agents.tools.binding import BoundTool, bound_tool, model_names
 from callsheet.agents.tools.in_process import InProcess
-from callsheet.agents.tools.tool_names import model_names
 from callsheet.agents.tools.tool_result import Outcome, failed
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig

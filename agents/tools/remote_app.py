@@ -1,12 +1,16 @@
-"""A remote agent as a part of our run: called, and resumed after its questions to a person."""
+"""A remote agent as a part of our run: called, and resumed after its questions to a person; its messages as results."""
 
 from __future__ import annotations
 
+import json
 import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NotRequired, Protocol
 
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import ToolException
 from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.graph import END, START, StateGraph
@@ -14,8 +18,6 @@ from langgraph.pregel.remote import RemoteGraph
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
-
-from callsheet.agents.tools.app_messages import answer_of, input_of
 
 # The remote run streams into ours under these keys; it does not get the others, above all not the user.
 _PASSED = ("checkpoint_ns", "__pregel_stream")
@@ -25,7 +27,6 @@ class Talk(TypedDict):
     """A conversation with a remote agent, as stored in our checkpoints.
 
     Attributes:
-        given: The request.
         thread: The partner's ids of the conversation.
         asked: Its pending questions: ``id`` and ``value`` of each.
         answers: The person's answers by question id; missing before the first question.
@@ -119,3 +120,39 @@ def _talk_app() -> Any:
 
 
 _TALK = _talk_app()
+
+
+def input_of(field: str | None, request: str) -> Any:
+    """A request as the input of an app: in ``field``, or as the input itself if None."""
+    match field:
+        case None:
+            return request
+        case "messages":
+            return {"messages": [{"role": "user", "content": request}]}
+        case _:
+            return {field: request}
+
+
+def answer_of(output: object) -> tuple[str, Any]:
+    """Text and structured part of an app's output."""
+    match output:
+        case str():
+            return output, None
+        case BaseMessage():
+            return output.text, None
+        case {"__interrupt__": [*asked]}:
+            raise unanswerable(asked)
+        case {"messages": [*_, (BaseMessage() | dict()) as last], **rest}:
+            return convert_to_messages([last])[0].text, rest or None
+        case Mapping() | list():
+            return json.dumps(output, ensure_ascii=False, default=str), output
+        case _:
+            return str(output), None
+
+
+def unanswerable(asked: Iterable[Any]) -> ToolException:
+    """The error of an app whose questions nobody can answer."""
+    questions = "; ".join(str(getattr(question, "value", question)) for question in asked)
+    return ToolException(
+        f"it asks a person, who can answer only if the workflow is compiled with a checkpointer: {questions}"
+    )

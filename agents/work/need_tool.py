@@ -8,8 +8,7 @@ from typing import Any, TypeGuard
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
-from callsheet.agents.tools.binding import BoundTool
-from callsheet.agents.tools.tool_names import NEED_TOOL
+from callsheet.agents.tools.binding import NEED_TOOL, BoundTool
 
 DEFINITION: Mapping[str, Any] = {
     "type": "function",

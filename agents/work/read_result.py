@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import AnyMessage, ToolCall, ToolMessage
 
 from callsheet.agents.planning.plan import StepResult
-from callsheet.agents.tools.tool_names import READ_RESULT
+from callsheet.agents.tools.binding import READ_RESULT
 from callsheet.agents.work.answer import report
 from callsheet.agents.work.value_references import ResultValueError, result_value, shape, value_of
 

@@ -10,7 +10,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 
 from callsheet.agents.planning.plan import StepResult
-from callsheet.agents.tools.tool_names import RUN_PROGRAM
+from callsheet.agents.tools.binding import RUN_PROGRAM
 from callsheet.graphs.catalog.errors import CallsheetError
 
 FROM, PATH = "$from", "path"

@@ -36,8 +36,7 @@ from callsheet.agents.models.token_usage import Usage, usage_of, with_usage_of
 from callsheet.agents.planning.plan import Call, Status, StepResult
 from callsheet.agents.programs.program_run import Program, run_program
 from callsheet.agents.programs.signatures import functions_of
-from callsheet.agents.tools.binding import BoundTool
-from callsheet.agents.tools.tool_names import NEED_TOOL, READ_RESULT, RUN_PROGRAM, names_of
+from callsheet.agents.tools.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.need_tool import answer_request

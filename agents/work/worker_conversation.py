@@ -10,8 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall
 
 from callsheet.agents.models.prompts import BY_REFERENCE, SKILL
 from callsheet.agents.planning.plan import Call, Status, StepResult
-from callsheet.agents.tools.binding import BoundTool
-from callsheet.agents.tools.tool_names import NEED_TOOL
+from callsheet.agents.tools.binding import NEED_TOOL, BoundTool
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.read_result import shown_result
 

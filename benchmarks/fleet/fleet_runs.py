@@ -18,7 +18,7 @@ from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import Limits, Plan, SessionPool, ToolRegistry
 from callsheet.agents.servers.catalogs.listings import LastListings
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
-from callsheet.agents.tools.tool_names import NEED_TOOL
+from callsheet.agents.tools.binding import NEED_TOOL
 from callsheet.graphs import Loaded, load
 from callsheet.graphs.catalog.loading import servers_in
 from callsheet.graphs.trust.pin_book import PinBook

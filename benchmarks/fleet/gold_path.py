@@ -16,7 +16,7 @@ from pydantic import Field
 
 from benchmarks.fleet.end_states import GoldCall
 from callsheet.agents import BoundTool, Brief
-from callsheet.agents.tools.tool_names import NEED_TOOL
+from callsheet.agents.tools.binding import NEED_TOOL
 
 
 class NotInResultsError(ValueError):

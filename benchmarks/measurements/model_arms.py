@@ -14,13 +14,14 @@ from callsheet.agents import chat_model
 from callsheet.graphs import Catalog, load
 from callsheet.orchestrator.apps.model_evaluation.arms import Arm, Arms
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog
-from callsheet.orchestrator.apps.model_evaluation.cases import Case, task_case
 from callsheet.orchestrator.apps.model_evaluation.grading import CAUSES, graded_task
 from callsheet.orchestrator.apps.model_evaluation.model_evaluator import (
     ArmResult,
+    Case,
     ModelEvaluation,
     evaluate_arms,
     sampled,
+    task_case,
 )
 from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
 from callsheet.orchestrator.apps.model_evaluation.tasks import TaskData, read_tasks as read_demo_tasks

@@ -33,7 +33,6 @@ class _Details:
 
     Attributes:
         connections: Agent id -> connection for its calls: a ``ServerConfig``, or objects of this process.
-        problems: What was left out, and why.
         digests: Id of a tool of a live server -> SHA-256 of its definition as the server sent it.
         changes: Differences from the accepted definitions; changed and new tools are left out.
         live: Agent id -> the object that updates its tools.

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.document_folders import read_folders
 from callsheet.graphs.catalog.formats.malformed import no_catalog, read_json
 from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.native_format import from_native
 from callsheet.graphs.catalog.formats.openapi.spec_text import is_specification
 from callsheet.graphs.catalog.formats.published import agent_of_toollinkos, agents_of_livemcpbench
-from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address, read_servers
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address, read_folders, read_servers
 from callsheet.graphs.catalog.formats.skill_folders import SKILL_FILE, is_skill, read_skills
 from callsheet.graphs.catalog.loaded import Loaded, Part, joined
 from callsheet.graphs.catalog.model import Catalog

@@ -1,5 +1,4 @@
 from .attaching import attach as attach, decide as decide
-from .cycles import without_cycles as without_cycles
 from .dependency_rules import Rule as Rule, Selector as Selector
 from .observation import (
     CallRecord as CallRecord,
@@ -21,5 +20,6 @@ from .proposals import (
     merge_proposals as merge_proposals,
     parse_dependencies as parse_dependencies,
     read_dependencies as read_dependencies,
+    without_cycles as without_cycles,
     write_dependencies as write_dependencies,
 )

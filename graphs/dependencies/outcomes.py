@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog, Tool
-from callsheet.graphs.dependencies.count_file import CountFile
+from callsheet.graphs.dependencies.observation import CountFile
 
 FORMAT = 1
 _KEY = "callsheet_outcomes"

@@ -44,11 +44,6 @@ def field_key(agent_id: str, field: Parameter, role: FieldRole) -> str:
     a parameter is an edge, not a part of the node.
 
     Source: Representing Agentic Tools in Knowledge Graphs: required and optional inputs as relations.
-
-    Args:
-        agent_id: Id of the agent.
-        field: An argument of one of its tools, or a field of a result.
-        role: ``parameter`` or ``output``.
     """
     meaning = [field.name, field.type, field.description, field.enum, field.format, field.default]
     text = json.dumps(meaning, default=repr)

@@ -1,8 +1,9 @@
-"""The knowledge graph of a catalog, the source of GraphML and Cypher."""
+"""The knowledge graph of a catalog, and GraphML of it, for networkx, Gephi, yEd and igraph."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -124,3 +125,32 @@ def _encodable(properties: dict[str, Property]) -> dict[str, Property]:
 def json_text(value: Any) -> str:
     """JSON with keys in their original order and without ASCII escapes; empty for None."""
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=to_jsonable_python)
+
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def to_graphml(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> str:
+    """The knowledge graph as GraphML.
+
+    Characters that XML does not allow, such as NUL, become U+FFFD in texts; keys of nodes are percent-encoded and stay
+    unique.
+
+    Args:
+        catalog: The catalog.
+        taxonomy: The taxonomy of the capabilities; None: the default taxonomy.
+    """
+    import networkx as nx
+
+    graph = knowledge_graph(catalog, taxonomy)
+    for _, properties in graph.nodes(data=True):
+        properties.update(_in_xml(properties))
+    for _, _, properties in graph.edges(data=True):
+        properties.update(_in_xml(properties))
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + "\n".join(nx.generate_graphml(graph)) + "\n"
+
+
+def _in_xml(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _NOT_XML.sub("\ufffd", value) if isinstance(value, str) else value for name, value in properties.items()
+    }

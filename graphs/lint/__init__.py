@@ -8,7 +8,7 @@ from callsheet.graphs.capabilities.taxonomy import Taxonomy, default_taxonomy
 from callsheet.graphs.catalog.finding import Finding
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.source import CatalogSource
-from callsheet.graphs.lint import schema_rules, structure_rules, text_rules, trust_rules
+from callsheet.graphs.lint import schema_rules, text_rules, trust_rules
 from callsheet.graphs.lint.lint_rule import Remark, Rule, Subject, rule
 
 __all__ = ["RULES", "TRUST_RULES", "Remark", "Rule", "Subject", "lint", "rule"]
@@ -24,9 +24,9 @@ TRUST_RULES = (
 """Rules on texts of servers that a model reads."""
 
 RULES = (
-    structure_rules.load_problem,
-    structure_rules.dependency_cycle,
-    structure_rules.unknown_capability,
+    schema_rules.load_problem,
+    schema_rules.dependency_cycle,
+    schema_rules.unknown_capability,
     *TRUST_RULES,
     schema_rules.invalid_schema,
     schema_rules.schema_not_object,

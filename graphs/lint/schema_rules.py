@@ -1,4 +1,4 @@
-"""Rules on JSON Schemas that a model is shown and calls are validated against."""
+"""Rules on the structure of the catalog, and on the schemas of tools."""
 
 from __future__ import annotations
 
@@ -9,10 +9,47 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
+from callsheet.graphs.catalog.errors import near_names
 from callsheet.graphs.catalog.finding import Severity
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
 from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, NAMED, keywords
+
+
+@rule("load-problem", Severity.ERROR, "Something was left out when the catalog was loaded.")
+def load_problem(subject: Subject) -> Iterator[Remark]:
+    """For example a server that did not answer, a malformed entry, or a dependency on an unknown tool."""
+    for problem in subject.problems:
+        agent = problem.agent if problem.agent in subject.catalog.by_id else ""
+        yield Remark(problem.message if agent else str(problem), agent)
+
+
+@rule("dependency-cycle", Severity.ERROR, "Direct dependencies form a cycle.")
+def dependency_cycle(subject: Subject) -> Iterator[Remark]:
+    """None of the tools can run first. Cycles of indirect dependencies are allowed."""
+    import networkx as nx
+
+    tools = subject.catalog.tools
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_edges_from((t.id, edge.tool) for t in tools.values() for edge in t.depends_on if edge.kind.direct)
+    order = {tool: place for place, tool in enumerate(tools)}
+    components = (sorted(part, key=order.__getitem__) for part in nx.strongly_connected_components(graph))
+    cyclic = [part for part in components if len(part) > 1 or graph.has_edge(part[0], part[0])]
+    for part in sorted(cyclic, key=lambda part: order[part[0]]):
+        path = [edge[0] for edge in nx.find_cycle(graph.subgraph(part), part[0])]
+        cycle = " -> ".join([*path, path[0]])
+        yield on(tools[path[0]], f"is in a cycle of direct dependencies: {cycle}: remove one, or make it indirect")
+
+
+@rule("unknown-capability", Severity.ERROR, "A tool names a capability that is not in the taxonomy.")
+def unknown_capability(subject: Subject) -> Iterator[Remark]:
+    """Retrieval by capabilities ignores it."""
+    known = subject.taxonomy.by_id
+    for tool in subject.catalog.tools.values():
+        for name in tool.capabilities:
+            if name not in known:
+                yield on(tool, f"has the unknown capability {quoted(name)}{near_names(name, known)}")
+
 
 _REMEMBERED = 4_096
 

@@ -16,12 +16,7 @@ Result = TypeVar("Result")
 
 
 class Connections:
-    """As many connections as threads read at once; idle ones are used again, and stay open.
-
-    Args:
-        database: The database.
-        settings: Statements for each new connection.
-    """
+    """As many connections as threads read at once; idle ones are used again, and stay open."""
 
     def __init__(self, database: Database, settings: Sequence[LiteralString] = ()) -> None:
         self._database, self._settings = database, settings

@@ -125,10 +125,6 @@ class Database:
     def exclusive(self, name: str, seconds: float) -> Iterator[Connection[Any]]:
         """Lets one process at a time in, for as long as it takes; the connection that it returns holds the lock.
 
-        Args:
-            name: What they exclude each other from.
-            seconds: Maximum time to wait.
-
         Raises:
             TrustError: Another process has been in for this time.
             DatabaseError: As for ``transaction``, or the lock was lost meanwhile.
@@ -149,11 +145,7 @@ class Database:
             yield connection
 
     def migrate(self, part: str, statements: Sequence[str]) -> None:
-        """Applies those of the statements that have not been applied here yet, in one transaction.
-
-        Args:
-            part: Name of what they create.
-            statements: Only ever appended to.
+        """Applies in one transaction the statements, only ever appended to, that have not been applied here yet.
 
         Raises:
             DatabaseError: As for ``transaction``, or the part was made by a newer version of Callsheet.

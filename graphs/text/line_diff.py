@@ -37,12 +37,7 @@ class _Lines(SequenceMatcher[str]):
 
 
 def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """A complete unified diff.
-
-    Args:
-        before: Lines without line ends.
-        after: The lines that replace them.
-    """
+    """A complete unified diff."""
     if list(before) != list(after):
         yield from ("--- accepted", "+++ now")
     for group in _Lines(before, after).get_grouped_opcodes(_CONTEXT):
@@ -60,10 +55,6 @@ def aligned(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str |
     """Both texts side by side: a line of each, equal or changed; None where one has no line.
 
     Equal lines far from a change are left out; a pair of two None is in their place.
-
-    Args:
-        before: Lines without line ends.
-        after: The lines that replace them.
     """
     end = 0
     for group in _Lines(before, after).get_grouped_opcodes(_CONTEXT):

@@ -13,11 +13,6 @@ _LONG_BLANK = re.compile(r"\s{33,}")
 def bounded(text: str, most: int, setting: str) -> str:
     """A request or a query in which more than 32 blanks in a row become one blank, or an empty line.
 
-    Args:
-        text: The text of the user.
-        most: Maximum number of characters.
-        setting: Name of the setting that sets the maximum, for the message.
-
     Raises:
         RequestError: The text is longer.
     """

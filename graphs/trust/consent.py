@@ -12,8 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from callsheet.graphs.catalog.errors import TrustError
-from callsheet.graphs.catalog.formats.document_folders import FolderConfig
-from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
+from callsheet.graphs.catalog.formats.server_config import FolderConfig, ServerConfig, is_address
 from callsheet.graphs.storage import DatabaseError, file_named, state_file, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
 

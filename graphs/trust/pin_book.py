@@ -51,10 +51,6 @@ class PinBook:
     def admit(self, listings: Mapping[str, Listed], *, agreed: Collection[str] = ()) -> dict[str, Admitted]:
         """The accepted parts of listings; pins servers that are new.
 
-        Args:
-            listings: Listings by server name.
-            agreed: Servers whose present command has consent.
-
         Raises:
             TrustError: The file cannot be read, or a new pin cannot be written.
         """

@@ -26,7 +26,6 @@ class Pin(Record):
     """One accepted tool.
 
     Attributes:
-        sha256: SHA-256 of its definition.
         definition: The definition, to show changes; None if it is longer than 64 kB, or those of its server together
             were longer than 2 MB when it was accepted.
     """
@@ -42,7 +41,6 @@ class ServerPin(Record):
         sha256: SHA-256 of its command or address.
         command: The command or address for people, without secrets.
         about: Its name, description and instructions.
-        tools: Its tools by name.
     """
 
     sha256: str

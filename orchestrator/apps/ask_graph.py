@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from callsheet.agents.approval.decisions import SIGN_IN
 from callsheet.agents.approval.input_requests import KIND
-from callsheet.agents.planning.user_question import KIND as QUESTION
+from callsheet.agents.planning.drafts import KIND as QUESTION
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import both_ways
 from callsheet.orchestrator.state import text_of

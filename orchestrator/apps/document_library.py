@@ -103,13 +103,7 @@ class Library:
 
 
 class _Indexing:
-    """An update of an index in its own thread.
-
-    Attributes:
-        done: Set at its end.
-        said: Its progress.
-        error: Its error, if it failed.
-    """
+    """An update of an index in its own thread."""
 
     def __init__(self, library: Library, folder: Path) -> None:
         self.done = threading.Event()

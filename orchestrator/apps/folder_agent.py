@@ -11,7 +11,7 @@ from pydantic import Field
 
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
 from callsheet.graphs import CallsheetError, Part
-from callsheet.graphs.catalog.formats.document_folders import FolderConfig
+from callsheet.graphs.catalog.formats.server_config import FolderConfig
 from callsheet.graphs.catalog.loaded import joined
 from callsheet.orchestrator.apps.document_library import Library
 from callsheet.retrievers.documents.document_overview import Overview, overview_of

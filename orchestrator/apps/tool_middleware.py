@@ -34,7 +34,7 @@ from callsheet.agents import (
     unstreamed,
 )
 from callsheet.agents.models.deferred_tools import deferred
-from callsheet.agents.tools.tool_names import NEED_TOOL
+from callsheet.agents.tools.binding import NEED_TOOL
 from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.orchestrator.apps.agent_requests import MOST_ADDED, last_request, picked, requests_of

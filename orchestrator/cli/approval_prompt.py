@@ -9,7 +9,11 @@ from typing import Any
 
 import click
 
+from callsheet.graphs.catalog.errors import TrustError
+from callsheet.graphs.catalog.loading import starts_in
+from callsheet.graphs.storage import yes_from_environment
 from callsheet.graphs.text.sanitizing import escaped
+from callsheet.graphs.trust.consent import Agreements, doing
 from callsheet.orchestrator.cli.output.value_output import shown_value
 
 _LONGEST = 4_000
@@ -238,3 +242,25 @@ def _fit(text: str) -> str:
     """The text with hidden characters written out, because a person agrees to it."""
     kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters in all)"
     return "\n".join(map(escaped, kept.split("\n")))
+
+
+def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
+    """Asks at the terminal for consent to what these catalogs would start or read, and stores it.
+
+    If nobody can be asked, loading the catalog fails with an error that says what to do.
+
+    Raises:
+        TrustError: The person does not agree.
+    """
+    if yes or yes_from_environment() or not has_terminal():
+        return
+    agreements = Agreements()
+    known = agreements.known()
+    starts = {start.digest: start for source in sources for start in starts_in(source)}
+    new = [start for digest, start in starts.items() if digest not in known]
+    if not new:
+        return
+    click.echo(f"The catalog wants to {doing(new)}:\n" + "\n".join(f"  {start}" for start in new), err=True)
+    if not click.confirm("Agree, now and in future?", err=True):
+        raise TrustError("there is no consent, so nothing was started or read")
+    agreements.add(new)

@@ -30,13 +30,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A catalog with its index.
-
-    Attributes:
-        selector: Searches it.
-        changes: Changes of the index.
-        place: Location of the vectors; None for memory.
-    """
+    """A catalog with its index; its place is None in memory."""
 
     selector: Selector
     changes: Changes
@@ -153,7 +147,7 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
         TrustError: There is no consent to its commands, or its pins are not reliable.
     """
     from callsheet.graphs import load, policy_of, shown
-    from callsheet.orchestrator.cli.consent_prompt import ask_consent
+    from callsheet.orchestrator.cli.approval_prompt import ask_consent
 
     named = catalogs or Environment().catalogs()
     if not named:
@@ -174,13 +168,7 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
 
 
 def follow_shared_store(registry: ToolRegistry, catalogs: tuple[str, ...], *, yes: bool) -> None:
-    """Keeps a registry up to date with what other processes change in the shared store, if there is one.
-
-    Args:
-        registry: Over the catalogs.
-        catalogs: Values of ``--catalog``.
-        yes: Whether there is consent to their commands.
-    """
+    """Keeps a registry up to date with what other processes change in the shared store, if there is one."""
     from callsheet.graphs.storage import shared_database
     from callsheet.orchestrator.run.process.catalog_updates import follow_store
 

@@ -1,17 +1,17 @@
-"""From the last message of a conversation to a plan: the request, and the planning mode."""
+"""From the last message of a conversation to a plan: the request, the results of earlier ones, the planning mode."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
-from callsheet.agents import Mode, Plan, decompose, self_contained
+from callsheet.agents import Mode, Plan, StepResult, decompose, self_contained
 from callsheet.agents.keyless import complete_request, one_clause
 from callsheet.agents.planning.conversation import Contextual
 from callsheet.agents.planning.planner import checked_request, single
-from callsheet.orchestrator.plans.run_turns import earlier_results, last_results
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import ChatInput, State
 from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline
@@ -23,11 +23,6 @@ _NO_MODEL = "planning {!r} needs a model for the planner; the request was planne
 
 async def understood(state: ChatInput, choices: Choices, before: Sequence[str]) -> Contextual:
     """The last message as a request that is understandable without the conversation.
-
-    Args:
-        state: Has the conversation.
-        choices: Settings and models.
-        before: Earlier requests of the conversation, each understandable by itself.
 
     Raises:
         PlanError: Rules cannot complete it; the message says what is missing.
@@ -45,11 +40,6 @@ async def understood(state: ChatInput, choices: Choices, before: Sequence[str]) 
 
 async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetriever) -> Plan:
     """Plans a request in the mode of the settings.
-
-    Args:
-        state: Has the request, and the user's answers to questions about it.
-        choices: Settings, models and prompts.
-        retriever: Over the tools that the user may see.
 
     Raises:
         PlanError: The request is empty, or needs too many steps.
@@ -109,3 +99,32 @@ def _alone(state: State, plan: Plan) -> Plan:
         step = plan.steps[0].model_copy(update={"uses": last_results(state["turns"])})
         return plan.model_copy(update={"steps": (step,)})
     return plan
+
+
+_MOST = 5
+"""Number of earlier requests whose results are kept."""
+
+
+def archived(state: State) -> list[dict[str, Any]]:
+    """The earlier requests with the last one of this thread, if it had a plan; a new request is about to replace it."""
+    turns = list(state.get("turns", []))
+    results = state.get("results", {})
+    if not results:
+        return turns
+    done = {name: result for name, result in results.items() if result["status"] == "done"}
+    number = 1 + max((int(turn["id"].removeprefix("t")) for turn in turns), default=0)
+    return [*turns, {"id": f"t{number}", "request": state["request"], "results": done}][-_MOST:]
+
+
+def earlier_results(turns: Sequence[Mapping[str, Any]]) -> dict[str, StepResult]:
+    """The results of earlier requests by id, such as ``t1.2``, the latest request first."""
+    return {
+        (name := f"{turn['id']}.{step}"): StepResult(**{**result, "id": name, "depends_on": ()})
+        for turn in reversed(turns)
+        for step, result in turn["results"].items()
+    }
+
+
+def last_results(turns: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Ids of the results of the last request."""
+    return tuple(earlier_results(turns[-1:]))

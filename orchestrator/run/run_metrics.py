@@ -69,13 +69,7 @@ def count_call(agent: str, failure: str = "") -> None:
 
 
 def exposition(may_see: Callable[[str], bool], unavailable: Iterable[str] = (), waiting: int | None = None) -> str:
-    """The metrics in Prometheus's text format.
-
-    Args:
-        may_see: Whether the reader may see an agent.
-        unavailable: Agents that are not called for now.
-        waiting: Number of pending questions; None if unknown.
-    """
+    """The metrics in Prometheus's text format."""
     from prometheus_client import generate_latest
     from prometheus_client.metrics_core import GaugeMetricFamily
 

@@ -35,7 +35,6 @@ class Choices:
     Attributes:
         defaults: Settings of the supervisor.
         models: Chat models given as objects, by role.
-        prompts: The system prompts.
         preferences: Preferences of the user of the current run (fields of ``Settings``).
     """
 

@@ -12,28 +12,31 @@ from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 
 from callsheet.agents import (
+    ApprovalPolicy,
     BoundTool,
     Brief,
     Equipment,
     KeylessModel,
+    Offer,
+    SkillText,
     Step,
     StepResult,
     Supervision,
     ToolRegistry,
     ToolRequests,
     carry_out,
+    checkpointer,
     unsettled,
 )
-from callsheet.graphs import CallsheetError
+from callsheet.graphs import CallsheetError, Catalog, shown
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.run_metrics import count_result
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import StepState, with_earlier
-from callsheet.orchestrator.step.skill_texts import skill_texts
 from callsheet.orchestrator.step.step_inputs import StepInputs, finished
 from callsheet.orchestrator.step.step_selection import picked_event, selected
-from callsheet.orchestrator.step.tool_offers import offers_of
 from callsheet.retrievers import AgentGraphRetriever, Selection
+from callsheet.retrievers.index.embedding.minilm import first_tokens
 
 Worker = Runnable[Any, Any]
 _UNREAD = "; it has skills, which only a model can follow (with Settings.skill_tokens above 0)"
@@ -205,3 +208,51 @@ class StepNodes:
 
 def _words(error: Exception) -> str:
     return str(error) if isinstance(error, CallsheetError) else f"{type(error).__name__}: {error}"
+
+
+def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> tuple[SkillText, ...]:
+    """The texts of skills, without hidden characters."""
+    texts: list[SkillText] = []
+    for skill in (catalog.skills_by_id[skill_id] for skill_id in ids if skill_id in catalog.skills_by_id):
+        whole = shown(skill.text, most=None)
+        text, spent = first_tokens(whole, most)
+        most -= spent
+        if whole and not text:
+            continue
+        if len(text) < len(whole):
+            text = f"{text}\n[cut: {len(text):,} of {len(whole):,} characters are shown]".lstrip()
+        texts.append(SkillText(name=skill.name, text=text))
+    return tuple(texts)
+
+
+def offers_of(
+    registry: ToolRegistry,
+    bound: Mapping[str, BoundTool],
+    scores: Mapping[str, float],
+    policy: ApprovalPolicy,
+    *,
+    by_rules: bool,
+) -> tuple[Offer, ...]:
+    """The offers of a step, with what a call may do and whether it needs approval, which rules depend on."""
+    names = {tool.id: name for name, tool in bound.items()}
+    can_ask = checkpointer() is not None
+    offers = []
+    for name, tool in bound.items():
+        offer = Offer(name=name, tool=tool.id, score=scores[tool.id])
+        if tool.id in registry.catalog.tools:  # otherwise its server has just withdrawn it, and a call fails
+            assured = registry.assurance(tool.id)
+            asks = can_ask and bool(assured.why(policy, by_rules=by_rules))
+            sources = _sources(registry, tool.id, names)
+            offer = offer.model_copy(update={"harm": assured.harm, "confirmed": asks, "sources": sources})
+        offers.append(offer)
+    return tuple(offers)
+
+
+def _sources(registry: ToolRegistry, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Parameter -> offered tools that provide its value, by the catalog's dependencies."""
+    sources: dict[str, tuple[str, ...]] = {}
+    for edge in registry.catalog.tool(tool).depends_on:
+        if edge.holds and edge.tool in names:
+            key = edge.parameter or ""
+            sources[key] = (*sources.get(key, ()), names[edge.tool])
+    return sources

@@ -38,12 +38,6 @@ def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", *
 
     LangSmith, OpenTelemetry and other tracers of LangChain show it inside the current run, with ``step_id`` in its
     metadata. The first two also show the verdict and the ids of agents and tools there.
-
-    Args:
-        retriever: Selects.
-        query: The request.
-        step_id: The step that it is for, if any.
-        changes: Those of ``AgentGraphRetriever.select``.
     """
     found: list[Selection] = []
 

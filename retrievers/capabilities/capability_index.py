@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.graphs import Catalog, Taxonomy, Tool
-from callsheet.retrievers.capabilities.keywords import Signs
+from callsheet.graphs import Capability, Catalog, Taxonomy, Tool, split_name
 from callsheet.retrievers.index.embedding.providers import Embedder, encode, encode_spans
+from callsheet.retrievers.index.lexical_index import tokens
+from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.index.protocols import Span, VectorIndex, VectorProducts
 
 Confidences = NDArray[np.float32]
@@ -147,10 +149,6 @@ class CapabilityIndex:
             l(t) = max(.1, max over c of p(c) * a(t, c))
 
         The link of a tool without capabilities is 1.
-
-        Args:
-            row: Row of the tool.
-            likely: p, ``(c,)``.
         """
         has = self.of_tools[row]
         if float(has.max(initial=0.0)) < POSSIBLE:
@@ -233,3 +231,48 @@ def confidence(fits: NDArray[np.float32]) -> Confidences:
     behind = fits.max(axis=1, keepdims=True) - fits
     odds = np.exp(-(INTERCEPT + SLOPE * fits - GAP * behind))
     return np.asarray(1 / (1 + odds), np.float32)
+
+
+_NAME, _TEXT, _PARAMETERS = 1.0, 0.6, 0.4
+_MAX_PARAMETERS, _MAX_WORDS, _FIRST = 12, 200, 4
+
+
+class Signs:
+    """Finds the words of capabilities in texts."""
+
+    def __init__(self, capabilities: Sequence[Capability]) -> None:
+        self._count = len(capabilities)
+        words = [{sign for word in entry.words if (sign := tuple(tokens(word)))} for entry in capabilities]
+        shared = Counter(sign for signs in words for sign in signs)
+        self._by_first: defaultdict[str, list[tuple[tuple[str, ...], int, float]]] = defaultdict(list)
+        for column, signs in enumerate(words):
+            for sign in sorted(signs):
+                self._by_first[sign[0]].append((sign, column, 1 / shared[sign]))
+
+    def of_tool(self, tool: Tool) -> NDArray[np.float32]:
+        """The evidence of a tool's words for each capability, ``(c,)`` between 0 and 1.
+
+        A sign counts 1 in the name, .6 in the first sentence, .4 in the names of parameters, divided by the number of
+        capabilities that share it; the best sign of each capability counts.
+        """
+        parameters = " ".join(split_name(parameter.name) for parameter in tool.parameters[:_MAX_PARAMETERS])
+        sentence = first_sentence(tool.description)
+        return self._best(((split_name(tool.name), _NAME), (sentence, _TEXT), (parameters, _PARAMETERS)))
+
+    def of_request(self, text: str) -> NDArray[np.float32]:
+        """The same for a request: a sign counts 1 in the first four words, which have the verb, and .6 after them."""
+        words = text.split(None, _FIRST)
+        return self._best(((" ".join(words[:_FIRST]), _NAME), (text, _TEXT)))
+
+    def _best(self, parts: Iterable[tuple[str, float]]) -> NDArray[np.float32]:
+        best = np.zeros(self._count, np.float32)
+        for text, weight in parts:
+            for column, worth in self._occurrences(tokens(text)[:_MAX_WORDS]):
+                best[column] = max(best[column], weight * worth)
+        return best
+
+    def _occurrences(self, words: Sequence[str]) -> Iterator[tuple[int, float]]:
+        for place, word in enumerate(words):
+            for sign, column, worth in self._by_first.get(word, ()):
+                if tuple(words[place : place + len(sign)]) == sign:
+                    yield column, worth

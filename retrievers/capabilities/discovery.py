@@ -23,7 +23,6 @@ class LikelyCapability:
     """A capability that a request may need.
 
     Attributes:
-        id: Its id.
         action: Its type of action: the broader capability one level under the cluster.
         likelihood: Likelihood, 0 to 1.
         tools: Number of tools with this capability, with a confidence of at least .5.
@@ -42,7 +41,6 @@ class LikelySource:
     """An agent that may serve the request.
 
     Attributes:
-        id: Its id.
         share: Its share in the expected use of all considered tools, 0 to 1.
     """
 
@@ -55,12 +53,9 @@ class Inspected:
     """An inspected tool.
 
     Attributes:
-        id: Its id.
         use: Expected use, over all units of the request.
         link: Link to the likely capabilities, .1 to 1.
         capabilities: Capabilities with a confidence of at least .5, highest first.
-        requires: The required parameters.
-        kept: Whether it is among the candidates.
         why: Why it is not; empty if it is.
     """
 

@@ -20,14 +20,15 @@ from .reading.chunking import (
 )
 from .reading.folder_scan import Found as Found, Listing as Listing, documents_in as documents_in
 from .reading.loaders import LOADERS as LOADERS, DocumentError as DocumentError, Loader as Loader
-from .rules.chunk_evidence import Words as Words, words_of as words_of
 from .rules.interface_rules import (
     Call as Call,
     Interface as Interface,
     Rules as Rules,
+    Words as Words,
     asked_for as asked_for,
     moves as moves,
     next_call as next_call,
+    words_of as words_of,
 )
 from .rules.phrases import content_words as content_words, names as names
 from .rules.quoted_answer import Answer as Answer, Quote as Quote, answer_from as answer_from

@@ -18,13 +18,7 @@ Kind = Literal["agent", "tool", "skill"]
 
 @dataclass(frozen=True, slots=True)
 class Confused:
-    """An irrelevant tool that ranks above a relevant one.
-
-    Attributes:
-        wanted: The relevant tool.
-        instead: The irrelevant tool above it.
-        count: Number of queries.
-    """
+    """An irrelevant tool that ranks above a relevant one."""
 
     wanted: str
     instead: str
@@ -36,7 +30,6 @@ class Lacking:
     """A relevant item that a selection lacks.
 
     Attributes:
-        ids: Its alternatives.
         kind: ``agent``, ``tool`` or ``skill``.
         nearest: The alternative with the best rank.
         rank: Its rank by score among the nodes of this kind in the trace, from 1; None if it is not in the trace.
@@ -57,9 +50,6 @@ class Missed:
     """A query whose selection is incomplete.
 
     Attributes:
-        id: Id of the query.
-        query: The query.
-        lacking: The missing items.
         got: The selected tools, best first; if none are labelled, the agents; if only skills are labelled, these.
     """
 

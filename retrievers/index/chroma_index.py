@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from pathlib import Path
 
@@ -12,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.storage import replace_bytes
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_name, encode, encode_spans
-from callsheet.retrievers.index.matrix import Matrix
+from callsheet.retrievers.index.matrix import Matrix, Vectors, precision
 from callsheet.retrievers.index.protocols import Changes, Node, Progress, Span
 from callsheet.retrievers.index.rows import DatabaseSearch, rows_of, searched
 from callsheet.retrievers.index.rows.chroma_rows import PAGE
 from callsheet.retrievers.index.rows.postgres_rows import settings_errors
-from callsheet.retrievers.index.vector_snapshot import Snapshot
 
 
 class ChromaIndex:
@@ -153,3 +155,50 @@ class ChromaIndex:
             for view, weight in node.views:
                 sums[i] += weight * vectors[row[view]]
         return sums
+
+
+FORMAT = 1
+
+
+class Snapshot:
+    """A file with the vectors of a set of rows.
+
+    The id of a row is a hash of its content, so the vectors of the same ids are always valid, even if another process
+    has changed the index. The file has one line of JSON (format, shape, type, SHA-256 of the ids and of the vectors),
+    then the vectors, little-endian. It is replaced atomically.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def read(self, rows: Sequence[str]) -> Vectors | None:
+        """The vectors ``(n, d)`` of these rows in this order; None if the file is damaged or has other rows."""
+        try:
+            line, _, body = self._file.read_bytes().partition(b"\n")
+            head = json.loads(line)
+            if head["format"] != FORMAT or head["rows"] != _digest_of(rows):
+                return None
+            if head["sha256"] != hashlib.sha256(body).hexdigest():
+                return None
+            vectors = np.frombuffer(body, head.get("type", "<f4")).reshape(head["shape"])
+            return vectors.astype(precision(len(vectors)), copy=False)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write(self, rows: Sequence[str], vectors: Vectors) -> None:
+        """Stores the vectors of these rows, in this order; errors are ignored, because the index works without it."""
+        kind = "<f4" if vectors.dtype == np.float32 else "<f2"
+        body = np.ascontiguousarray(vectors, kind).tobytes()
+        head = {
+            "format": FORMAT,
+            "shape": vectors.shape,
+            "type": kind,
+            "rows": _digest_of(rows),
+            "sha256": hashlib.sha256(body).hexdigest(),
+        }
+        with suppress(OSError):
+            replace_bytes(self._file, json.dumps(head).encode() + b"\n" + body)
+
+
+def _digest_of(rows: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()

@@ -117,9 +117,6 @@ class Identifiers:
     """The names with an underscore, a hyphen, a dot or an inner capital, and all ids, in any case.
 
     Such names do not occur in ordinary sentences. They are stored as sorted hashes: texts would take 250 bytes each.
-
-    Args:
-        nodes: The nodes.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:

@@ -1,6 +1,5 @@
 """Infers dependencies from names, schemas and descriptions."""
 
-from callsheet.retrievers.inference.dependency_proposals import infer_dependencies
-from callsheet.retrievers.inference.inferred_catalog import with_inferred
+from callsheet.retrievers.inference.dependency_proposals import infer_dependencies, with_inferred
 
 __all__ = ["infer_dependencies", "with_inferred"]

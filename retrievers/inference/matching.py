@@ -1,4 +1,4 @@
-"""Matches the inputs of tools with the outputs of tools, by their words."""
+"""Matches the inputs of tools with the outputs of tools by their words; tells tools that find a record from others."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from callsheet.graphs import Tool
 from callsheet.retrievers.inference.endpoints import Ask, Give, asks_of, gives_of
 from callsheet.retrievers.inference.output_columns import Columns, part_of
-from callsheet.retrievers.inference.record_access import Access
 from callsheet.retrievers.inference.term_similarity import Floats, Postings, Terms
-from callsheet.retrievers.inference.word_roles import name_of, stems_in
+from callsheet.retrievers.inference.word_roles import FINDING, IDENTIFIER, SEARCHING, name_of, stems_in
 
 _WORDS, _ALIKE, _CONTEXT = 0.5, 0.1, 0.1
 _WIDTH, _TEXT_POWER = 0.12, 0.5
@@ -49,9 +48,7 @@ class Ends:
 
     Attributes:
         tools: The tools; rows are indexes of this sequence.
-        asks: Their inputs.
         gives: Their outputs, by tool; of output fields, only those that share a specific word with an input.
-        terms: Weights of the words.
     """
 
     tools: Sequence[Tool]
@@ -88,10 +85,6 @@ def matches(ends: Ends, *, least: float) -> list[Hint]:
     Not every tool that returns an identifier is called to get it. If a tool finds records by what people know (a
     query, a name), lists of such records are no sources. If a tool needs no more than the other identifiers of the
     same call, as the show of a season, only such tools are.
-
-    Args:
-        ends: The inputs and outputs.
-        least: Minimum confidence.
 
     Returns:
         For each input at most three tools.
@@ -186,3 +179,67 @@ def _why(ask: Ask, give: Give) -> str:
             return f"it says that it returns {give.text[:80]!r}, which fits {ask.parameter}"
         case _:
             return f"its name and description fit {ask.parameter}"
+
+
+_RELATED, _LISTED = 0.8, 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the tools of a catalog need.
+
+    Attributes:
+        ids: Row of a tool -> the words of each identifier that it requires.
+        finds: ``(n,)``: whether a tool finds records by what people know, such as a name.
+        worth: ``(n,)``: factor for the confidence that a tool is called to get an identifier: 1 for a tool that finds,
+            .9 for one that lists, .8 for one that needs another identifier.
+        agent: The agent of each tool.
+        found: Agent -> the words in the names of its tools that find.
+    """
+
+    ids: dict[int, frozenset[frozenset[str]]]
+    finds: NDArray[np.bool_]
+    worth: Floats
+    agent: Sequence[str]
+    found: dict[str, frozenset[str]]
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool], asks: Sequence[Ask]) -> Access:
+        """Derives it from the names and the required inputs of tools."""
+        ids: defaultdict[int, set[frozenset[str]]] = defaultdict(set)
+        finds = np.zeros(len(tools), bool)
+        for ask in asks:
+            if ask.required and ask.identifier:
+                ids[ask.tool].add(ask.words)
+            finds[ask.tool] |= ask.required and bool(ask.words & FINDING)
+        for row, name in enumerate(name_of(tool.name) for tool in tools):
+            finds[row] |= bool(name.words & SEARCHING)
+            finds[row] &= name.act in ("read", "compute", "") and row not in ids
+        worth = np.where(finds, 1.0, _LISTED).astype(np.float32)
+        worth[list(ids)] = _RELATED
+        known = {row: frozenset(words) for row, words in ids.items()}
+        found: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
+        for row in np.flatnonzero(finds).tolist():
+            found[tools[row].agent] |= name_of(tools[row].name).words
+        return cls(known, finds, worth, [tool.agent for tool in tools], dict(found))
+
+    def sources(self, ask: Ask, tools: Sequence[int]) -> set[int]:
+        """Those of the tools whose results fit an input that are called to get it.
+
+        If a tool needs only other identifiers of the same call, as the show of a season, only such tools are. If a
+        tool of the agent finds records by what people know, those that only list such records are not, nor are
+        those that need the same identifier, or one whose records no tool finds.
+        """
+        others = self.ids.get(ask.tool, frozenset()) - {ask.words}
+        parents = {tool for tool in tools if tool in self.ids and self.ids[tool] <= others}
+        if parents:
+            return parents
+        if ask.identifier and any(self.finds[tool] and self.agent[tool] == self.agent[ask.tool] for tool in tools):
+            return {tool for tool in tools if self.finds[tool] or self._is_near(tool, ask)}
+        return set(tools)
+
+    def _is_near(self, tool: int, ask: Ask) -> bool:
+        """Whether a tool needs other identifiers only, and those of records that a tool of its agent finds."""
+        needed = self.ids.get(tool, frozenset())
+        found = self.found.get(self.agent[tool], frozenset())
+        return bool(needed) and ask.words not in needed and all(words & found - IDENTIFIER for words in needed)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from callsheet.graphs import Tool, shown
-from callsheet.retrievers.inference.endpoints import Ask
+from callsheet.retrievers.inference.endpoints import Ask, fields_of
 from callsheet.retrievers.inference.matching import Ends, Hint
-from callsheet.retrievers.inference.schema_fields import fields_of
 from callsheet.retrievers.inference.word_roles import (
     CREDENTIAL,
     GENERIC,
@@ -35,11 +34,7 @@ _QUOTED, _MOST = 90, 20
 
 
 class Shelf:
-    """The tools of a catalog, indexed for the rules.
-
-    Args:
-        ends: The inputs and outputs of the tools.
-    """
+    """The tools of a catalog, indexed for the rules."""
 
     def __init__(self, ends: Ends) -> None:
         self.tools, self.asks = ends.tools, ends.asks

@@ -43,12 +43,7 @@ class Terms:
 
 
 class Postings:
-    """Sets of words for comparison with other sets.
-
-    Args:
-        sets: The sets, one per row.
-        terms: The weights of words.
-    """
+    """Sets of words for comparison with other sets."""
 
     def __init__(self, sets: Sequence[frozenset[str]], terms: Terms) -> None:
         self._terms = terms

@@ -16,9 +16,6 @@ class SchemaTokens:
 
     The tokenizer is that of the embedded model (WordPiece, 30,522 words), so a count is an approximation: other models
     have other vocabularies. The share of a selection in the whole catalog is more reliable than the number.
-
-    Args:
-        catalog: The catalog of the tools.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -40,7 +37,6 @@ class Budget:
     """The tools selected so far, in order, and those that did not fit.
 
     Attributes:
-        tools: Maximum number of tools.
         schema_tokens: Maximum number of tokens of their schemas; None: no maximum.
         count: Counts the tokens.
         taken: Tool id -> the agent that the tool is selected for, and the tool.

@@ -33,12 +33,12 @@ from callsheet.retrievers.selection.scoring import (
     agent_scores,
     best_rows,
     expected_use,
+    fitting_skills,
     node_scores,
     outcome_shift,
     share,
     with_context,
 )
-from callsheet.retrievers.selection.skill_ranking import fitting_skills
 
 if TYPE_CHECKING:
     from callsheet.retrievers.selection.select_settings import SelectSettings

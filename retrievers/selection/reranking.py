@@ -103,7 +103,6 @@ class Reranked:
     Attributes:
         tools: The tools in their new order, with the values of ``use`` sorted from the largest.
         summary: What reordered them, or why they were not reordered.
-        failed: Whether the reranker failed.
     """
 
     tools: tuple[PickedTool, ...]

@@ -11,10 +11,9 @@ from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.dependencies.traversal import required_paths
 from callsheet.graphs.text.request_length import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
-from callsheet.retrievers.index.index_view import PartOfIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import nodes_of
-from callsheet.retrievers.index.protocols import Node, VectorIndex
+from callsheet.retrievers.index.protocols import Node, PartOfIndex, VectorIndex
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
 from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 from callsheet.retrievers.selection.ranking import Ranker

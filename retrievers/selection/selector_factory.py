@@ -43,10 +43,7 @@ class Assembly:
     """Makes selectors over one index.
 
     Attributes:
-        index: The index of vectors.
         embeddings: The embedder, if the index does not name its own.
-        settings: Settings of the selection.
-        reranker: Reranks the first tools.
         taxonomy: The capabilities that tools can have.
         learned: Whether observations of earlier runs are used.
         source: The catalog as it was loaded, without inferred dependencies.

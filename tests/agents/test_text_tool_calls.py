@@ -9,7 +9,7 @@ from langchain.agents.middleware import ModelResponse
 from langchain_core.messages import AIMessage
 
 from callsheet.agents import normalize
-from callsheet.agents.models.text_tool_calls import written_calls
+from callsheet.agents.models.model_output import written_calls
 
 RATE = {"name": "rate", "args": {"currency": "USD"}}
 NOTE = {"name": "note", "args": {"text": "{hello}"}}

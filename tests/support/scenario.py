@@ -20,7 +20,7 @@ from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.graphs import Loaded, ServerConfig, load
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.orchestrator.run.resumption import resume
+from callsheet.orchestrator.run.thread_stream import resume
 from scripted_model import ScriptedModel, calls, planned
 from servers import FIXTURES, HANG, HttpServer, alive, until
 

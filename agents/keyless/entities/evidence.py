@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from callsheet.agents.keyless.entities.measurement_units import unit_of
-from callsheet.agents.keyless.language.spans import CLOCK, EMAIL, PATH, QUOTED, SQL, URL, mask
+from callsheet.agents.keyless.language.lexicon import CLOCK, EMAIL, PATH, QUOTED, SQL, URL, mask
 
 
 class Kind(StrEnum):

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from string import ascii_lowercase, digits
 
-from callsheet.agents.keyless.language.lexicon import CONSUMING, NOT_VERBS, is_noun, is_verb
-from callsheet.agents.keyless.language.spans import mask
+from callsheet.agents.keyless.language.lexicon import CONSUMING, NOT_VERBS, is_noun, is_verb, mask
 
 
 class Link(StrEnum):

@@ -7,8 +7,7 @@ from calendar import day_name, month_name
 from collections.abc import Sequence
 
 from callsheet.agents.keyless.language.clauses import clauses, is_question, words
-from callsheet.agents.keyless.language.lexicon import is_verb
-from callsheet.agents.keyless.language.spans import CLOCK, EMAIL, MOST, PATH, QUOTED, URL, mask
+from callsheet.agents.keyless.language.lexicon import CLOCK, EMAIL, MOST, PATH, QUOTED, URL, is_verb, mask
 from callsheet.graphs.catalog.errors import PlanError
 
 _LEAD = re.compile(r"^\s*(?:and|or|but|then|now|also|same|what about|how about|what if)\b[\s,:]*", re.IGNORECASE)

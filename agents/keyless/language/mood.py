@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 from callsheet.agents.keyless.language.clauses import clauses, is_question, words
-from callsheet.agents.keyless.language.spans import mask
+from callsheet.agents.keyless.language.lexicon import mask
 from callsheet.agents.safety.tool_effects import alike, is_act
 
 _UNSURE = re.compile(

@@ -45,11 +45,9 @@ class Slot:
     """One parameter to fill.
 
     Attributes:
-        name: Name of the property.
         words: The words of the name, lower case.
         types: Its types in JSON Schema, without ``null``.
         spec: Its schema, references resolved.
-        required: Whether it is required.
         about: Name and description of the tool.
     """
 

@@ -62,7 +62,6 @@ class LastKnown:
     """The last answer of a server.
 
     Attributes:
-        listing: The answer.
         when: Time of the answer in UTC, ISO 8601 to the second.
         reached: SHA-256 of the server's entry at that time.
     """

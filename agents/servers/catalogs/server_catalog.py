@@ -18,17 +18,7 @@ from callsheet.graphs.trust.pins import Admitted, Listed, digests, everything
 
 
 class LiveServer:
-    """A server whose tools are in a catalog.
-
-    Args:
-        agent_id: Its id.
-        server: Its configuration.
-        said: Its answer when the catalog was loaded; None if it did not answer.
-        pins: Its accepted definitions; everything is accepted if None.
-        agreed: Whether its current command has consent.
-        listings: The store of last answers.
-        difference: What its answer changed.
-    """
+    """A server whose tools are in a catalog."""
 
     def __init__(
         self,
@@ -118,12 +108,6 @@ def remembered_answers(
     """The last answers that can be used without asking their servers again.
 
     A server without a pin is asked, and so is one with a quarantined change, which may be over.
-
-    Args:
-        config: The servers by agent id.
-        last: Last answers of some of them.
-        pins: Accepted definitions; all answers can be used if None.
-        agreed: Servers whose current command has consent.
 
     Raises:
         TrustError: The pins are not reliable.

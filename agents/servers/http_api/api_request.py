@@ -20,15 +20,7 @@ _PREFIXES = {"label": ".", "matrix": ";"}
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request, without the headers of the catalog.
-
-    Attributes:
-        method: Method in capitals.
-        url: Whole address.
-        headers: Headers of its parameters and its body.
-        content: The body.
-        parts: The fields of a multipart body.
-    """
+    """A request, without the headers of the catalog."""
 
     method: str
     url: str
@@ -39,11 +31,6 @@ class ApiRequest:
 
 def request_of(call: HttpCall, base: str, arguments: Mapping[str, Any]) -> ApiRequest:
     """The request of a call.
-
-    Args:
-        call: How the tool is called.
-        base: Address of the server; its query goes with every request.
-        arguments: Arguments that fit the tool's schema.
 
     Raises:
         Fault: An argument would lead the request elsewhere, or cannot be written; nothing was sent.

@@ -37,7 +37,6 @@ class Copy:
     """A specification on this machine.
 
     Attributes:
-        file: Where it is.
         when: When it was fetched, in UTC, ISO 8601; empty for a file of the user, or one that was fetched now.
         error: Why it could not be fetched now.
     """

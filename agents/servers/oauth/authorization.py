@@ -52,14 +52,8 @@ class Authorization(BaseModel):
     """A sign-in that has begun: what the answer of the authorization server is checked with and exchanged for tokens.
 
     Attributes:
-        server: Address of the server.
-        user: Who is to sign in.
-        redirect: Where the answer comes.
-        state: The parameter ``state``.
         page: The authorization server's page, for the person to open.
         verifier: The secret of PKCE.
-        client: The registered client.
-        metadata: The authorization server's metadata.
         resource: The resource for which tokens are issued (RFC 8707); None if the server names none.
         scope: The scopes that are asked for; None for those that the authorization server gives unasked.
     """

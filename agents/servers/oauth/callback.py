@@ -6,6 +6,8 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 import httpx2
 import uvicorn
@@ -15,11 +17,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from callsheet.agents.safety.faults import named_in
+from callsheet.agents.safety.secrets import of_server
 from callsheet.agents.servers.background_loop import BackgroundLoop
 from callsheet.agents.servers.oauth.authorization import LOOPBACK
-from callsheet.agents.servers.oauth.pending_sign_ins import take_answer
+from callsheet.agents.servers.oauth.pending_sign_ins import PendingSignIn, begin_sign_in, take_answer
 from callsheet.agents.servers.oauth.stored_tokens import SignInError
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 PATH, VARIABLE = "/callsheet/sign-in/callback", "CALLSHEET_URL"
 _LOG = logging.getLogger("callsheet")
@@ -75,10 +80,7 @@ def is_loopback(redirect: str) -> bool:
 
 
 def loopback_address(port: int = 0) -> str:
-    """An address of this process for answers (RFC 8252), as long as the process lives.
-
-    Args:
-        port: Its port; 0 for any.
+    """An address of this process for answers (RFC 8252), as long as the process lives; port 0 is any.
 
     Raises:
         SignInError: The port cannot be used.
@@ -119,3 +121,40 @@ def _listener(port: int) -> socket.socket:
         listener.close()
         raise SignInError(f"port {port} cannot be used: {error.strerror}") from error
     return listener
+
+
+_NO_USERS = (
+    "this server does not know its users, so a sign-in would be for everybody: whoever runs it can sign in on the "
+    "command line"
+)
+
+
+async def sign_in_of_run(
+    server: ServerConfig, environ: Mapping[str, str], *, user: str, run: str, address: str = ""
+) -> PendingSignIn:
+    """Begins the sign-in that a run needs, or finds the one that it waits for already.
+
+    Args:
+        server: The server, variables not expanded.
+        environ: Variables for ``${VAR}``.
+        user: The user of the run; empty for whoever runs the program.
+        run: The run.
+        address: Address of the server of Callsheet to which the answer is to come; empty: as configured.
+
+    Raises:
+        SignInError: It cannot begin; or a stranger could sign in for others.
+        SettingsError: There is no key to encrypt it, or no address for the answer.
+        CatalogError: A variable of the server is not set.
+        OSError: It cannot be stored.
+    """
+    full = server.expanded(environ)
+    redirect = callback_at(address) if address else redirect_address()
+    if not user and not is_loopback(redirect):
+        raise SignInError(_NO_USERS)
+    if "@" in urlsplit(full.url or "").netloc:
+        raise SignInError("its address holds a user and a password: write it without them")
+    begun = await begin_sign_in(full.url or "", redirect, user=user, run=run, confirmed=bool(user))
+    page = begun.authorization.page
+    if of_server(full, named_in(server, environ)).text(page) != page:
+        raise SignInError("its address holds a secret, which the page of the authorization server would show")
+    return begun

@@ -32,13 +32,11 @@ class PendingSignIn(BaseModel):
     """A sign-in that waits for a person.
 
     Attributes:
-        authorization: What was begun.
         run: The run that waits for it; empty for none.
         expires: When it is dropped, in seconds since 1970.
         confirmed: Whether the user must repeat a code, which the page shows after the sign-in.
         used: Whether the answer of the authorization server has come.
         problem: Why it has failed; empty if it has not.
-        tokens: The tokens, until they are confirmed.
         step_up: The scopes of a sign-in that asks for more than the one before; empty for others.
         code: The code to repeat; empty before there are tokens.
         guesses: Wrong codes so far.
@@ -121,9 +119,6 @@ def pending(state: str) -> PendingSignIn | None:
 
 def take_answer(answer: Mapping[str, str]) -> PendingSignIn:
     """Takes the answer of the authorization server, once.
-
-    Args:
-        answer: The query of the redirect.
 
     Returns:
         The sign-in: with a ``problem``; with the ``code`` that the user must repeat; or else done, its tokens stored.

@@ -32,11 +32,7 @@ class Tokens(BaseModel):
     Attributes:
         server: Address of the server that takes the access token, and of no other.
         user: Who signed in; empty for whoever runs the program.
-        tokens: The tokens as they were issued.
         expires: When the access token expires, in seconds since 1970; None if it is not known.
-        client: The registered client.
-        issuer: The authorization server.
-        token_endpoint: Where tokens are refreshed.
         revocation_endpoint: Where they are revoked; None if nowhere.
         resource: The resource for which they are issued (RFC 8707).
         missing: Scopes that the server has asked for since, and that the token does not have.
@@ -108,10 +104,6 @@ class StoredTokens:
     def miss(self, old: Tokens, scope: str) -> None:
         """Stores that the server asks for more scopes, for which the next sign-in will ask.
 
-        Args:
-            old: The tokens that it refused.
-            scope: The scopes that it asks for.
-
         Raises:
             SignInError: As in ``check_scope``.
             SettingsError: The tokens cannot be decrypted, or encrypted again.
@@ -130,9 +122,6 @@ class StoredTokens:
         """The tokens after a refresh; None if they cannot be refreshed, so that the user must sign in again.
 
         One process at a time refreshes them: an authorization server that sees a refresh token twice may revoke all.
-
-        Args:
-            old: The tokens that are not good any more.
 
         Raises:
             SignInError: The authorization server does not answer; the tokens may still be good.

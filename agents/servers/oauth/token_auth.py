@@ -39,13 +39,7 @@ def authentication(
 
 
 class TokenAuth(httpx2.Auth):
-    """Sends the stored access token to its server, refreshes it, and says when the user must sign in.
-
-    Args:
-        stored: The tokens of a user for the server.
-        fail: Ends the session with a fault.
-        hide: Removes a secret from all that the session returns.
-    """
+    """Sends the stored access token to its server, refreshes it, and says when the user must sign in."""
 
     def __init__(self, stored: StoredTokens, fail: Callable[[Fault], None], hide: Callable[[str], None]) -> None:
         self._stored, self._fail, self._hide = stored, fail, hide
@@ -95,14 +89,7 @@ class TokenAuth(httpx2.Auth):
 
 
 class MachineAuth(ClientCredentialsOAuthProvider):
-    """Signs in with the credentials of a machine (OAuth 2.1, client credentials), once a session.
-
-    Args:
-        address: The server.
-        machine: The credentials.
-        fail: Ends the session with a fault.
-        hide: Removes a secret from all that the session returns.
-    """
+    """Signs in with the credentials of a machine (OAuth 2.1, client credentials), once a session."""
 
     def __init__(
         self, address: str, machine: MachineSignIn, fail: Callable[[Fault], None], hide: Callable[[str], None]

@@ -31,13 +31,7 @@ def certificates() -> ssl.SSLContext:
 def bounded_client(
     headers: Mapping[str, str], child: ChildProcess, auth: httpx2.Auth | None = None
 ) -> httpx2.AsyncClient:
-    """A client of one server; whoever uses it bounds the time of an exchange.
-
-    Args:
-        headers: Headers of each request.
-        child: Knows the limits, and notes what went beyond them.
-        auth: How requests are authenticated.
-    """
+    """A client of one server; whoever uses it bounds the time of an exchange."""
 
     def fail(fault: Fault) -> None:
         child.fault = fault

@@ -36,7 +36,6 @@ class ChildProcess(asyncio.SubprocessProtocol):
         on_end: Called once if it ends by itself.
 
     Attributes:
-        limits: As given.
         mark: Mark in the environment of the process and its children (``reaper_process``).
         ended: Whether it ended by itself.
         responsive: Whether it gets time for a graceful end.

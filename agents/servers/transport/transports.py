@@ -186,7 +186,6 @@ class _Exchange:
 
     Attributes:
         methods: Id of our request -> its method, for requests whose answers are repaired.
-        answers: Number of answers so far.
     """
 
     def __init__(self, child: ChildProcess) -> None:

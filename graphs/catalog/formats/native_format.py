@@ -24,10 +24,6 @@ def dump(catalog: Catalog) -> str:
 def from_native(document: Mapping[str, Any], where: str) -> Catalog:
     """The catalog of a parsed document.
 
-    Args:
-        document: The document, with ``callsheet`` and ``agents``.
-        where: Where it is from, for messages.
-
     Raises:
         CatalogError: It is of another version, or not valid.
     """

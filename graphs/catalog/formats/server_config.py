@@ -10,7 +10,6 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.document_folders import is_folder
 from callsheet.graphs.catalog.formats.malformed import wrong_field
 from callsheet.graphs.catalog.record import Record
 from callsheet.graphs.text.regex import linear
@@ -31,7 +30,6 @@ class MachineSignIn(Record):
     """How a machine signs in to a server, without a person (OAuth 2.1, client credentials).
 
     Attributes:
-        client_id: The client's id.
         client_secret: Its secret; write ``${VAR}``.
         issuer: The authorization server that has registered the client; the secret goes nowhere else.
         scope: Scopes to ask for, separated by spaces; None: those that the server names.
@@ -135,10 +133,6 @@ def read_servers(document: Mapping[str, Any], where: str) -> dict[str, ServerCon
 
     Folders of documents are read by ``read_folders``.
 
-    Args:
-        document: The parsed file.
-        where: Name of the file, for messages.
-
     Raises:
         CatalogError: A server has neither command nor url, both, or a field of the wrong type.
     """
@@ -215,3 +209,47 @@ def _config(name: str, fields: Mapping[str, Any], where: str) -> ServerConfig:
         raise CatalogError(f"{where}: server {name!r}, callsheet: {error}") from error
     except ValidationError as error:
         raise CatalogError(f"{where}: server {name!r}, {wrong_field(error.errors()[0])}") from error
+
+
+KEY = "documents"
+
+
+class FolderConfig(Record):
+    """A folder of documents that acts as an agent.
+
+    Attributes:
+        documents: The folder; ``read_folders`` resolves it to an absolute path.
+        description: What the folder contains; by default, the headings of its documents.
+    """
+
+    documents: Path
+    description: str = ""
+
+
+def read_folders(document: Mapping[str, Any], path: Path) -> dict[str, FolderConfig]:
+    """The entries ``"name": {"documents": "folder/"}`` of an ``mcp.json``, without disabled ones.
+
+    Args:
+        document: The parsed file.
+        path: Path of the file; relative folders start at its folder.
+
+    Raises:
+        CatalogError: An entry has another field than ``documents`` and ``description``, or one of the wrong type.
+    """
+    servers = document.get("mcpServers", document.get("servers"))
+    folders: dict[str, FolderConfig] = {}
+    for name, entry in servers.items() if isinstance(servers, dict) else ():
+        if is_folder(entry) and entry.get("disabled") is not True:
+            fields = {key: value for key, value in entry.items() if key != "disabled"}
+            try:
+                config = FolderConfig(**fields)
+                folder = (path.parent / config.documents.expanduser()).resolve()
+            except (CatalogError, OSError, RuntimeError, ValueError) as error:
+                raise CatalogError(f"{path}: {name!r} is a folder of documents, but: {error}") from error
+            folders[name] = config.model_copy(update={KEY: folder})
+    return folders
+
+
+def is_folder(entry: object) -> bool:
+    """Whether an entry among the servers of an ``mcp.json`` is a folder of documents."""
+    return isinstance(entry, dict) and KEY in entry

@@ -16,12 +16,7 @@ _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
 
 
 def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
-    """The value of a YAML document, with the scalars of JSON and keys that are strings.
-
-    Args:
-        text: The document; bytes in UTF-8.
-        where: Where it is from, for messages.
-        most: Maximum number of nodes, with aliases written out.
+    """The value of a YAML document of at most so many nodes, with the scalars of JSON and keys that are strings.
 
     Raises:
         CatalogError: It is empty, malformed, or stands for too many nodes through its aliases.

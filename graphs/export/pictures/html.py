@@ -25,9 +25,6 @@ def to_html(catalog: Catalog) -> str:
     The picture is that of ``to_svg``. A search marks its results; a click shows the details of an agent or a tool, and
     its dependencies. The page uses no network: its content security policy allows only its own script and style, by
     their hashes. Texts of servers are inserted as text only.
-
-    Args:
-        catalog: The catalog.
     """
     style = f"{asset('picture.css')}{asset('page.css')}:root[data-theme=dark] {{\n{asset('picture_dark.css')}}}\n"
     script = asset("page.js")

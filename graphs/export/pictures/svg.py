@@ -18,9 +18,6 @@ def to_svg(catalog: Catalog) -> str:
 
     An agent is a frame, a tool a line in it, a dependency a curve to the needed tool. The colours follow the light or
     dark setting of the viewer.
-
-    Args:
-        catalog: The catalog.
     """
     layout = lay_out(catalog)
     width, height = max(layout.width, 760.0), layout.height + _TOP

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import IO, cast
 
 from rdflib import Graph
+from rdflib.plugins.parsers.ntriples import NTGraphSink, W3CNTriplesParser
 
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.rdf.catalog_reader import from_graph
 from callsheet.graphs.rdf.catalog_writer import to_graph
-from callsheet.graphs.rdf.formats.json_ld_reader import read_json_ld
-from callsheet.graphs.rdf.formats.json_ld_writer import json_ld
-from callsheet.graphs.rdf.formats.n_triples import read_n_triples
+from callsheet.graphs.rdf.formats.json_ld import json_ld, read_json_ld
 from callsheet.graphs.rdf.vocabulary_terms import BASE, prefixes
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import written_out
@@ -124,3 +125,41 @@ def _reason(error: Exception) -> str:
     if not isinstance(error, (SyntaxError, ValueError)):
         words = f"its structure cannot be understood ({type(error).__name__}: {words})"
     return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+class NTriplesError(ValueError):
+    """A line is not a triple; the message gives its number."""
+
+
+def read_n_triples(text: str) -> Graph:
+    """The graph in an N-Triples text.
+
+    Raises:
+        NTriplesError: A line is not a triple.
+    """
+    graph = Graph(bind_namespaces="none")
+    lines = _Lines(text)
+    try:
+        W3CNTriplesParser(NTGraphSink(graph)).parse(cast("IO[bytes]", lines))
+    except Exception as error:  # the parser can raise any error
+        raise NTriplesError(f"line {lines.read_so_far} is not a triple") from error
+    return graph
+
+
+class _Lines:
+    """A file that returns one line per read."""
+
+    encoding = "utf-8"
+
+    def __init__(self, text: str) -> None:
+        self._lines = _LINE_END.split(text)
+        self.read_so_far = 0
+
+    def read(self, _: int) -> str:
+        if self.read_so_far == len(self._lines):
+            return ""
+        self.read_so_far += 1
+        return f"{self._lines[self.read_so_far - 1]}\n"

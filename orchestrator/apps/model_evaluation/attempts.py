@@ -20,9 +20,7 @@ class Attempt(BaseModel):
 
     Attributes:
         offered: Ids of the tools that the model was shown.
-        calls: Its calls, in order.
         answer: Its last text.
-        usage: The cost of all model calls.
         steps: Texts of the planned steps; empty in an arm without a plan.
         stopped: Why it ended before the model was done: a limit, or a question to the user; empty otherwise.
         failure: The error of the model; such an attempt is not kept.
@@ -46,9 +44,6 @@ class AttemptLog:
 
     An attempt is appended as soon as it is made, so a killed evaluation loses only those under way. A line that was
     cut off is ignored.
-
-    Args:
-        path: The file; it is made when the first attempt is added.
 
     Raises:
         SettingsError: The file cannot be read, or is something else.

@@ -177,12 +177,7 @@ class _File(Record):
 
 
 class TaskData:
-    """The data of the servers: a folder that is copied anew for every attempt, always to the same place.
-
-    Args:
-        source: The folder; None for none.
-        place: Where the copies go.
-    """
+    """The data of the servers: a folder that is copied anew for every attempt, always to the same place."""
 
     def __init__(self, source: Path | None, place: Path) -> None:
         self._source, self.place = source, place
@@ -219,10 +214,6 @@ class TaskData:
 
 def read_tasks(path: Path, place: Path) -> tuple[tuple[Task, ...], TaskData]:
     """The tasks of a file ``{"data": "folder", "tasks": [...]}``, and their data.
-
-    Args:
-        path: The file; ``data`` is a folder beside it.
-        place: The folder of the copies.
 
     Raises:
         SettingsError: The file cannot be read, or a task is not valid; the message says where and what.

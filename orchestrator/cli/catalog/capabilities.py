@@ -66,7 +66,7 @@ def capabilities(
     if as_json:
         click.echo(json.dumps({**found.to_dict(), "path": str(file or "")}, ensure_ascii=False))
     else:
-        from callsheet.orchestrator.cli.output.capability_output import show_assignments
+        from callsheet.orchestrator.cli.output.catalog_output import show_assignments
 
         show_assignments(found)
     return 0 if any(found.of.values()) else 1

@@ -70,7 +70,7 @@ def check(
     if as_json:
         click.echo(json.dumps(_report(findings, failed=failed), ensure_ascii=False))
     else:
-        from callsheet.orchestrator.cli.output.check_output import show_findings
+        from callsheet.orchestrator.cli.output.catalog_output import show_findings
 
         show_findings(findings, loaded.catalog, everything=everything)
     return 1 if failed else 0

@@ -80,7 +80,7 @@ def infer(
         report = {"edges": [edge.model_dump(mode="json") for edge in content.edges], "path": str(file or "")}
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
-        from callsheet.orchestrator.cli.output.infer_output import show_proposals
+        from callsheet.orchestrator.cli.output.catalog_output import show_proposals
 
         show_proposals(content.edges, file)
     return 0 if content.edges else 1

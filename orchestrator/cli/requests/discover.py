@@ -44,7 +44,7 @@ def discover(
     if as_json:
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
     else:
-        from callsheet.orchestrator.cli.output.capability_output import show_discovery
+        from callsheet.orchestrator.cli.output.catalog_output import show_discovery
 
         show_discovery(found)
     return 0 if found.verdict == "found" else 1

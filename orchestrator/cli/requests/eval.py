@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.orchestrator.cli.metric_gates import Gate, failed_gates, read_gate, refused_gate, tell_failed
-from callsheet.orchestrator.cli.requests.eval_model import ModelOptions, evaluate_model, model_options
+from callsheet.orchestrator.cli.requests.eval_model import (
+    Gate,
+    ModelOptions,
+    evaluate_model,
+    failed_gates,
+    model_options,
+    read_gate,
+    refused_gate,
+    tell_failed,
+)
 from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever, progress_bar
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,6 @@ import click
 
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage.local_files import cache_folder, locked, replace_text
-from callsheet.orchestrator.cli.metric_gates import Gate, failed_gates, read_gate, tell_failed
 from callsheet.orchestrator.cli.shared_options import progress_bar
 
 if TYPE_CHECKING:
@@ -93,10 +93,6 @@ def model_options(command: Any) -> Any:
 def evaluate_model(options: ModelOptions, opened: Callable[[], tuple[Loaded, AgentGraphRetriever]]) -> int:
     """Runs an evaluation with a model, and reports it; the exit status is 1 if a gate failed or something is missing.
 
-    Args:
-        options: The options.
-        opened: Opens the catalog; tasks are prepared before.
-
     Raises:
         SettingsError: An option or a task is invalid.
     """
@@ -127,8 +123,7 @@ def _evaluated(
 ) -> ModelEvaluation:
     from callsheet.orchestrator.apps.model_evaluation.arms import Arms
     from callsheet.orchestrator.apps.model_evaluation.attempts import AttemptLog
-    from callsheet.orchestrator.apps.model_evaluation.cases import task_case
-    from callsheet.orchestrator.apps.model_evaluation.model_evaluator import evaluate_arms, sampled
+    from callsheet.orchestrator.apps.model_evaluation.model_evaluator import evaluate_arms, sampled, task_case
     from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
     from callsheet.orchestrator.apps.model_evaluation.tasks import DATA, read_tasks
     from callsheet.retrievers import read_queries
@@ -197,3 +192,48 @@ def _report(evaluation: ModelEvaluation, gates: Sequence[Gate], options: ModelOp
     tell_failed(failed, reached.__getitem__)
     errors = sum(arm.causes["model error"] for arm in evaluation.arms)
     return 1 if failed or evaluation.stopped or errors else 0
+
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A metric with its minimum."""
+
+    metric: str
+    least: float
+
+
+def read_gate(demand: str, known: Collection[str], names: str) -> Gate:
+    """The gate of one ``--fail-under``.
+
+    Raises:
+        BadParameter: It is malformed, or the metric is unknown.
+    """
+    metric, _, number = demand.partition("=")
+    try:
+        least = float(number)
+    except ValueError:
+        least = math.nan
+    if not 0 <= least <= 1:
+        raise refused_gate(f"{demand!r} is not METRIC=LEAST with a number from 0 to 1, as {next(iter(known))}=.8")
+    if metric.strip() not in known:
+        raise refused_gate(f"unknown metric {metric.strip()!r}: {names}")
+    return Gate(metric.strip(), least)
+
+
+def refused_gate(message: str) -> click.BadParameter:
+    """The error of ``--fail-under``."""
+    return click.BadParameter(message, param_hint="--fail-under")
+
+
+def failed_gates(gates: Sequence[Gate], value: Callable[[str], float]) -> list[Gate]:
+    """The gates whose metric is lower than its minimum, by the metric's value."""
+    return [gate for gate in gates if value(gate.metric) < gate.least - _ROUNDING]
+
+
+def tell_failed(failed: Sequence[Gate], value: Callable[[str], float]) -> None:
+    """A line on standard error for each failed gate."""
+    for gate in failed:
+        click.echo(f"failed: {gate.metric} is {value(gate.metric):.4f}, under {gate.least:g}", err=True)

@@ -28,7 +28,6 @@ class Ran:
     """The state of a run.
 
     Attributes:
-        state: The supervisor's state.
         waiting: The interrupts that wait for a person; empty if the run has ended.
         results: Step id -> result, those of an unfinished wave included.
         picked: Step id -> selection, for unfinished steps.

@@ -89,11 +89,6 @@ def follow_store(database: Database, registry: ToolRegistry, read: Callable[[], 
 
     While the database does not answer, the last known catalog stays in use.
 
-    Args:
-        database: The shared store.
-        registry: As for ``follow_every``.
-        read: Loads the catalog from the stored listings.
-
     Returns:
         An event that stops it when set.
     """

@@ -24,7 +24,6 @@ class Served:
     """A served catalog.
 
     Attributes:
-        loaded: The catalog, and the connections to its tools.
         retriever: Searches it.
         registry: Makes its tools callable, and knows which agents fail.
         read: Loads the catalog again, with every server listed anew if true; None: it cannot be loaded again.

@@ -13,8 +13,7 @@ from starlette.requests import Request
 
 from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.server.explorer.answers import node_details
-from callsheet.orchestrator.server.explorer.answers.catalog_map import CatalogMap, catalog_map
-from callsheet.orchestrator.server.explorer.answers.catalog_overview import list_agents, overview
+from callsheet.orchestrator.server.explorer.answers.catalog_map import CatalogMap, catalog_map, list_agents, overview
 from callsheet.orchestrator.server.explorer.answers.json_answers import Agents, Node, Overview
 from callsheet.orchestrator.server.explorer.answers.reports import Report
 from callsheet.orchestrator.server.explorer.answers.search_results import Found, search

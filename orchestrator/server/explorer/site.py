@@ -163,13 +163,7 @@ class Seen:
 
 
 class Site:
-    """A catalog with its explorer.
-
-    Args:
-        served: Returns the catalog; called on first use.
-        reports: Reads the evaluations.
-        prices: Prices of models, for the costs of runs; by default none are known.
-    """
+    """A catalog with its explorer."""
 
     def __init__(
         self,

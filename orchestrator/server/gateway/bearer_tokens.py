@@ -48,9 +48,6 @@ class TokenFile:
     last two are optional. A token that is taken out, or has expired, is refused from then on. A file that has become
     unreadable refuses all.
 
-    Args:
-        file: The file.
-
     Raises:
         SettingsError: The file cannot be read, or has another form.
     """

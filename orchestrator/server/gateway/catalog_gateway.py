@@ -20,7 +20,7 @@ from callsheet.graphs import Catalog, SettingsError, Tool, UnknownNameError, Use
 from callsheet.orchestrator.run.process.catalog_updates import Following
 from callsheet.orchestrator.run.run_metrics import count_call, measured
 from callsheet.orchestrator.server.gateway.question_relay import SERVER_QUESTION, Answer, QuestionRelay
-from callsheet.orchestrator.server.gateway.resources.catalog_resources import CatalogResources
+from callsheet.orchestrator.server.gateway.resources.mcp_resources import CatalogResources
 from callsheet.orchestrator.server.gateway.supervised_calls import SupervisedCalls, Waiting
 from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import one_line, tool_in_full
@@ -38,7 +38,6 @@ class Caller:
 
     Attributes:
         session: Calls of one session share the sessions with the servers behind.
-        user: The user, for the policy.
         asks: Whether questions of servers in the middle of a call can be answered.
     """
 
@@ -49,11 +48,6 @@ class Caller:
 
 class Gateway:
     """A catalog as three operations, for many callers at once.
-
-    Args:
-        retriever: Searches the catalog.
-        registry: Calls its tools.
-        approval: Which calls need approval; as in ``CallsheetTools``.
 
     Attributes:
         address: Address at which browsers reach it, for answers to sign-ins; empty: as the process is configured.
@@ -74,14 +68,7 @@ class Gateway:
         return self._retriever.within(caller.user).catalog
 
     async def find(self, query: str, caller: Caller, *, agents: int = 5, tools: int = 10) -> Selection:
-        """Selects agents, tools and skills for a query.
-
-        Args:
-            query: What is to be done.
-            caller: Who asks.
-            agents: Maximum number of agents.
-            tools: Maximum number of tools, with those that they need.
-        """
+        """Selects agents, tools and skills for a query."""
         seen = self._retriever.within(caller.user)
         return await asyncio.to_thread(measured, seen, query, agents=agents, tools=tools)
 
@@ -109,11 +96,6 @@ class Gateway:
 
     async def call(self, tool_id: str, arguments: Mapping[str, Any], caller: Caller) -> Answer:
         """Calls a tool on its own server, by the same path as the calls of a worker; a resource is read by the same.
-
-        Args:
-            tool_id: Its id, ``agent/tool``, or that of a resource, a template or a prompt.
-            arguments: Its arguments.
-            caller: Who calls.
 
         Returns:
             The tool's answer, of which an error is a status; or a call that waits for a person.

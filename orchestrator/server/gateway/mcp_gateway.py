@@ -30,15 +30,18 @@ from callsheet.agents.tools.mcp_serving import error_lines
 from callsheet.graphs import CallsheetError, Catalog, Loaded, Tool
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, found_text
-from callsheet.orchestrator.server.gateway.client_tools.direct_tools import DirectTools, definition
-from callsheet.orchestrator.server.gateway.client_tools.mcp_results import error_result, result_of, text_result
-from callsheet.orchestrator.server.gateway.client_tools.own_tools import (
+from callsheet.orchestrator.server.gateway.client_tools.shown_tools import (
     Arguments,
     AskRequest,
     CallTool,
+    DirectTools,
     FindTools,
     ReadTools,
+    definition,
+    error_result,
     own_definition,
+    result_of,
+    text_result,
 )
 from callsheet.orchestrator.server.gateway.elicitation import Asking, Context, can_ask
 from callsheet.orchestrator.server.gateway.resources import mcp_resources
@@ -85,9 +88,6 @@ class GatewayServer:
         identify: Who sends a request.
         direct: How many tools of the last searches a client also sees as tools of their own.
         ask: Answers a whole request, for the tool ``ask``; None leaves it out.
-
-    Attributes:
-        server: The MCP server, for any transport.
     """
 
     def __init__(self, gateway: Gateway, identify: Identify, *, direct: int = 0, ask: Ask | None = None) -> None:

@@ -91,14 +91,7 @@ class SupervisedCalls:
     async def call(
         self, bound: BoundTool, arguments: Mapping[str, Any], supervision: Supervision, user: User
     ) -> ToolMessage | Waiting:
-        """Sends a call, unless it needs approval or a sign-in.
-
-        Args:
-            bound: The tool.
-            arguments: Its arguments.
-            supervision: Which calls need approval.
-            user: The caller, who alone may answer.
-        """
+        """Sends a call, unless it needs approval or a sign-in."""
         thread = uuid.uuid4().hex
         call = ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call")
         opened = _Open(call, bound, supervision, user)

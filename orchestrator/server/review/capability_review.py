@@ -40,7 +40,6 @@ class CapabilityItem:
 
     Attributes:
         digest: SHA-256 of exactly these.
-        tool: The tool.
         capabilities: Its capabilities; all declared, or all suggested by its text.
         writable: Whether a file can declare them.
     """

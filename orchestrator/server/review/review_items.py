@@ -26,7 +26,6 @@ class ChangeItem:
         digest: SHA-256 of exactly this change; empty if it is too long to be shown, so that it cannot be accepted here.
         label: ``agent/tool``, or the agent.
         kind: As in ``Change``.
-        told: The change in one line.
         quarantines: Whether the tool or server is not used until somebody accepts it.
         lines: The accepted and the present line side by side, as of ``sides_of``.
     """
@@ -45,12 +44,8 @@ class DependencyItem:
 
     Attributes:
         digest: SHA-256 of exactly this proposal and its decision.
-        source: The tool that needs the other.
-        target: The needed tool.
         required: Whether the source requires the target once the dependency is accepted.
         parameter: The argument, if it concerns one.
-        confidence: Confidence, 0 to 1.
-        evidence: Reason of the program.
         count: How often calls showed it.
         accept: The decision; None if there is none.
     """

@@ -74,13 +74,7 @@ class Review:
 
 
 class ReviewRoutes:
-    """The endpoints of the review.
-
-    Args:
-        site: The content; follows a decision.
-        key: The key of the page.
-        anonymous: Whether a user without a name may decide.
-    """
+    """The endpoints of the review."""
 
     def __init__(self, site: Site, key: PageKey, *, anonymous: bool) -> None:
         self._site, self._key, self._anonymous = site, key, anonymous

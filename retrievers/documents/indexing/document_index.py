@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from callsheet.graphs import Problem
+from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers.documents.indexing.chunk_store import Change, Chunk, TextStore
 from callsheet.retrievers.documents.indexing.chunk_vectors import SentenceVectors, Similar
 from callsheet.retrievers.documents.indexing.keyword_index import Lexicon
 from callsheet.retrievers.documents.reading.bounded_reader import Reader
-from callsheet.retrievers.documents.reading.chunking import CHUNK_TOKENS
-from callsheet.retrievers.documents.reading.folder_scan import Found, documents_in, existing_folder
-from callsheet.retrievers.documents.reading.loaders import LOADERS, Loader
-from callsheet.retrievers.documents.reading.passage_reader import put_document
+from callsheet.retrievers.documents.reading.chunking import CHUNK_TOKENS, Block, Passage, passages_of
+from callsheet.retrievers.documents.reading.folder_scan import Found, digest_of, documents_in, existing_folder
+from callsheet.retrievers.documents.reading.loaders import LOADERS, DocumentError, Loader
 from callsheet.retrievers.documents.rules.phrases import content_words
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_of
@@ -180,3 +180,54 @@ class DocumentIndex:
             weakref.finalize(self, folder.cleanup)
             return Path(folder.name)
         return default_folder() if is_url(where) else Path(where)
+
+
+_TRIES = 2
+
+
+class _ChangedError(Exception):
+    """A file changed during reading."""
+
+    def __init__(self, digest: str) -> None:
+        super().__init__(digest)
+        self.digest = digest
+
+
+def put_document(change: Change, document: Found, loader: Loader, *, tokens: int, reader: Reader) -> Problem | None:
+    """Reads a document into the store and returns its problem, if it has one.
+
+    An unreadable document is removed from the store. A document that changes during reading is read once more; if it
+    changes again, the store keeps the old text.
+    """
+    digest = document.digest
+    for _ in range(_TRIES):
+        try:
+            count = change.put(
+                document.name, digest, _passages(document.path, digest, reader.blocks(loader, document.path), tokens)
+            )
+        except _ChangedError as changed:
+            digest = changed.digest
+            continue
+        except ImportError as error:
+            change.remove(document.name)
+            return Problem(document.name, "missing", str(error))
+        except Exception as error:  # noqa: BLE001 a library that reads files of others may raise anything
+            change.remove(document.name)
+            return Problem(document.name, "broken", _message_of(error))
+        return None if count else Problem(document.name, "empty", "holds no text (a scanned PDF needs OCR first)")
+    return Problem(document.name, "changing", "changed while it was read, so its new text is not in: index again")
+
+
+def _passages(path: Path, digest: str, blocks: Iterable[Block], tokens: int) -> Iterator[Passage]:
+    cleaned = (Block(clean(block.text.replace("\0", " ")), block.page) for block in blocks)
+    yield from passages_of(cleaned, tokens=tokens)
+    if (now := digest_of(path)) != digest:
+        raise _ChangedError(now)
+
+
+def _message_of(error: Exception) -> str:
+    if isinstance(error, DocumentError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror}"
+    return f"cannot be read: {type(error).__name__}: {clean(str(error)[:300])}"

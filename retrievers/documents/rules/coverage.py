@@ -73,7 +73,6 @@ class Sentence:
 
     Attributes:
         text: The sentence, white space as single spaces.
-        chunk: Id of its chunk.
         heading: The headings that it stands under, and the name of its file.
         cosine: Its cosine with the question.
     """
@@ -231,12 +230,6 @@ def joined(needs: Sequence[Need], sentences: Sequence[Sentence], asked: str, *, 
 
     A further sentence joins only where it belongs to one before it. Two sentences that merely hold a word each would
     cover nearly anything.
-
-    Args:
-        needs: Of the question.
-        sentences: To choose from.
-        asked: The question.
-        most: How many at most.
     """
     if not sentences or not needs:
         return []

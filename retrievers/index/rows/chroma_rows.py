@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import private_file
 from callsheet.retrievers.index.matrix import Vectors, precision
-from callsheet.retrievers.index.rows.unused_slots import clear_unused_slots
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -217,3 +217,37 @@ def exclusive(lock_file: Path) -> Iterator[None]:
 def _ordered(found: GetResult, ids: Sequence[str]) -> NDArray[np.float32]:
     position = {row: i for i, row in enumerate(found["ids"])}
     return np.asarray(found["embeddings"], np.float32)[[position[row] for row in ids]]
+
+
+_HEADER = struct.Struct("<4xQQQQ")
+"""The beginning of ``header.bin``, after its version: an offset, and the numbers of slots, vectors and bytes a slot."""
+_LENGTH = 4
+_ZEROS = bytes(1_048_576)
+
+
+def clear_unused_slots(folder: Path) -> None:
+    """Overwrites the unused slots of all HNSW files of a folder of Chroma with zeros; they are never read.
+
+    Args:
+        folder: A folder that nobody writes to at the same time.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    for header in folder.glob("*/header.bin"):
+        content = header.read_bytes()
+        if len(content) < _HEADER.size:
+            continue
+        _, _, vectors, size = _HEADER.unpack_from(content)
+        for name, each in (("data_level0.bin", size), ("length.bin", _LENGTH)):
+            if (file := header.with_name(name)).is_file():
+                _clear(file, vectors * each)
+
+
+def _clear(file: Path, start: int) -> None:
+    with file.open("r+b") as content:
+        content.seek(start)
+        while piece := content.read(len(_ZEROS)):
+            if any(piece):
+                content.seek(-len(piece), 1)
+                content.write(_ZEROS[: len(piece)])

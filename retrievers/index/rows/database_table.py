@@ -32,12 +32,7 @@ _HEADER, _END = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 
 
 class DatabaseTable:
-    """The table of one catalog in one collection, with the half-precision vectors of its rows and an HNSW index.
-
-    Args:
-        database: The database.
-        name: What the table is of.
-    """
+    """The table of one catalog in one collection, with the half-precision vectors of its rows and an HNSW index."""
 
     def __init__(self, database: Database, name: str) -> None:
         self._database = database

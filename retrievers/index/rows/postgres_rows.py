@@ -30,14 +30,6 @@ class PostgresRows:
     """The same rows as ``ChromaRows``, each vector as little-endian float32.
 
     The database is opened when it is first used. It needs an extension only for ``search``.
-
-    Args:
-        name: Name of the collection.
-        where: As in ``Database``.
-
-    Attributes:
-        where: As given, without a password.
-        folder: None, as for an address in ``ChromaRows``.
     """
 
     folder = None

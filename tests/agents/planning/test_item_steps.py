@@ -9,8 +9,7 @@ from langchain_core.messages import AIMessage
 
 from callsheet.agents import Call, Plan, Step, StepResult
 from callsheet.agents.planning.drafts import PlanRevision
-from callsheet.agents.planning.item_steps import expanded, items_of
-from callsheet.agents.planning.revision import revised
+from callsheet.agents.planning.revision import expanded, items_of, revised
 from callsheet.agents.work.worker_conversation import outcome_of
 from callsheet.graphs import PlanError
 

@@ -11,9 +11,11 @@ import pytest
 from mcp import MCPError
 
 from callsheet.agents.safety.definition_check import hidden_resource
-from callsheet.agents.servers.catalogs.listing_pages import MOST_RESOURCES, listed_resources, listed_tools
 from callsheet.agents.servers.catalogs.server_resources import (
+    MOST_RESOURCES,
     entries_of,
+    listed_resources,
+    listed_tools,
     read_outcome,
     read_request,
     resources_of,

@@ -13,8 +13,7 @@ import pytest
 from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.agents.tools.result_files import KeptResults
-from callsheet.agents.tools.tool_result import Outcome, failed, outcome_of
+from callsheet.agents.tools.tool_result import KeptResults, Outcome, failed, outcome_of
 from callsheet.graphs import SettingsError
 from servers import Servers
 

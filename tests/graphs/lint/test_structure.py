@@ -8,7 +8,7 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, Problem, Severity, Tool
 from callsheet.graphs.capabilities.taxonomy import default_taxonomy
-from callsheet.graphs.lint import Subject, lint, structure_rules
+from callsheet.graphs.lint import Subject, lint, schema_rules
 
 DIRECT, LOOSE = DependencyKind.TOOL_DIRECTLY, DependencyKind.TOOL_INDIRECTLY
 
@@ -23,7 +23,7 @@ def tools(*edges: tuple[str, str, DependencyKind], also: str = "") -> Subject:
 
 
 def circles(*edges: tuple[str, str, DependencyKind]) -> list[str]:
-    found = [finding.message for finding in structure_rules.dependency_cycle.findings(tools(*edges))]
+    found = [finding.message for finding in schema_rules.dependency_cycle.findings(tools(*edges))]
     return [message.split(": ")[1] for message in found]
 
 
@@ -45,7 +45,7 @@ def test_indirect_dependencies_may_go_round() -> None:
 def test_an_unknown_capability_is_found_with_the_nearest() -> None:
     known = default_taxonomy().leaves[0]
     made = Tool(agent="a", name="x", capabilities=(known, f"{known}s"))
-    [finding] = structure_rules.unknown_capability.findings(
+    [finding] = schema_rules.unknown_capability.findings(
         Subject(Catalog(agents=(Agent(id="a", tools=(made,)),)), default_taxonomy())
     )
     assert (finding.tool, finding.severity) == ("a/x", Severity.ERROR)
@@ -54,9 +54,7 @@ def test_an_unknown_capability_is_found_with_the_nearest() -> None:
 
 def test_what_could_not_be_loaded_is_found() -> None:
     problems = (Problem("a", "malformed", "entry 2 is not an object"), Problem("b.json", "malformed", "not valid JSON"))
-    found = structure_rules.load_problem.findings(
-        Subject(Catalog(agents=(Agent(id="a"),)), default_taxonomy(), problems)
-    )
+    found = schema_rules.load_problem.findings(Subject(Catalog(agents=(Agent(id="a"),)), default_taxonomy(), problems))
     assert [(f.agent, f.message) for f in found] == [("a", "entry 2 is not an object"), ("", "b.json: not valid JSON")]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from callsheet.graphs.lint import text_rules
-from callsheet.graphs.lint.word_similarity import similar_pairs
+from callsheet.graphs.lint.text_rules import similar_pairs
 
 Finds = Callable[..., list[tuple[str, str, str]]]
 

@@ -16,10 +16,14 @@ from callsheet.agents.models.prices import Price, price_of
 from callsheet.graphs import Loaded, SettingsError, load
 from callsheet.orchestrator.apps.model_evaluation.arms import Arms
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog
-from callsheet.orchestrator.apps.model_evaluation.cases import query_case
 from callsheet.orchestrator.apps.model_evaluation.evaluation_page import evaluation_page
 from callsheet.orchestrator.apps.model_evaluation.grading import graded
-from callsheet.orchestrator.apps.model_evaluation.model_evaluator import ModelEvaluation, evaluate_arms, sampled
+from callsheet.orchestrator.apps.model_evaluation.model_evaluator import (
+    ModelEvaluation,
+    evaluate_arms,
+    query_case,
+    sampled,
+)
 from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
 from callsheet.retrievers import LabelledQuery
 from choosing_model import ChoosingModel

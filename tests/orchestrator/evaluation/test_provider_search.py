@@ -11,7 +11,7 @@ import pytest
 from callsheet import AgentGraphRetriever
 from callsheet.graphs import SettingsError, load
 from callsheet.orchestrator.apps.model_evaluation.arms import Arms
-from callsheet.orchestrator.apps.model_evaluation.cases import query_case
+from callsheet.orchestrator.apps.model_evaluation.model_evaluator import query_case
 from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
 from callsheet.retrievers import LabelledQuery
 from choosing_model import ChoosingModel

@@ -16,8 +16,8 @@ import callsheet.agents
 from callsheet.agents import Call
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt
-from callsheet.orchestrator.apps.model_evaluation.cases import task_case
 from callsheet.orchestrator.apps.model_evaluation.grading import graded_task
+from callsheet.orchestrator.apps.model_evaluation.model_evaluator import task_case
 from callsheet.orchestrator.apps.model_evaluation.tasks import EndState, Task, read_tasks
 from choosing_model import ChoosingModel
 from commands import run

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from callsheet.orchestrator.run.resumption import resume
+from callsheet.orchestrator.run.thread_stream import resume
 from scenario import FAULTY, REQUEST
 from servers import HttpServer, alive, until
 

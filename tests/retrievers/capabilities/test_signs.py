@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callsheet.graphs import Tool
-from callsheet.retrievers.capabilities.keywords import Signs
+from callsheet.retrievers.capabilities.capability_index import Signs
 from known import capability
 
 SIGNS = Signs([capability("mail", None, "send", "mail"), capability("post", None, "send", "web search")])

@@ -15,8 +15,7 @@ from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, ONNXMin
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import Changes, ChromaIndex, Node, VectorIndex
 from callsheet.retrievers.index.rows import chroma_rows
-from callsheet.retrievers.index.rows.chroma_rows import ChromaRows
-from callsheet.retrievers.index.rows.unused_slots import clear_unused_slots
+from callsheet.retrievers.index.rows.chroma_rows import ChromaRows, clear_unused_slots
 from counting import Counting, best, index, nodes, other_process
 
 CANARY = b"CANARY-of-memory"

@@ -9,7 +9,7 @@ import pytest
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Grants, Policy, Provenance, Tool, load
 from callsheet.graphs.dependencies import DependencyFile, write_dependencies
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, SelectSettings
-from callsheet.retrievers.inference import infer_dependencies, inferred_catalog, with_inferred
+from callsheet.retrievers.inference import dependency_proposals, infer_dependencies, with_inferred
 
 CONTACT = {"type": "object", "properties": {"contact_id": {"type": "string"}}}
 FIND = Tool(agent="crm", name="find_contacts", description="Finds contacts.", output_schema=CONTACT)
@@ -75,14 +75,14 @@ def test_a_catalog_that_has_not_changed_is_not_compared_again(tmp_path: Path, mo
         asked.append(of)
         return infer_dependencies(of)
 
-    monkeypatch.setattr(inferred_catalog, "infer_dependencies", counting)
+    monkeypatch.setattr(dependency_proposals, "infer_dependencies", counting)
     whole, place = catalog(FIND, DELETE), tmp_path / "inferred"
     found = [edges(with_inferred(whole, cache=place)) for _ in range(2)]
     assert found[0] == found[1] == [(FIND.id, Provenance.PROPOSED)]
     assert len(asked) == 1
     with_inferred(catalog(DELETE), cache=place)
     assert len(asked) == 2, "another content"
-    monkeypatch.setattr(inferred_catalog, "RECIPE", 0)
+    monkeypatch.setattr(dependency_proposals, "RECIPE", 0)
     with_inferred(whole, cache=place)
     assert len(asked) == 3, "other rules"
     for file in place.iterdir():
@@ -94,7 +94,7 @@ def test_a_catalog_that_has_not_changed_is_not_compared_again(tmp_path: Path, mo
 def test_only_the_last_contents_are_kept_and_a_folder_that_cannot_be_written_is_no_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inferred_catalog, "_KEPT", 2)
+    monkeypatch.setattr(dependency_proposals, "_KEPT", 2)
     for number in range(4):
         with_inferred(catalog(FIND, Tool(agent="crm", name=f"t{number}")), cache=tmp_path / "kept")
     assert len(list((tmp_path / "kept").iterdir())) == 2

@@ -10,8 +10,8 @@ import pytest
 
 from callsheet.graphs import Catalog, Policy, Skill
 from callsheet.retrievers import AgentGraphRetriever, Selection, explain_tool
+from callsheet.retrievers.selection.scoring import NEAR, fitting_skills
 from callsheet.retrievers.selection.select_settings import SelectSettings
-from callsheet.retrievers.selection.skill_ranking import NEAR, fitting_skills
 
 SLIDES = Skill(name="slides", description="Make a slide deck or presentation for a talk.", tools=("maps/find_place",))
 NOTES = Skill(name="meeting-notes", description="Take the minutes of a meeting.", text="Short sentences.")

@@ -21,8 +21,7 @@ from callsheet.agents import Limits, ToolRegistry
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.agents.tools.result_files import KeptResults
-from callsheet.agents.tools.tool_result import Kind
+from callsheet.agents.tools.tool_result import KeptResults, Kind
 from callsheet.graphs import Catalog, Loaded, Policy, ServerConfig, User, load
 from callsheet.graphs.trust.pin_book import PinBook
 from fuzzing import is_long

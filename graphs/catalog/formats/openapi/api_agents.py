@@ -22,7 +22,6 @@ class ApiAgent:
 
     Attributes:
         name: The tag; the title of the specification for operations without one.
-        description: What it is for.
         entries: Its operations as entries of ``tools/list``.
     """
 
@@ -36,8 +35,6 @@ class Api:
     """A specification.
 
     Attributes:
-        title: Its title.
-        version: The version of the API.
         server: The first of its ``servers``, variables replaced by their defaults; empty if it names none.
         agents: Its agents by tag, in the form of an id; the empty tag is that of operations without one.
         problems: What was left out, and why.

@@ -15,7 +15,6 @@ class Place(Record):
     """Where an argument goes.
 
     Attributes:
-        argument: Name of the argument.
         name: Name in the request.
         where: Part of the request.
         style: How lists and objects are written, by OpenAPI's names; ``json`` for a value in JSON.
@@ -35,7 +34,6 @@ class HttpCall(Record):
     Attributes:
         method: Method in capitals.
         path: Path after the server's address, with ``{name}`` for each path parameter.
-        places: The parameters.
         media: Media type of the body; empty without one.
         body: The argument that is the body; empty if all arguments without a place are fields of it.
     """

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.malformed import wrong_field
 from callsheet.graphs.catalog.formats.openapi.http_call import META, HttpCall, Place
-from callsheet.graphs.catalog.formats.openapi.local_references import References
-from callsheet.graphs.catalog.formats.openapi.resolved_schemas import Schemas
+from callsheet.graphs.catalog.formats.openapi.resolved_schemas import References, Schemas
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 _INPUTS, _OUTPUTS = 150, 50  # sizes of schemas

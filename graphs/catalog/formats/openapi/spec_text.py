@@ -32,10 +32,6 @@ def is_specification(path: Path) -> bool:
 def parsed(text: bytes, where: str) -> dict[str, Any]:
     """The document of a specification.
 
-    Args:
-        text: JSON or YAML, in UTF-8.
-        where: Where it is from, for messages.
-
     Raises:
         CatalogError: It is too large, malformed, or of another version.
     """

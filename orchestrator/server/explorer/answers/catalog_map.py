@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from callsheet.graphs import Provenance, Tool
-from callsheet.orchestrator.server.explorer.answers.json_answers import shown_line
+from callsheet.graphs import Agent, Provenance, Tool
+from callsheet.graphs.text.sanitizing import counted
+from callsheet.orchestrator.server.explorer.answers.json_answers import Agents, Overview, shown_line, shown_text
+from callsheet.orchestrator.server.explorer.answers.search_results import beside
 from callsheet.orchestrator.server.explorer.site import Seen
 
 _EXAMPLES = 4
@@ -27,7 +30,6 @@ class CatalogMap:
             reviewed, 1 inferred, 2 observed.
         skills: Of each skill its id and the numbers of the tools that it names.
         labels: Ids that are displayed otherwise than they are.
-        examples: Requests in the words of the catalog.
     """
 
     agents: tuple[str, ...]
@@ -85,3 +87,44 @@ def _request(tool: Tool) -> str:
     elif verb.endswith("s") and not verb.endswith("ss"):
         verb = verb[:-1]
     return shown_line(f"{verb} {rest}")
+
+
+PART = 60
+"""Number of agents per page of the list."""
+
+
+def overview(seen: Seen, *, runs: bool, asks: bool) -> Overview:
+    """The catalog in numbers, as far as the user may see it."""
+    catalog = seen.catalog
+    withheld = (
+        f"the policy shows {len(catalog.tools):,} of {counted(len(seen.retriever.selector.catalog.tools), 'tool')}"
+    )
+    seen.knowledge.capabilities()
+    held = Counter(edge.holds for tool in catalog.tools.values() for edge in tool.depends_on)
+    return Overview(
+        user=shown_line(seen.user.id),
+        agents=len(catalog.agents),
+        tools=len(catalog.tools),
+        skills=len(catalog.skills),
+        dependencies=held[True],
+        inferred=held[False],
+        policy="" if seen.whole else withheld,
+        left_out=tuple(shown_text(str(problem)) for problem in seen.problems),
+        runs=runs,
+        asks=asks,
+        quarantined=sum(change.quarantines for change in seen.reviewable),
+    )
+
+
+def list_agents(seen: Seen, words: str, start: int) -> Agents:
+    """A page of the list of agents: those with all these words in id, name or description, from ``start``."""
+    wanted = words.casefold().split()
+    found = [agent for agent in seen.catalog.agents if all(word in _text(agent) for word in wanted)]
+    items = (
+        beside(agent.id, seen.catalog, "", counted(len(agent.tools), "tool")) for agent in found[start : start + PART]
+    )
+    return Agents(len(found), tuple(items))
+
+
+def _text(agent: Agent) -> str:
+    return f"{agent.id} {agent.name} {agent.description}".casefold()

@@ -24,10 +24,6 @@ class FoundTool:
     """A selected tool.
 
     Attributes:
-        link: The tool.
-        why: Why it was selected, in one line.
-        score: How well it fits.
-        use: Expected number of uses.
         required: Whether the tool that depends on it needs it.
         via: The tools along the dependencies that led to it, without itself.
         inferred: Evidence for the last of these dependencies, if nobody wrote or accepted it; otherwise empty.

@@ -25,13 +25,6 @@ def supervisor_tool(
 ) -> Ask:
     """Answers requests by the supervisor, each by itself; a call that needs approval is not made, and that is said.
 
-    Args:
-        loaded: The catalog.
-        retriever: Selects agents and tools.
-        registry: Calls tools.
-        model: Chat model of all parts; None: rules.
-        approval: Which calls need approval.
-
     Returns:
         From a request to its answer, with the steps as JSON where not all of them are done.
     """

@@ -20,8 +20,6 @@ class FileChange:
 
     Attributes:
         file: The file itself, not a symbolic link to it.
-        before: Its content now.
-        after: Its new content.
     """
 
     file: Path
@@ -71,15 +69,10 @@ class ConfigChange:
     """What ``install`` or ``uninstall`` is going to do.
 
     Attributes:
-        config: Change of the client's configuration.
-        catalogs: Changes of catalogs.
         place: Where receipt and backups are.
-        receipt: The receipt afterwards; None: there is none.
         backups: Contents that the receipt needs.
         catalog: The catalog of Callsheet.
-        moved: Names of the servers that move.
         stays: Name -> reason, of servers that stay.
-        notes: What else the user should know.
         secrets: Values in the files that no output may show.
         finished: Whether no backup is needed afterwards but those of the receipt.
     """

@@ -29,9 +29,6 @@ class _Undone:
 
     Attributes:
         content: Its content; None: there was no file.
-        restored: Names of the servers that came back.
-        conflicts: What could not be put back.
-        notes: What else the user should know.
     """
 
     content: bytes | None
@@ -42,10 +39,6 @@ class _Undone:
 
 class Installation:
     """Callsheet in one configuration of a client.
-
-    Args:
-        client: The client.
-        file: Its configuration.
 
     Raises:
         SettingsError: The file leads nowhere, or the receipt of an earlier installation cannot be read.

@@ -47,11 +47,6 @@ class _Object:
 class JsoncDocument:
     """A configuration in JSON, with or without comments.
 
-    Args:
-        text: The text of the file; empty means an empty object.
-        key: Name of the object that holds the servers.
-        file: The file, for messages.
-
     Raises:
         SettingsError: It is not valid, not an object, or names a server twice.
     """

@@ -24,7 +24,6 @@ class Receipt(Record):
         after: SHA-256 of it after.
         folders: Folders that were created for it, innermost first.
         moved: Names of the servers that went into the catalog.
-        catalog: The catalog.
         catalog_before: SHA-256 of it before; empty if there was no file.
         catalog_after: SHA-256 of it after.
     """
@@ -40,12 +39,7 @@ class Receipt(Record):
 
 
 class ReceiptFolder:
-    """The receipt and the backups of one configuration.
-
-    Args:
-        client: Name of the client.
-        file: Its configuration.
-    """
+    """The receipt and the backups of one configuration."""
 
     def __init__(self, client: str, file: Path) -> None:
         key = hashlib.sha256(str(file).encode()).hexdigest()[:12]

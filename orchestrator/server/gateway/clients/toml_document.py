@@ -38,11 +38,6 @@ class _Statement:
 class TomlDocument:
     """A configuration in TOML.
 
-    Args:
-        text: The text of the file.
-        key: Name of the table that holds the servers.
-        file: The file, for messages.
-
     Raises:
         SettingsError: It is not valid.
     """

@@ -5,6 +5,7 @@ A URI is ``callsheet:agent/URI``, a prompt ``agent/name``; so two servers may us
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
@@ -14,8 +15,10 @@ from mcp import MCPError, types
 from mcp.shared.uri_template import UriTemplate
 from pydantic import ValidationError
 
+from callsheet.agents import ToolRegistry
 from callsheet.agents.servers.catalogs.server_resources import PROMPT, RESOURCE, TEMPLATE
-from callsheet.graphs import Catalog, Tool, shown
+from callsheet.graphs import Catalog, Loaded, Tool, User, shown
+from callsheet.retrievers import AgentGraphRetriever
 
 PAGE = 100
 _SCHEME = "callsheet:"
@@ -74,10 +77,6 @@ def prompt_named(catalog: Catalog, name: str) -> str:
 
 def read_result(uri: str, answer: ToolMessage) -> types.ReadResourceResult:
     """The contents of a resource; URIs are those of the gateway.
-
-    Args:
-        uri: Which was asked for.
-        answer: What its server said.
 
     Raises:
         MCPError: It could not be read; the message says why.
@@ -168,3 +167,45 @@ def _own_content(agent: str, content: Any) -> Any:
 
 def _own_uri(agent: str, item: Mapping[str, Any]) -> dict[str, Any]:
     return {**item, "uri": _uri(agent, str(item.get("uri", "")))}
+
+
+MOST_FOUND = 3
+
+
+class CatalogResources:
+    """Resources, templates and prompts, each with the id ``agent/resource:URI`` or the like.
+
+    They have a ranking of their own, so that they change nothing about the tools that a search finds. It is made at the
+    first search, in memory; a server without resources and prompts costs nothing.
+    """
+
+    def __init__(self, registry: ToolRegistry, retriever: AgentGraphRetriever) -> None:
+        self.registry = registry.of_resources()
+        self._beside = retriever
+        self._search: AgentGraphRetriever | None = None
+        self._lock = threading.Lock()
+
+    def catalog(self, user: User) -> Catalog:
+        """What a user may see."""
+        whole, policy = self.registry.catalog, self.registry.policy
+        return policy.view(whole, user).catalog if policy else whole
+
+    def find(self, query: str, user: User) -> list[Tool]:
+        """The few that fit a query, best first; none if nothing fits. Blocks, and embeds what is new."""
+        catalog = self.registry.catalog
+        if not catalog.agents:
+            return []
+        search = self._current(catalog).within(user)
+        selection = search.select(query, agents=MOST_FOUND, tools=MOST_FOUND, skills=0)
+        found = [catalog.tools[tool.id] for tool in selection.tools if tool.id in catalog.tools]
+        return found if selection.verdict == "found" else []
+
+    def _current(self, catalog: Catalog) -> AgentGraphRetriever:
+        """The search over this state of the catalog."""
+        with self._lock:
+            loaded = Loaded(catalog, policy=self.registry.policy)
+            if self._search is None:
+                self._search = self._beside.beside(loaded)
+            elif not self._search.is_over(catalog):
+                self._search.follow(loaded)
+            return self._search

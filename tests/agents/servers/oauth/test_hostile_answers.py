@@ -11,9 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from callsheet.agents.servers.oauth.callback import callback_at, loopback_address, redirect_address
+from callsheet.agents.servers.oauth.callback import callback_at, loopback_address, redirect_address, sign_in_of_run
 from callsheet.agents.servers.oauth.pending_sign_ins import PendingSignIn, begin_sign_in, confirm, pending, take_answer
-from callsheet.agents.servers.oauth.run_sign_in import sign_in_of_run
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
 from callsheet.graphs import SettingsError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool
-from callsheet.graphs.export.pictures.grouping import groups_of
-from callsheet.graphs.export.pictures.layout import HEADER, LINE, Frame, Layout, cut, lay_out
+from callsheet.graphs.export.pictures.layout import HEADER, LINE, Frame, Layout, cut, groups_of, lay_out
 from fuzzing import fuzzed
 
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Skill, Tool, dump, load
-from callsheet.orchestrator.cli.catalog.export_formats import FORMS
+from callsheet.orchestrator.cli.catalog.export import FORMS
 from callsheet.orchestrator.cli.main import callsheet, main
 
 

@@ -10,7 +10,7 @@ from mcp import types
 
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
-from callsheet.orchestrator.server.gateway.client_tools.direct_tools import DirectTools, definition
+from callsheet.orchestrator.server.gateway.client_tools.shown_tools import DirectTools, definition
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from gateway_desk import Desk
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from callsheet.agents.keyless import split
-from callsheet.agents.keyless.language.spans import MOST
+from callsheet.agents.keyless.language.lexicon import MOST
 from callsheet.agents.planning.planner import decompose
 from callsheet.graphs import Catalog, PlanError, RequestError, load
 from callsheet.graphs.catalog.errors import near_names

@@ -12,7 +12,7 @@ from callsheet.graphs import Catalog, TrustError, dump, load
 from callsheet.graphs.export import to_cypher
 from callsheet.graphs.rdf import RdfFormat, from_rdf, to_rdf
 from callsheet.graphs.text.sanitizing import hidden_in
-from callsheet.orchestrator.cli.catalog.export_formats import FORMS
+from callsheet.orchestrator.cli.catalog.export import FORMS
 from callsheet.orchestrator.cli.main import main
 from callsheet.retrievers.documents import DocumentIndex, answer_from, documents_in
 from commands import run

@@ -15,7 +15,7 @@ from langchain_core.embeddings import Embeddings
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage import Database
 from callsheet.retrievers import Changes, ChromaIndex, Node
-from callsheet.retrievers.index.index_view import PartOfIndex
+from callsheet.retrievers.index.protocols import PartOfIndex
 from callsheet.retrievers.index.rows import DatabaseSearch, PostgresRows, database_table
 from callsheet.retrievers.index.rows.rows_copy import copy_rows
 from counting import index, nodes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from callsheet.retrievers.index.embedding.fair_lock import FairLock
+from callsheet.retrievers.index.embedding.minilm import FairLock
 
 
 def test_first_come_first_served() -> None:
