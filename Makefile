@@ -52,7 +52,9 @@ endif
 
 test: .venv/.demo .venv/.dev
 	@echo '== pyright, and beside it ruff, import-linter, deptry, mypy and the docs'
-	@pyright & pyright=$$!; \
+	@# Collected once, so that the processes of pytest find all tests compiled.
+	@PYTHONDONTWRITEBYTECODE= pytest --collect-only -qq >/dev/null & \
+	pyright & pyright=$$!; \
 	ruff check && ruff format --check && lint-imports && deptry . && mypy && zensical build --strict; checks=$$?; \
 	wait $$pyright && exit $$checks
 	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 3 --dist worksteal
@@ -126,6 +128,6 @@ clean:
 
 .venv/.dev: .venv/.run
 	@echo 'Installing what the checks and the LangGraph server need'
-	@$(INSTALL) '.[server]' --group dev 'pyright[nodejs]'
+	@UV_COMPILE_BYTECODE=0 $(INSTALL) '.[server]' --group dev 'pyright[nodejs]'
 	@pyright --version
 	@touch $@
