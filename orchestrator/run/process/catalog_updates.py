@@ -87,7 +87,8 @@ def follow_every(
 def follow_store(database: Database, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:
     """Reloads a catalog when another process changes pins or listings in the shared store, in a thread.
 
-    While the database does not answer, the last known catalog stays in use.
+    While the database does not answer, the last known catalog stays in use. What could not be reloaded is tried again,
+    after a pause of up to a minute.
 
     Returns:
         An event that stops it when set.
@@ -103,15 +104,19 @@ def follow_store(database: Database, registry: ToolRegistry, read: Callable[[], 
                 pause = min(2 * pause, _LONGEST_PAUSE) if time.monotonic() - last < 4 * pause else _SETTLED
                 stop.wait(pause)
                 changed.clear()
-                _reload(registry, read)
+                if not _reload(registry, read):
+                    changed.set()  # such as when the database answers the listener, but not the reader yet
                 last = time.monotonic()
 
     threading.Thread(target=again, name="callsheet-reading", daemon=True).start()
     return stop
 
 
-def _reload(registry: ToolRegistry, read: Callable[[], Loaded]) -> None:
+def _reload(registry: ToolRegistry, read: Callable[[], Loaded]) -> bool:
+    """Whether the catalog was reloaded."""
     try:
         registry.follow(read())
     except (CallsheetError, OSError) as error:
         _LOG.warning("the catalog was not reloaded: %s", error)
+        return False
+    return True
