@@ -27,10 +27,10 @@ def among_best(values: NDArray[np.float32], most: int) -> NDArray[np.intp]:
     It does not sort all values. The best ``most`` maxima of groups of 64 are as many values, so what is below the least
     of them is not among the best.
     """
-    groups = len(values) // _GROUP
-    if groups <= most:
+    if len(values) <= most:
         return np.arange(len(values))
-    maxima = values[: groups * _GROUP].reshape(groups, _GROUP).max(axis=1)
+    groups = len(values) // _GROUP
+    maxima = values[: groups * _GROUP].reshape(groups, _GROUP).max(axis=1) if groups > most else values
     return np.flatnonzero(values >= np.partition(maxima, -most)[-most])
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from callsheet.retrievers.index import matrix
-from callsheet.retrievers.index.matrix import Matrix
+from callsheet.retrievers.index.matrix import Matrix, among_best
 
 
 def rows_of(n: int, dimensions: int) -> np.ndarray:
@@ -53,3 +53,14 @@ def test_of_many_rows_in_half_precision_nearly_all_of_the_exact_best_are_found(m
         for true, other in zip(exact, found, strict=True)
     ]
     assert np.mean(recall) >= 0.97
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "taken"), [(900, 1_000, 900), (55_000, 1_000, 1_000), (110_000, 1_000, 1_700)]
+)
+def test_among_the_best_are_all_of_the_best_and_few_others(count: int, most: int, taken: int) -> None:
+    values = np.random.default_rng(3).standard_normal(count, np.float32)
+    rows = among_best(values, most)
+    assert set(np.argsort(-values)[:most]) <= set(rows.tolist())
+    assert len(rows) <= taken
+    assert list(rows) == sorted(rows)
