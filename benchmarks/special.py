@@ -214,7 +214,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "planning-costs": _planning_costs,
     "latency": _latency,
     "scale": _scale,
-    "documents": _documents,
+    "document-costs": _documents,
     "coldstart": _coldstart,
     "first-minute": _first_minute,
     "gateway": _gateway,
