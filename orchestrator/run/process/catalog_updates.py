@@ -14,7 +14,7 @@ from callsheet.retrievers import AgentGraphRetriever
 
 _LOG = logging.getLogger("callsheet")
 _CATALOG = ("pins/", "listings/")  # the stored files that a catalog is made of
-_SETTLED, _LONGEST_PAUSE = 0.2, 60.0
+_SETTLED, _LONGEST_PAUSE, _RETRY = 0.2, 60.0, 5.0
 
 
 class Following:
@@ -87,8 +87,8 @@ def follow_every(
 def follow_store(database: Database, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:
     """Reloads a catalog when another process changes pins or listings in the shared store, in a thread.
 
-    While the database does not answer, the last known catalog stays in use. What could not be reloaded is tried again,
-    after a pause of up to a minute.
+    While the database does not answer, the last known catalog stays in use. What could not be reloaded is tried again
+    after five seconds at most.
 
     Returns:
         An event that stops it when set.
@@ -97,14 +97,16 @@ def follow_store(database: Database, registry: ToolRegistry, read: Callable[[], 
     stop = listen(database, lambda name: changed.set() if name.startswith(_CATALOG) or not name else None)
 
     def again() -> None:
-        pause, last = _SETTLED, 0.0
+        pause, last, failed = _SETTLED, 0.0, False
         while not stop.is_set():
             if changed.wait(_SETTLED):
                 # Changes come together. A server that says something else each time must not keep all machines busy.
-                pause = min(2 * pause, _LONGEST_PAUSE) if time.monotonic() - last < 4 * pause else _SETTLED
+                longest = _RETRY if failed else _LONGEST_PAUSE
+                pause = min(2 * pause, longest) if time.monotonic() - last < 4 * pause else _SETTLED
                 stop.wait(pause)
                 changed.clear()
-                if not _reload(registry, read):
+                failed = not _reload(registry, read)
+                if failed:
                     changed.set()  # such as when the database answers the listener, but not the reader yet
                 last = time.monotonic()
 
