@@ -93,10 +93,13 @@ def _capabilities(options: Options, say: Say) -> Mapping[str, object]:
     return {}
 
 
-def _discovery(options: Options, say: Say) -> Mapping[str, object]:
-    benches, missing = load_benchmarks(options.data, [discovery.SET])
-    for bench, world in worlds([bench for bench in benches if bench.name == discovery.SET], options):
-        return discovery.measure(bench, world)
+def _on_one_set(
+    name: str, measured: Callable[[Benchmark, World], Mapping[str, object]], options: Options, say: Say
+) -> Mapping[str, object]:
+    """What is measured on one set; nothing where it is not there."""
+    benches, missing = load_benchmarks(options.data, [name])
+    for bench, world in worlds([bench for bench in benches if bench.name == name], options):
+        return measured(bench, world)
     say("; ".join(missing))
     return {}
 
@@ -158,14 +161,6 @@ def _page(options: Options, say: Say) -> Mapping[str, object]:
     return page_costs.measure(say, quick=options.quick)
 
 
-def _tool_prefix(options: Options, say: Say) -> Mapping[str, object]:
-    benches, missing = load_benchmarks(options.data, [tool_prefix.SET])
-    for bench, world in worlds([bench for bench in benches if bench.name == tool_prefix.SET], options):
-        return tool_prefix.measure(bench, world)
-    say("; ".join(missing))
-    return {}
-
-
 def _model_arms(options: Options, say: Say) -> Mapping[str, object]:
     """With a chat model; nothing where none is named or the set is not there."""
     if options.model is not None and (options.data / model_arms.SET).is_dir():
@@ -205,7 +200,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "recovery": _recovery,
     "to-do-lists": _to_do_lists,
     "capabilities": _capabilities,
-    "discovery": _discovery,
+    "discovery": partial(_on_one_set, discovery.SET, discovery.measure),
     "inferred-edges": _inferred_edges,
     "inferred-retrieval": _inferred_ranks,
     "arag-hotpotqa": partial(_reading, arag.on_hotpotqa, "hotpotqa"),
@@ -219,7 +214,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "first-minute": _first_minute,
     "gateway": _gateway,
     "page": _page,
-    "tool-prefix": _tool_prefix,
+    "tool-prefix": partial(_on_one_set, tool_prefix.SET, tool_prefix.measure),
     "model-arms": _model_arms,
     "model-demo": _model_demo,
     "fleet": _fleet,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -104,9 +103,9 @@ def _measured(megabytes: int) -> dict[str, object]:
 def _peak_mb() -> float:
     """The most memory that this process has had, megabytes; on Linux, ``ru_maxrss`` also counts its parent's."""
     status = Path("/proc/self/status")
-    if status.exists():
-        return int(status.read_text(encoding="ascii").partition("VmHWM:")[2].split()[0]) / 1e3
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+    if not status.exists():
+        return memory_mb()  # the peak, there
+    return int(status.read_text(encoding="ascii").partition("VmHWM:")[2].split()[0]) / 1e3
 
 
 def _milliseconds(searches: Iterable[Callable[[], object]]) -> list[float]:
