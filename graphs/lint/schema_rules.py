@@ -54,7 +54,7 @@ def unknown_capability(subject: Subject) -> Iterator[Remark]:
 _REMEMBERED = 4_096
 
 
-@rule("invalid-schema", Severity.ERROR, "A schema is not valid JSON Schema, by the draft that it names (else 2020-12).")
+@rule("invalid-schema", Severity.ERROR, "A schema is not valid JSON Schema of the draft that it names (default: 2020-12).")
 def invalid_schema(subject: Subject) -> Iterator[Remark]:
     """Arguments cannot be validated before a call."""
     for tool, which, schema in _schemas(subject):
@@ -62,7 +62,7 @@ def invalid_schema(subject: Subject) -> Iterator[Remark]:
             yield on(tool, f"{which} is not valid JSON Schema, so arguments are not checked: {error}")
 
 
-@rule("schema-not-object", Severity.ERROR, "An input schema is of another type than object, which MCP demands.")
+@rule("schema-not-object", Severity.ERROR, "An input schema does not have the type object, which MCP requires.")
 def schema_not_object(subject: Subject) -> Iterator[Remark]:
     """A model is shown such a tool without parameters."""
     for tool in subject.catalog.tools.values():
@@ -73,7 +73,7 @@ def schema_not_object(subject: Subject) -> Iterator[Remark]:
             )
 
 
-@rule("unresolved-reference", Severity.ERROR, "A $ref points to nothing in its own schema.")
+@rule("unresolved-reference", Severity.ERROR, "A $ref points to an undefined part of its own schema.")
 def unresolved_reference(subject: Subject) -> Iterator[Remark]:
     """The referenced part is not validated."""
     for tool, which, reference in _broken_references(subject):
@@ -81,7 +81,7 @@ def unresolved_reference(subject: Subject) -> Iterator[Remark]:
             yield on(tool, f"{which} refers to {quoted(reference)}, which is undefined: define it, or correct it")
 
 
-@rule("remote-reference", Severity.ERROR, "A $ref points out of its schema; it is never fetched.")
+@rule("remote-reference", Severity.ERROR, "A $ref points outside its schema; it is never fetched.")
 def remote_reference(subject: Subject) -> Iterator[Remark]:
     """Fetching it would let a server make us send requests to any address."""
     for tool, which, reference in _broken_references(subject):
@@ -112,7 +112,7 @@ def foreign_pattern(subject: Subject) -> Iterator[Remark]:
 @rule(
     "large-schema",
     Severity.WARNING,
-    f"A schema has more than {LARGEST_SCHEMA:,} characters; a model is shown only names and types of the parameters.",
+    f"A schema has more than {LARGEST_SCHEMA:,} characters; a model sees only names and types of the parameters.",
 )
 def large_schema(subject: Subject) -> Iterator[Remark]:
     """Every character of a schema costs tokens."""

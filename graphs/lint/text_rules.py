@@ -56,8 +56,8 @@ def duplicate_description(subject: Subject) -> Iterator[Remark]:
 @rule(
     "near-identical-tools",
     Severity.WARNING,
-    f"Tools of different agents share {ALIKE:.0%} of the words of their names and of the first {_COMPARED} characters "
-    "of their descriptions; the words of an agent's own name do not count in its tools' names.",
+    f"Tools of different agents share {ALIKE:.0%} of the words in their names and in the first {_COMPARED} characters "
+    "of their descriptions. In the name of a tool, the words of its agent's name do not count.",
 )
 def near_identical_tools(subject: Subject) -> Iterator[Remark]:
     """Their texts do not show which of them a request means."""
@@ -87,8 +87,8 @@ def undescribed_parameter(subject: Subject) -> Iterator[Remark]:
 @rule(
     "description-hides-tools",
     Severity.WARNING,
-    f"Of an agent with {FEW} tools or more, fewer than {TELLING:.0%} share a word with the agent's name and "
-    "description (by word stems; languages that put no spaces between words are not judged).",
+    f"An agent has {FEW} tools or more, and fewer than {TELLING:.0%} of them share a word (by stem) with its name and "
+    "description. Languages without spaces between words are not checked.",
 )
 def description_hides_tools(subject: Subject) -> Iterator[Remark]:
     """Such a description does not tell what the tools do."""

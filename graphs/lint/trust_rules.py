@@ -40,7 +40,7 @@ class _Place:
 @rule(
     "hidden-text",
     Severity.ERROR,
-    "A name, a text or a value holds Unicode tags, bidirectional overrides, control characters or ANSI sequences.",
+    "A name, a text or a value contains Unicode tags, bidirectional overrides, control characters or ANSI sequences.",
 )
 def hidden_text(subject: Subject) -> Iterator[Remark]:
     """People do not see them; they are removed from what a model is shown."""
@@ -50,7 +50,7 @@ def hidden_text(subject: Subject) -> Iterator[Remark]:
 @rule(
     "invisible-characters",
     Severity.WARNING,
-    "A name, a text or a value holds zero-width or other invisible characters that do not belong to its writing.",
+    "A name, a text or a value contains zero-width or other invisible characters that its script does not need.",
 )
 def invisible_characters(subject: Subject) -> Iterator[Remark]:
     """Often pasted by accident; legitimate joiners of Persian, Indic scripts and emoji do not count."""
@@ -60,7 +60,7 @@ def invisible_characters(subject: Subject) -> Iterator[Remark]:
 @rule(
     "long-text",
     Severity.WARNING,
-    f"A text has more than {LONGEST_TEXT:,} characters; a model is shown no more than that.",
+    f"A text has more than {LONGEST_TEXT:,} characters; a model sees no more than that.",
 )
 def long_text(subject: Subject) -> Iterator[Remark]:
     """The rest is neither shown nor embedded."""
@@ -73,8 +73,8 @@ def long_text(subject: Subject) -> Iterator[Remark]:
 @rule(
     "poisoned-text",
     Severity.ERROR,
-    "A text gives a model orders: it poses as the system, hides something from the user, overrides instructions, asks "
-    "for secrets or the whole conversation, or sends data to an address of its own.",
+    "A text gives a model orders: to act as the system, to hide something from the user, to ignore instructions, to "
+    "reveal secrets or the whole conversation, or to send data to an address in the text.",
 )
 def poisoned_text(subject: Subject) -> Iterator[Remark]:
     """Detects tool poisoning by phrases; an attacker can avoid these phrases."""
@@ -83,7 +83,7 @@ def poisoned_text(subject: Subject) -> Iterator[Remark]:
             yield from _orders_at(places)
 
 
-@rule("suspicious-skill", Severity.WARNING, "The instructions of a skill hold phrases of a poisoned text.")
+@rule("suspicious-skill", Severity.WARNING, "The instructions of a skill contain phrases of a poisoned text.")
 def suspicious_skill(subject: Subject) -> Iterator[Remark]:
     """Instructions give orders by nature, so this is a reason to read them, not an error."""
     places = _places_of_skills(subject, "text")
