@@ -73,8 +73,8 @@ def long_text(subject: Subject) -> Iterator[Remark]:
 @rule(
     "poisoned-text",
     Severity.ERROR,
-    "A text gives a model orders: to act as the system, to hide something from the user, to ignore instructions, to "
-    "reveal secrets or the whole conversation, or to send data to an address in the text.",
+    "A text pretends to be the system, or tells a model to hide something from the user, to ignore instructions, to "
+    "reveal secrets or the whole conversation, or to send data to an address that it names.",
 )
 def poisoned_text(subject: Subject) -> Iterator[Remark]:
     """Detects tool poisoning by phrases; an attacker can avoid these phrases."""
