@@ -54,7 +54,9 @@ def unknown_capability(subject: Subject) -> Iterator[Remark]:
 _REMEMBERED = 4_096
 
 
-@rule("invalid-schema", Severity.ERROR, "A schema is not valid JSON Schema of the draft that it names (default: 2020-12).")
+@rule(
+    "invalid-schema", Severity.ERROR, "A schema is not valid JSON Schema of the draft that it names (default: 2020-12)."
+)
 def invalid_schema(subject: Subject) -> Iterator[Remark]:
     """Arguments cannot be validated before a call."""
     for tool, which, schema in _schemas(subject):

@@ -27,7 +27,7 @@ def run_options(command: Command) -> Command:
         default=environment.price_file(),
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Prices of models as JSON, to show what runs cost.  [default: CALLSHEET_PRICES]",
+        help="JSON file of model prices, for the cost of runs.  [default: CALLSHEET_PRICES]",
     )
     return model(prices(approve_option(command)))
 

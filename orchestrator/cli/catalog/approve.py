@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show and accept changes of servers.")
 @click.argument("ids", nargs=-1, metavar="[AGENT|AGENT/TOOL]...")
-@click.option("--all", "everything", is_flag=True, help="Select everything that waits.")
+@click.option("--all", "everything", is_flag=True, help="With --yes: accept all changes.")
 @catalog_options
 def approve(ids: tuple[str, ...], catalogs: tuple[str, ...], *, everything: bool, yes: bool, as_json: bool) -> int:
     """Show what servers changed since you accepted them, and accept the changes.
 
     A tool that is new, changed or suspect is neither found nor called until you accept it. In a terminal, you are
-    asked about each one; --yes accepts the named ones, or --all, without asking.
+    asked about each one. With --yes, the named ones are accepted without asking; with --yes --all, everything is.
 
     \b
     Example:
@@ -45,7 +45,7 @@ def approve(ids: tuple[str, ...], catalogs: tuple[str, ...], *, everything: bool
     else:
         click.echo(f"{len(accepted)} accepted, {len(waiting)} waiting" if changes else "nothing waits for approval")
         if waiting and not sys.stdin.isatty():
-            click.echo("name them, or say --all, with --yes to accept them", err=True)
+            click.echo("to accept changes without a terminal, use --yes with their names or with --all", err=True)
     return 1 if waiting else 0
 
 

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="List the capabilities of each tool.")
 @click.option(
-    "--model", metavar="PROVIDER:NAME", help="Chat model that assigns capabilities.  [default: none: from the texts]"
+    "--model",
+    metavar="PROVIDER:NAME",
+    help="Chat model that assigns capabilities.  [default: none; assigned by the texts]",
 )
 @click.option(
     "-o",
@@ -48,7 +50,7 @@ def capabilities(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """List the capabilities of each tool, in the terms of a taxonomy.
+    """List the capabilities of each tool, from a taxonomy.
 
     \b
     Examples:

@@ -9,13 +9,13 @@ import click
 from callsheet.graphs.text.sanitizing import counted
 
 
-@click.command(short_help="Delete what was learned from calls.")
+@click.command(short_help="Delete counts of earlier calls.")
 @click.argument("patterns", nargs=-1, metavar="[TOOL]...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object to standard output.")
 def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
-    """Delete what was learned from calls: how they ended, and which tool used another one's result.
+    """Delete counts of earlier calls: how they ended, and which tool used the result of another one.
 
-    TOOL is the id of a tool or a pattern of ids; without one, everything is deleted. The exit status is 1 if nothing
+    TOOL is the id of a tool or a pattern of ids. Without TOOL, all counts are deleted. The exit status is 1 if nothing
     matches.
 
     \b

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--output",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the proposals to this file for review. Rules and reviewed edges that it already has are kept.",
+    help="Write the proposals to this file for review. Rules and reviewed edges in it stay.",
 )
 @click.option("--least", default=0.5, show_default=True, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
 @click.option("--no-observed", is_flag=True, help="Ignore observed calls.")
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--model",
     metavar="PROVIDER:NAME",
-    help="Chat model that judges each proposal. It changes confidence, and accepts nothing.",
+    help="Chat model that judges each proposal. It changes the confidence, but does not accept or reject.",
 )
 @catalog_options
 def infer(

@@ -12,7 +12,7 @@ from callsheet.graphs.text.sanitizing import counted
 
 @click.group(short_help="Copy stored data to another place.")
 def store() -> None:
-    """Copy stored data: pins, consents, listings, observations, outcomes and vectors."""
+    """Copy stored data: pins, consents, tool lists, observations, outcomes and vectors."""
 
 
 @store.command(short_help="Copy stored data to another place.")
@@ -22,8 +22,8 @@ def store() -> None:
 def copy(source: str, target: str, *, as_json: bool) -> int:
     """Copy stored data from one place to another.
 
-    FROM and TO are a folder (a CALLSHEET_HOME), postgresql://user:password@host/database[?schema=name], or the word
-    local for your own folders. Nothing is overwritten: the exit status is 1 if TO has a file with another content.
+    FROM and TO are a folder (a CALLSHEET_HOME), postgresql://user:password@host/database[?schema=name], or `local` for
+    your own folders. Nothing is overwritten: the exit status is 1 if TO has a file with different content.
     The texts of document folders are not copied; they are read again from the folders.
 
     \b

@@ -31,13 +31,13 @@ def _target(command: _Command) -> _Command:
     """Which configuration, and whether to ask."""
     for option in (
         json_option,
-        click.option("--yes", is_flag=True, help="Agree to the change without being asked."),
-        click.option("--dry-run", is_flag=True, help="Show the change, and write nothing."),
+        click.option("--yes", is_flag=True, help="Agree to the change without a question."),
+        click.option("--dry-run", is_flag=True, help="Show the change, but write nothing."),
         click.option(
             "--file",
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="PATH",
-            help="The configuration itself, if it lies elsewhere.",
+            help="The configuration file, if it is elsewhere.",
         ),
         click.option(
             "--project",
@@ -45,7 +45,7 @@ def _target(command: _Command) -> _Command:
             flag_value=".",
             type=click.Path(path_type=Path, exists=True, file_okay=False),
             metavar="[FOLDER]",
-            help="The configuration of a project instead of the user's; without FOLDER, of the current one.",
+            help="A project's configuration instead of the user's; without FOLDER, that of the current folder.",
         ),
         click.option("--client", required=True, type=click.Choice(_CLIENTS), help="The client."),
     ):
@@ -75,8 +75,8 @@ def install(
 ) -> int:
     """Put the servers of an MCP client behind Callsheet.
 
-    The servers of the configuration go into a catalog, and one entry takes their place: callsheet. The change is
-    shown first. A server with a field or a variable that only the client understands stays where it is.
+    The servers of the configuration move into a catalog, and one entry, callsheet, replaces them. The command shows
+    the change first. A server with a field or a variable that only the client understands stays.
 
     \b
     Example:
@@ -110,9 +110,9 @@ def install(
 @click.command(short_help="Undo `callsheet mcp install`.")
 @_target
 def uninstall(client: str, project: Path | None, file: Path | None, *, dry_run: bool, yes: bool, as_json: bool) -> int:
-    """Put the configuration of an MCP client back as it was before `callsheet mcp install`.
+    """Restore the configuration of an MCP client as it was before `callsheet mcp install`.
 
-    If it was changed since, the other changes stay: the entry of Callsheet goes, and the servers come back. The exit
+    If it has changed since, only Callsheet's entry is removed and the servers are put back. The exit
     status is 1 if there is nothing to undo.
 
     \b

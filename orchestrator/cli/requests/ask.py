@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from callsheet.orchestrator.cli.output.run_output import Show
 
 
-@click.command(short_help="Answer a request: plan it, find tools, carry it out.")
+@click.command(short_help="Answer a request: plan steps, find tools, carry out the steps.")
 @click.argument("query", required=False)
 @run_options
 @click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 50), help="Maximum agents per step.")
@@ -77,7 +77,7 @@ def ask(
 ) -> int:
     """Answer QUERY: plan steps, find agents and tools for each step, and carry out the steps.
 
-    You are asked before a call of a tool that is not known to be harmless. Without a terminal, the run stops at the
+    You are asked before each call of a tool that is not known to be harmless. Without a terminal, the run stops at the
     question and continues with --resume.
 
     \b

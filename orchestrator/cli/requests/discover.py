@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from callsheet.graphs import Taxonomy
 
 
-@click.command(short_help="Find a few tools for a request by capability.")
+@click.command(short_help="Find a few tools for a request by capabilities.")
 @click.argument("query")
 @click.option(
     "--budget", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum number of candidates."

@@ -31,7 +31,7 @@ INSTRUCTIONS = (
 def documents() -> None:
     """Index a folder of documents, answer questions from it, or serve it to MCP clients.
 
-    Reads .txt, .md, .rst, .csv and .tsv, and with `pip install markdownify pypdf python-docx` .html, .pdf and .docx.
+    Reads .txt, .md, .rst, .csv and .tsv; after `pip install markdownify pypdf python-docx` also .html, .pdf and .docx.
 
     \b
     Example:
@@ -80,7 +80,7 @@ def index_command(folder: str, place: str | None, embeddings: str, *, as_json: b
     help="Chat model that searches and reads.  [default: CALLSHEET_MODEL; none: rules]",
 )
 @click.option(
-    "--naive", is_flag=True, help="Replace the three tools by one that searches by meaning and returns whole chunks."
+    "--naive", is_flag=True, help="Use one tool, which searches by meaning and returns whole chunks, instead of three."
 )
 def ask_command(
     folder: str,
@@ -126,7 +126,7 @@ def ask_command(
 def serve_command(folder: str, place: str | None, embeddings: str, *, as_json: bool) -> int:
     """Serve the documents in FOLDER to an MCP client over standard input and output.
 
-    The tools are keyword_search, semantic_search and chunk_read. chunk_read shows no chunk twice to one client.
+    The tools are keyword_search, semantic_search and chunk_read. chunk_read shows each chunk only once to a client.
     With --json, the command prints what it would serve.
 
     \b

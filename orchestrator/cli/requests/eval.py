@@ -30,7 +30,7 @@ _LABELS = {"tool.": "tools", "complete": "tools", "skill.": "skills"}
 _MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "max_output", "attempts", "page", "run_tools")
 
 
-@click.command("eval", short_help="Measure retrieval, or a model with it, on labelled queries.")
+@click.command("eval", short_help="Measure retrieval, or a chat model, on labelled queries.")
 @click.argument("queries", type=click.Path(path_type=Path), metavar="FILE")
 @click.option(
     "-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum agents per query."
@@ -41,8 +41,8 @@ _MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "max_output", "at
     "demands",
     multiple=True,
     metavar="METRIC=LEAST",
-    help="Exit with status 1 if a metric is lower; repeatable.  recall@5, map@5, ndcg@5 are of agents; "
-    "tool.recall@10, complete@10 of tools; skill.recall@1 of skills.",
+    help="Exit with status 1 if this metric is lower; repeatable. Metrics of agents: recall@5, map@5, ndcg@5; of "
+    "tools: tool.recall@10, complete@10; of skills: skill.recall@1.",
 )
 @click.option(
     "--misses", default=10, show_default=True, type=click.IntRange(0), help="Maximum number of missed queries to list."
@@ -63,11 +63,11 @@ def evaluate_command(
     as_json: bool,
     **of_model: Any,
 ) -> int:
-    """Measure retrieval on labelled queries; with --model, which tools a chat model calls with it.
+    """Measure retrieval on labelled queries. With --model, measure which tools a chat model calls.
 
-    FILE has one query per line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"], "skills": ["s"]}; an
-    inner list has alternatives. With --model, "arguments": {"a/x": {"city": "Oslo"}} has arguments of a right call,
-    and a file *.json has tasks with end states.
+    FILE has one query per line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"], "skills": ["s"]}. An
+    inner list has alternatives. With --model, a query may also have the right arguments of a tool, "arguments":
+    {"a/x": {"city": "Oslo"}}. Then FILE may also be a file *.json of tasks with end states.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def evaluate_command(
     if given := [name for name in _MODEL_ONLY if of_model[name]]:
         raise click.UsageError(f"--{given[0].replace('_', '-')} needs --model PROVIDER:NAME")
     known = metric_names(agents, tools)
-    names = f"there are {', '.join(known)}; -k and --tools move the last"
+    names = f"there are {', '.join(known)}; -k and --tools set the last cut-offs"
     gates = [read_gate(demand, known, names) for demand in demands]
     loaded = open_catalog(catalogs, yes=yes)
     labelled = read_queries(queries, loaded.catalog)

@@ -62,27 +62,37 @@ class ModelOptions:
 def model_options(command: Any) -> Any:
     """Adds the options of an evaluation with a model."""
     options = [
-        click.option("--model", metavar="PROVIDER:NAME", help="Measure this chat model's calls; no tool is run."),
+        click.option(
+            "--model", metavar="PROVIDER:NAME", help="Measure the calls of this chat model; tools are not run."
+        ),
         click.option(
             "--arms",
             metavar="ARM,ARM",
-            help="With --model: all (all tools bound), search (found by the provider's own search), k5, k10 ... (the "
-            "best tools bound), none, once, adaptive, auto (the supervisor in this planning mode).  "
-            "[default: k5,k10,none,adaptive]",
+            help="With --model: all (the model gets all tools), search (the provider's search finds tools), k5, k10 "
+            "... (the best 5, 10 tools), none, once, adaptive, auto (the supervisor in this planning mode), rules "
+            "(no model).  [default: k5,k10,none,adaptive]",
         ),
         click.option("--sample", type=click.IntRange(1), help="With --model: only this many queries, always the same."),
-        click.option("--concurrency", default=1, show_default=True, type=click.IntRange(1, 64), help="With --model."),
+        click.option(
+            "--concurrency",
+            default=1,
+            show_default=True,
+            type=click.IntRange(1, 64),
+            help="With --model: maximum attempts at the same time.",
+        ),
         click.option("--rate", type=click.FloatRange(0, min_open=True), help="With --model: maximum calls per second."),
-        click.option("--prices", type=click.Path(path_type=Path), metavar="FILE", help="Prices of models, as JSON."),
-        click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="Start nothing after this cost."),
+        click.option("--prices", type=click.Path(path_type=Path), metavar="FILE", help="JSON file of model prices."),
+        click.option(
+            "--max-cost", type=click.FloatRange(0, min_open=True), help="Start no further attempt after this cost."
+        ),
         click.option("--max-output", type=click.IntRange(1), help="Maximum output tokens per model call."),
         click.option(
             "--attempts",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Where attempts are kept.",
+            help="File that stores attempts.  [default: in the user's cache]",
         ),
-        click.option("--run-tools", is_flag=True, help="Agree that tasks call tools without asking anybody."),
+        click.option("--run-tools", is_flag=True, help="Agree that tasks call tools without approval."),
         click.option("--page", type=click.Path(path_type=Path), metavar="FILE", help="Write an HTML report here."),
     ]
     for option in reversed(options):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     help="Port of the page; 0 selects a free one.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
-@click.option("--user", default="", metavar="NAME", help="Show what the policy grants this user.")
+@click.option("--user", default="", metavar="NAME", help="Show only what the policy grants this user.")
 @click.option(
     "--report",
     "reports",
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     "databases",
     multiple=True,
     metavar="DATABASE",
-    help="Checkpoints of a program of your own, whose runs are shown and never changed: a SQLite file or "
-    "postgresql://...; repeatable.",
+    help="Checkpoints of your own program, a SQLite file or postgresql://...: shows its runs and changes nothing; "
+    "repeatable.",
 )
 @run_options
 @click.option(
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     "decisions",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="File of dependencies for the decisions of the page, loaded with the catalog; created if it does not exist.",
+    help="Dependency file for decisions on the page; created if it does not exist, and loaded with the catalog.",
 )
 @common
 def explore(
@@ -80,10 +80,10 @@ def explore(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Ask, watch and explore in a browser: requests, runs, the graph of the catalog, search, review.
+    """Serve a web page for requests and their runs, the graph of the catalog, search and review.
 
-    The page is served to this machine only, until you press Ctrl-C. Its address contains a key, without which nothing
-    can be run. With --json, one object gives the address as soon as the page is ready.
+    Only this machine can open the page, until you press Ctrl-C. Its address contains a key, without which the page is
+    read-only. With --json, the command prints the address as one object as soon as the page is ready.
 
     \b
     Example:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     type=click.IntRange(0, 65535),
     help="Port, with --http; 0 selects a free one.",
 )
-@click.option("--url", metavar="URL", help="Address of the gateway as clients know it, for --issuer.")
+@click.option("--url", metavar="URL", help="Public address of the gateway, for --issuer.")
 @click.option(
     "--tokens",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -93,8 +93,8 @@ def mcp(
     """Let an MCP client find, read and call the tools of a catalog.
 
     find_tools returns ids with one line per tool, read_tools returns schemas, call_tool calls a tool on its own server.
-    A call of a tool that is not known to be harmless is approved by a person, whom the client asks. With --json, the
-    command prints what it would serve.
+    Before a call of a tool that is not known to be harmless, the client asks a person. With --json, the command prints
+    what it would serve.
 
     \b
     Example, in a client's mcp.json:

@@ -27,20 +27,24 @@ _CATALOG = click.option(
     help="The mcp.json that names the server; not for an address.",
 )
 _USER = click.option(
-    "--user", default="", metavar="NAME", help="For a user of your server, as its authentication names them."
+    "--user", default="", metavar="NAME", help="User of your server, by the name that its authentication returns."
 )
 
 
-@click.command("sign-in", short_help="Sign in to a remote server that asks for it, in a browser.")
+@click.command("sign-in", short_help="Sign in to a remote server with OAuth, in a browser.")
 @click.argument("server")
 @click.option("--no-browser", is_flag=True, help="Print the address of the page instead of opening it.")
 @click.option(
-    "--client-id", metavar="ID", help="A client that you have registered; its secret is CALLSHEET_CLIENT_SECRET."
+    "--client-id", metavar="ID", help="Client that you have registered; its secret is in CALLSHEET_CLIENT_SECRET."
 )
-@click.option("--scope", metavar="WORDS", help="Scopes to ask for.  [default: those that the server names or misses]")
+@click.option("--scope", metavar="WORDS", help="Scopes to ask for.  [default: those that the server requires]")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="Port of the loopback address.  [default: any]")
 @click.option(
-    "--seconds", default=300.0, show_default=True, type=click.FloatRange(min=1), help="How long to wait for you."
+    "--seconds",
+    default=300.0,
+    show_default=True,
+    type=click.FloatRange(min=1),
+    help="Seconds to wait for your sign-in.",
 )
 @_USER
 @_CATALOG
@@ -57,7 +61,7 @@ def sign_in(
     no_browser: bool,
     as_json: bool,
 ) -> int:
-    """Sign in to SERVER, a name in the catalog or an address, with OAuth in a browser.
+    """Sign in to SERVER (a name in the catalog, or an address) with OAuth in a browser.
 
     The tokens are stored encrypted, for this address only, and are refreshed when they expire.
 
@@ -95,13 +99,13 @@ def sign_in(
     return 0
 
 
-@click.command("sign-out", short_help="Forget a sign-in, and revoke its tokens.")
+@click.command("sign-out", short_help="Revoke the tokens of a sign-in and delete them.")
 @click.argument("server")
 @_USER
 @_CATALOG
 @json_option
 def sign_out(server: str, catalogs: tuple[str, ...], user: str, *, as_json: bool) -> int:
-    """Forget the sign-in to SERVER, and revoke its tokens where the authorization server can.
+    """Delete the tokens of SERVER, and revoke them if the authorization server supports it.
 
     \b
     Example:
