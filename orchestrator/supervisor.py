@@ -74,8 +74,8 @@ def create_supervisor(
     Raises:
         CatalogError: The catalog cannot be read.
         TrustError: A command of the catalog has no consent, or its pins cannot be used.
-        SettingsError: The policy cannot be read, the retriever or registry has a different one, or the settings are no
-            ``Settings``; or OpenTelemetry is on without its packages.
+        SettingsError: The policy cannot be read, the retriever or registry has a different policy, ``settings`` is not
+            a ``Settings``, or OpenTelemetry is on without its packages.
     """
     check_tracing()
     if not isinstance(settings, Settings | None):

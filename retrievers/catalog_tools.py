@@ -48,7 +48,7 @@ class CatalogTools:
         return self._retriever.catalog
 
     def keyword_search_tools(self, keywords: Keywords, top_k: Found = 5) -> str:
-        """Find tools whose name, description or parameters hold these words to the letter. Gives ids and one line each.
+        """Find tools whose name, description or parameters contain exactly these words. Gives ids and one line each.
 
         ::
 
@@ -68,7 +68,7 @@ class CatalogTools:
         return self._lines(best) or f"no tool holds {' or '.join(map(repr, words))}; try other words, or by meaning"
 
     def semantic_search_tools(self, query: Wanted, top_k: Found = 5) -> str:
-        """Find tools by what they do, with the tools that those need. Gives ids and one line each.
+        """Find tools by what they do, with the tools that they need. Gives ids and one line each.
 
         Raises:
             ToolException: The query is empty, or ``top_k`` is out of range.

@@ -20,7 +20,7 @@ class ModelUsage(BaseModel):
 
     Attributes:
         calls: Number of model calls.
-        input_tokens: Tokens read by the models, cached tokens included.
+        input_tokens: Tokens read by the models, including cached tokens.
         output_tokens: Tokens written by the models.
         cached_tokens: Input tokens that the provider read from its prompt cache.
     """

@@ -47,9 +47,9 @@ class Plan(BaseModel):
 
     Attributes:
         steps: At least one, unless there is an answer or a question.
-        note: How the plan was made, if that is of interest (a fallback, a repair).
+        note: Remarks on how the plan was made, such as a fallback or a repair.
         mode: How it was made and is carried out: ``none``, ``once`` or ``adaptive``.
-        open: Whether further steps depend on results and are planned once these are known.
+        open: Whether further steps depend on results, and will be planned when these are known.
         answer: The answer to the user in place of steps.
         ask: The question to the user in place of steps.
         request: The request, understandable without the conversation.
@@ -163,7 +163,7 @@ class StepResult(BaseModel):
         calls: The calls of all attempts, in order.
         result: The worker's answer.
         error: Why it was not done; names what is missing.
-        attempts: Number of selections tried, replans included.
+        attempts: Number of selections tried, including replans.
         exhausted: Whether no other agent is left to try.
         missing: Tool id -> parameters without a value; a person may provide them.
         usage: Cost of the worker's model over all attempts.

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class BackgroundLoop:
-    """A loop that starts with its first work and lives as long as the process; ``name`` is that of its thread."""
+    """A loop that starts with the first work and runs until the process ends; ``name`` is the name of its thread."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -32,7 +32,10 @@ class BackgroundLoop:
         return asyncio.run_coroutine_threadsafe(work, self._running())
 
     async def awaited(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs work on this loop and awaits it on the caller's, which may be this one; its cancelling cancels it."""
+        """Runs work on this loop and awaits it on the caller's loop, which may be this one.
+
+        If the caller is cancelled, the work is cancelled too.
+        """
         if not self._is_here:
             return await asyncio.wrap_future(self.submit(work))
         task = asyncio.create_task(work)
@@ -48,7 +51,7 @@ class BackgroundLoop:
 
         Raises:
             TimeoutError: It took longer than this many seconds.
-            RuntimeError: The calling thread is that of this loop, which would wait for itself.
+            RuntimeError: The calling thread is the thread of this loop, so the loop would wait for itself.
         """
         if self._is_here:
             work.close()

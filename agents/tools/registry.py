@@ -95,8 +95,9 @@ class ToolRegistry:
     def of_resources(self) -> ToolRegistry:
         """A registry over the resources and prompts of the same servers (``Loaded.of_resources``).
 
-        It shares sessions, limits, guards and policy, and follows this one. Those without arguments count as
-        read-only, as the protocol defines them; with arguments, they take something along, and count as tools.
+        It shares sessions, limits, guards and policy with this registry, and follows it. Resources and prompts without
+        arguments count as read-only, as the protocol defines them. With arguments, they count as tools, because the
+        arguments send data to the server.
         """
         other = ToolRegistry(Catalog(), {}, pool=self.pool, limits=self._limits, guards=self._guards[1:])
         other._reads = True
@@ -141,7 +142,7 @@ class ToolRegistry:
                 _LOG.warning("agent %r: the changed tools of its server were not applied: %s", agent_id, error)
 
     def permitted(self, tool_ids: Sequence[str], user: User | None = None) -> list[str]:
-        """Those of these tools that are in the catalog and that the user may call now."""
+        """The given tools that are in the catalog and that the user may call now."""
         refused = self.refused(tool_ids, user)
         return [tool_id for tool_id in tool_ids if tool_id not in refused]
 

@@ -27,10 +27,10 @@ class Equipment:
 
     Attributes:
         model: Decides which tool to call.
-        tools: The selected tools by the names that the model sees; there are no others.
+        tools: The selected tools by the names that the model sees.
         prompt: The system prompt.
         max_turns: Maximum number of model calls.
-        max_calls: Maximum number of tool calls, requests for tools included.
+        max_calls: Maximum number of tool calls, including requests for tools.
         max_tokens: Maximum number of tokens of its model calls; no limit if None.
         requests: Answers requests for further tools; None if it cannot ask for any.
         supervision: Supervises its calls; None sends them without supervision.
@@ -70,7 +70,7 @@ class Equipment:
         return [*([dict(DEFINITION)] if self.requests else []), *([dict(READ_DEFINITION)] if reads else [])]
 
     def shown(self, held: Mapping[str, BoundTool], messages: Sequence[AnyMessage]) -> list[BaseTool | dict[str, Any]]:
-        """What the model sees: the tools, its own, and what was added; or, with programs, one that runs them."""
+        """What the model sees: its own tools, the selected and the added ones; in code mode, one that runs programs."""
         own = self._own_tools(messages)
         if not self.code:
             return [*self.tools.values(), *own, *list(held.values())[len(self.tools) :]]

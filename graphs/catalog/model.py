@@ -182,7 +182,7 @@ class Skill(Record):
 
     Attributes:
         name: Name, unique among the skills of the catalog.
-        description: What it is for and when it is of use.
+        description: What it is for and when to use it.
         text: The instructions, in Markdown.
         tools: Ids of the tools that it names.
     """

@@ -37,7 +37,7 @@ class Start:
             as ``PYTHONPATH``, have their values.
         grants: Additional permissions of the server, in words.
         digest: SHA-256 of all this, which is stored.
-        does: What is done, in words.
+        does: What it does, in words.
     """
 
     agent: str

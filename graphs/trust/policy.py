@@ -110,9 +110,9 @@ class Policy(Record):
         return self._rules(User()).trusts(agent)
 
     def reviews(self, user: User) -> bool:
-        """Whether a user is named as a reviewer, or is in a group that is; an anonymous user is not.
+        """Whether a user or one of the user's groups is named as a reviewer; an anonymous user is not.
 
-        The name of a group of the policy names no user: somebody with that id is not in it.
+        If a name is both a user's id and a group of the policy, it means the group.
         """
         groups = {name for name, group in self.groups.items() if user.id in group.members} | user.groups
         return bool(user.id) and not (groups | ({user.id} - self.groups.keys())).isdisjoint(self.reviewers)
@@ -137,10 +137,10 @@ class Policy(Record):
         return view
 
     def findings(self, *catalogs: Catalog) -> tuple[Finding, ...]:
-        """Findings for rules that match no tool or skill of any of these: a typo in a ``deny`` forbids nothing.
+        """Findings for rules that match no tool or skill of these catalogs: a ``deny`` with a typo forbids nothing.
 
         Args:
-            catalogs: Catalogs under this policy; resources and prompts have one of their own (``Loaded.of_resources``).
+            catalogs: Catalogs under this policy; resources and prompts have their own (``Loaded.of_resources``).
         """
         skills = [skill for catalog in catalogs for skill in catalog.skills]
         tools = [tool for catalog in catalogs for tool in catalog.tools.values()]

@@ -75,12 +75,12 @@ class EquippedState(AgentState[Any]):
 class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together with middleware of other states
     """Gives a LangChain agent the tools that it needs at each turn, out of any number.
 
-    ``create_agent(model, middleware=[CallsheetTools("mcp.json")])``; the same in ``create_deep_agent`` and in its
-    subagents, which may share one object. Tools are selected for each new message of the user, each sentence of the
-    agent and each item of its to-do list, once for each text, and when the agent calls ``need_tool``. They are
-    appended: nothing is reordered or removed within a conversation. What that does to a provider's prompt cache differs
-    by provider; see the page on prompt caching. The agent's own tools do not change, and come first. Skills of the
-    catalog are not used: an agent has its own.
+    Use it as ``create_agent(model, middleware=[CallsheetTools("mcp.json")])``, or in the same way in
+    ``create_deep_agent`` and its subagents, which may share one object. Tools are selected for each new message of the
+    user, each sentence of the agent and each item of its to-do list, once for each text, and when the agent calls
+    ``need_tool``. New tools are appended: none is reordered or removed within a conversation. The effect on prompt
+    caches depends on the provider; see the page on prompt caching. The agent's own tools do not change, and come
+    first. Skills of the catalog are not used.
 
     Args:
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
@@ -92,9 +92,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         registry: Makes tools callable; by default a registry over the same catalog.
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
-        approval: Which calls of our tools need approval: ``always`` all, ``risky`` those of tools that are not known to
-            be harmless, ``never`` none. The first two need an agent with a checkpointer, and raise a ``SettingsError``
-            without one.
+        approval: Which calls of the catalog's tools need approval: ``always`` all, ``risky`` those of tools that are
+            not known to be harmless, ``never`` none. The first two need an agent with a checkpointer; without one, they
+            raise a ``SettingsError``.
 
     Raises:
         CatalogError: The catalog cannot be read.

@@ -41,7 +41,7 @@ class Settings(BaseModel):
     """Options of one run; Studio and ``langgraph_sdk`` pass them as ``context``.
 
     Raises:
-        SettingsError: A setting is unknown, or a value is invalid; the message names all of them.
+        SettingsError: A setting is unknown, or a value is invalid; the message names every such setting.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
@@ -53,7 +53,7 @@ class Settings(BaseModel):
             raise SettingsError("; ".join(map(_said, error.errors()))) from error
 
     model: str | None = _option(None, "plan", "step", "answer")
-    """Chat model for planner, workers and answer, as ``provider:model``; without any model, rules."""
+    """Chat model for planner, workers and answer, as ``provider:model``; without a model, rules do the work."""
     planner_model: str | None = _option(None, "plan", "revise")
     """Another model for plans and their revisions."""
     worker_model: str | None = _option(None, "step")
@@ -70,40 +70,40 @@ class Settings(BaseModel):
     schema_tokens: int | None = _option(None, "step", ge=1, le=1_000_000)
     """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
     learn: bool = _option(True, "step", "answer")
-    """Whether the outcomes of calls are counted by tool, and used: of tools that fit equally, one that failed before
-    comes later. ``callsheet forget`` deletes the counts."""
+    """Whether to count how the calls of each tool end, and to rank a tool that failed behind others that fit equally.
+    ``callsheet forget`` deletes the counts."""
     skill_tokens: int = _option(5_000, "step", ge=0, le=200_000)
-    """Maximum tokens of the skills that a worker is given; 0 gives none. Skills need a model."""
+    """Maximum tokens of the skills that a worker gets; 0 switches skills off. Skills need a model."""
     ranking: Literal["scores", "agent_as_a_graph"] | None = _option(None, "step")
-    """How agents and tools are ranked; here and below, empty keeps the retriever's own setting."""
+    """How agents and tools are ranked. Here and below, if empty, the retriever's setting holds."""
     lexical_weight: float | None = _option(None, "step", ge=0, le=2)
-    """Weight of a perfect match of words beside meaning."""
+    """Weight of a perfect match by words, relative to meaning."""
     capability_weight: float | None = _option(None, "step", ge=0, le=2)
-    """Score that a certain match of capabilities adds."""
+    """Score that a confident match of capabilities adds."""
     agent_weight: float | None = _option(None, "step", ge=0, le=10)
     """Weight of agents, for the ranking ``agent_as_a_graph``."""
     tool_weight: float | None = _option(None, "step", ge=0, le=10)
     """Weight of tools, for the ranking ``agent_as_a_graph``."""
     planner_prompt: str | None = _option(None, "plan", prompt=True)
-    """System prompt of the planner's model; here and below, empty keeps the supervisor's own."""
+    """System prompt of the planner's model. Here and below, if empty, the supervisor's prompt is used."""
     worker_prompt: str | None = _option(None, "step", prompt=True)
     """System prompt of the workers' model."""
     answer_prompt: str | None = _option(None, "answer", prompt=True)
     """System prompt of the answer's model."""
     max_steps: int = _option(12, "plan", "revise", ge=1, le=50)
-    """Maximum steps of a plan, added ones included."""
+    """Maximum steps of a plan, including added ones."""
     max_items: int = _option(20, "dispatch", ge=1, le=100)
-    """Maximum items for which a step is done one by one."""
+    """Maximum items of a step that runs once per item (``for_each``)."""
     max_waves: int = _option(16, "revise", ge=1, le=50)
     """Maximum waves of steps that an adaptive plan may take."""
     max_request: int = _option(32_000, "plan", ge=100)
     """Maximum characters of a request."""
     conversation_tokens: int = _option(2_000, "plan", "answer", ge=0, le=200_000)
-    """Maximum tokens of earlier turns of the conversation that planner and answer are shown."""
+    """Maximum tokens of earlier turns of the conversation in the prompts of planner and answer."""
     token_budget: int | None = _option(None, "dispatch", "step", ge=1)
     """Tokens after which no step starts and no worker continues; no limit if empty."""
     run_seconds: float | None = _option(None, "dispatch", gt=0)
-    """Seconds after which no step starts, waiting for a person included; no limit if empty."""
+    """Seconds after which no step starts, including the time that the run waits for a person; no limit if empty."""
     replans: int = _option(1, "dispatch", ge=0, le=5)
     """How often a failed step is given to other agents."""
     max_turns: int = _option(8, "step", ge=1, le=50)
@@ -113,19 +113,19 @@ class Settings(BaseModel):
     tool_requests: int = _option(2, "step", ge=0, le=10)
     """How often a worker may ask for further tools."""
     code_mode: bool = _option(False, "step")
-    """Whether a worker's model calls tools from programs that it writes, in a sandbox. It needs a model and the extra
+    """Whether a worker's model writes programs that call the tools, in a sandbox. Needs a model and the extra
     ``code``."""
     step_seconds: float = _option(600, "step", gt=0, le=86_400)
-    """Timeout of a step in seconds; effects until then are not undone."""
+    """Timeout of a step in seconds. Effects before the timeout are not undone."""
     model_seconds: float = _option(600, "plan", "revise", "step", "answer", gt=0, le=86_400)
-    """Timeout of one model call in seconds. Without a plan or an answer of the model, rules take over and say so."""
+    """Timeout of one model call in seconds. After a timeout, rules make the plan or the answer, and say so."""
     approval: Literal["always", "risky", "never"] = _option("risky", "step")
     """Which calls a person must approve: ``always`` all, ``risky`` those of tools that are not known to be harmless,
     ``never`` none."""
     documents: str | None = _option(None, "prepare")
     """For ``arag``: a folder within ``CALLSHEET_DOCUMENTS``."""
     naive: bool = _option(False, "think")
-    """For ``arag``: one tool that searches by meaning and reads, in place of three."""
+    """For ``arag``: one tool, which searches by meaning and returns whole chunks, instead of three."""
     max_loops: int = _option(15, "think", ge=1, le=100)
     """For ``arag``: maximum model calls before the answer."""
     max_tokens: int = _option(128_000, "think", ge=1_000, le=2_000_000)

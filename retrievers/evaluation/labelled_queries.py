@@ -49,9 +49,9 @@ class LabelledQuery:
 def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...]:
     """The labelled queries of a JSON Lines file, checked against a catalog.
 
-    A line is ``{"id": "1", "query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x", ["b/y", "c/y"]]}``: an inner
-    list holds alternatives, any one of which counts; a line has agents, tools, ``"skills": ["pdf"]``, or several of
-    them; a bare tool name is allowed if it is unique. ``"arguments": {"a/x": {"city": "Oslo"}}`` has arguments of a
+    A line is ``{"id": "1", "query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x", ["b/y", "c/y"]]}``. An inner
+    list has alternatives: any one of them counts. A line has agents, tools, ``"skills": ["pdf"]``, or several of
+    these. A bare tool name is allowed if it is unique. ``"arguments": {"a/x": {"city": "Oslo"}}`` has arguments of a
     right call, for ``callsheet eval --model``. Blank lines and other fields are ignored.
 
     Args:
@@ -59,8 +59,8 @@ def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...
         catalog: The agents, tools and skills of the labels.
 
     Raises:
-        QueriesError: The file cannot be read, is empty, or has invalid lines; the message says for the first five what
-            is wrong and how to correct it.
+        QueriesError: The file cannot be read, is empty, or has invalid lines. For the first five, the message says
+            what is wrong and how to correct it.
     """
     reader = _Reader(catalog)
     queries: list[LabelledQuery] = []

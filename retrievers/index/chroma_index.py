@@ -24,20 +24,20 @@ from callsheet.retrievers.index.rows.postgres_rows import settings_errors
 
 
 class ChromaIndex:
-    """The vectors of one catalog, kept in a Chroma collection and multiplied in memory.
+    """The vectors of one catalog, stored in a Chroma collection and multiplied in memory.
 
-    Beside a collection in a folder lies a snapshot of the vectors; Chroma is opened only where that is not of just
-    the rows that are wanted.
+    A collection in a folder has a snapshot of the vectors beside it. Chroma is opened only if the snapshot does not
+    have exactly the current rows.
 
-    A collection belongs to one embedder and one recipe of texts. A row's id is a hash of catalog, node and
-    text, so a row never changes: an indexing adds the rows that are missing and, when all are there, removes
-    those that are no longer wanted. Killed anywhere in between, every row of before is still in place.
+    A collection belongs to one embedder and one format of texts. The id of a row is a hash of catalog, node and
+    text, so a row never changes. An update first adds all missing rows, then removes those that are no longer needed.
+    If it is killed, all old rows are still there.
 
     Args:
-        embeddings: What makes the vectors.
-        catalog: What tells this catalog's rows from those of others in the collection.
-        recipe: Version of the texts' form.
-        where: A folder, an ``http(s)://`` address of ``chroma run``, ``postgresql://...``, or none for memory only.
+        embeddings: The embedder.
+        catalog: Name that distinguishes the rows of this catalog from others in the collection.
+        recipe: Version of the format of the texts.
+        where: A folder, an ``http(s)://`` address of ``chroma run``, or ``postgresql://...``; None: in memory only.
 
     Attributes:
         embeddings: As given.
@@ -83,14 +83,14 @@ class ChromaIndex:
         return Changes(len(missing) - updated, updated, len(before - wanted))
 
     def fork(self) -> ChromaIndex:
-        """As in ``ForkableIndex``: the rows are shared, each keeps the vectors in memory that it found in them."""
+        """As in ``ForkableIndex``: the rows are shared; each index has its own vectors in memory."""
         return copy(self)
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
         """As in ``VectorIndex``, for every node; of a large catalog, all but the best are estimates.
 
         Raises:
-            SettingsError: The query's vector has other dimensions, or a database that searches does not answer.
+            SettingsError: The query's vector has other dimensions, or the database does not answer.
         """
         return self.scores_of(None, query, spans)
 
@@ -122,8 +122,8 @@ class ChromaIndex:
     def _fitting(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         if vectors.shape[1] != (there := self._vectors.dimensions):
             raise SettingsError(
-                f"the index has vectors of {there} dimensions, and {embedder_name(self.embeddings)} made one of "
-                f"{vectors.shape[1]}: an embedder with other dimensions needs another name, and an index of its own"
+                f"the index has vectors of {there} dimensions, but {embedder_name(self.embeddings)} made one of "
+                f"{vectors.shape[1]}: give the embedder another name, so that it gets its own index"
             )
         return vectors
 
