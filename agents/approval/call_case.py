@@ -176,8 +176,8 @@ class Case:
         waiting = await asyncio.to_thread(pending, told["state"])
         if waiting is None and "scopes" in told and datetime.fromisoformat(told["expires"]) > datetime.now(UTC):
             raise RefusedScopesError(
-                f"it was given {' '.join(told['scopes'])!r} in this call, as it had asked, and asks again: "
-                "nobody is asked twice in one call"
+                f"it got the scopes {' '.join(told['scopes'])!r} in this call, and asks for more: "
+                "a person is asked only once per call"
             )
         if waiting is None:
             return "the server does not accept the new sign-in, or it came too late"

@@ -82,7 +82,9 @@ class CountFile(ABC):
         except DatabaseError as error:
             raise CatalogError(f"the counts in {self.file} cannot be read: {error}") from error
         except (OSError, ValueError, RecursionError) as error:
-            raise CatalogError(f"{self.file}: cannot be read: {error}: remove the file to count anew") from error
+            raise CatalogError(
+                f"{self.file}: cannot be read: {error}: remove the file to start counting again"
+            ) from error
 
     def _replace(self, document: dict[str, Any]) -> None:
         self.file.replace(json.dumps(document, ensure_ascii=False, indent=0).encode())
@@ -209,7 +211,7 @@ def _counts(document: Any, file: StoredFile) -> Counter[Seen]:
         case list() if all(_is_count(edge) for edge in edges):
             return Counter({(source, target, parameter): count for source, target, parameter, count in edges})
         case _:
-            raise CatalogError(f"{file}: not a file of observed dependencies: remove it to count anew")
+            raise CatalogError(f"{file}: not a file of observed dependencies: remove it to start counting again")
 
 
 def _is_count(edge: Any) -> bool:

@@ -102,7 +102,7 @@ class OutcomeLog(CountFile):
             return {}
         rows = document.get("tools") if isinstance(document, dict) and document.get(_KEY) == FORMAT else None
         if not isinstance(rows, list) or not all(map(_is_row, rows)):
-            raise CatalogError(f"{self.file}: not a file of outcomes: remove it to count anew")
+            raise CatalogError(f"{self.file}: not a file of outcomes: remove it to start counting again")
         return {(tool, digest): Outcomes(*counts) for tool, digest, *counts in rows}
 
     def of(self, catalog: Catalog) -> dict[str, Outcomes]:

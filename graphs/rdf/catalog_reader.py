@@ -32,7 +32,7 @@ def from_graph(graph: Graph) -> Catalog:
     """
     agents = _ordered(graph, graph.subjects(RDF.type, CS.Agent))
     if not agents and (None, RDF.type, CS.Catalog) not in graph:
-        raise CatalogError(f"holds no catalog: nothing in it is a cs:Catalog or a cs:Agent, where cs: is <{CS._NS}>")
+        raise CatalogError(f"contains no catalog: it has neither a cs:Catalog nor a cs:Agent, where cs: is <{CS._NS}>")
     reading = _Reading(graph)
     document: dict[str, Any] = {"agents": reading.agents(agents), "skills": reading.skills()}
     return Catalog(**document)

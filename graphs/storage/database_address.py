@@ -19,7 +19,7 @@ def is_address(place: str) -> bool:
         SettingsError: It is an address of something else.
     """
     if "://" in place and not place.startswith((*_SCHEMES, "http://", "https://")):
-        raise SettingsError(f"{place.partition('://')[0]}:// is no address of a store: {VALID}")
+        raise SettingsError(f"{place.partition('://')[0]}:// is not an address of a store: {VALID}")
     return place.startswith(_SCHEMES)
 
 

@@ -73,8 +73,8 @@ class PinBook:
             for change in changes:
                 if change.agent not in pins:
                     raise TrustError(
-                        f"{one_line(change.id)}: {self.file} has no pins of this server any more, so nothing was "
-                        "accepted: restore the file, or list the server anew"
+                        f"{one_line(change.id)}: {self.file} no longer has pins of this server, so nothing was "
+                        "accepted: restore the file, or list the server again"
                     )
                 if standing(pins[change.agent], change) not in (change.pinned, change.sha256):
                     raise TrustError(
@@ -128,6 +128,6 @@ class PinBook:
 
     def _damaged(self, why: str) -> TrustError:
         return TrustError(
-            f"the pins in {self.file} cannot be relied on, so nothing is used: {why}: restore the file, "
-            "or delete it to accept anew what the servers say"
+            f"the pins in {self.file} are not reliable, so nothing is used: {why}: restore the file, "
+            "or delete it to accept the present definitions of the servers"
         )

@@ -158,7 +158,7 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
     with status("Reading the catalog"):
         loaded = load(*named, yes=yes, pins=given.get(f"{_META}.pins"), policy=policy, anew=anew)
     if tell and not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
-        click.echo(f"{', '.join(map(shown, named))}: nothing in it, or all of it is disabled", err=True)
+        click.echo(f"{', '.join(map(shown, named))}: it is empty, or everything in it is disabled", err=True)
     for problem in loaded.problems if tell else ():
         word = "down" if problem.agent in loaded.down and problem.kind in SERVER_TROUBLE else "left out"
         click.echo(f"{word}: {shown(str(problem))}", err=True)

@@ -65,7 +65,7 @@ class Choices:
         if not self.settings.code_mode:
             return
         if self.model("worker") is None:
-            raise SettingsError("code mode needs a model for the workers: rules write no programs")
+            raise SettingsError("code mode needs a model for the workers: rules cannot write programs")
         check_installed()
 
     def noted(self, note: str) -> str:

@@ -74,7 +74,7 @@ async def take_up(
     doubtful = {step for step, result in results.items() if result["status"] == "outcome_unknown"}
     if wrong := sorted(set(again) - doubtful):
         raise SettingsError(
-            f"step {', '.join(wrong)} is not of unknown outcome: there are {sorted(doubtful) or 'none'}"
+            f"step {', '.join(wrong)} has no unknown outcome; steps that have one: {sorted(doubtful) or 'none'}"
         )
     # A thread that died between two writes has finished tasks, and no next node.
     if before.tasks:

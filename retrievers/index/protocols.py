@@ -130,7 +130,7 @@ class VectorStoreIndex:
         self._texts: dict[str, str] = {}
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
-        """As in ``VectorIndex``. Compares with the texts that this object added, because a store cannot list its own."""
+        """As in ``VectorIndex``. Compares with the texts that this object added, as a store cannot list its own."""
         wanted = {node.id: node.text for node in nodes}
         changed = [node for node in nodes if self._texts.get(node.id) != node.text]
         updated = [node.id for node in changed if node.id in self._texts]

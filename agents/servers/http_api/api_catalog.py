@@ -54,7 +54,7 @@ def load_apis(
 
     Raises:
         CatalogError: A specification cannot be read.
-        TrustError: The pins cannot be relied on.
+        TrustError: The pins are not reliable.
         SettingsError: A limit of an entry cannot work.
     """
     parts: list[Part] = []

@@ -85,7 +85,9 @@ def _in_path(place: Place, value: Any) -> str:
     text = _joined(place, value)
     if not text or any(part in (".", "..") for part in re.split(r"[/\\]", text)):
         what = "is empty" if not text else "has '.' or '..' as a part of a path"
-        raise Fault("refused", f"the argument {place.argument!r} {what}, and would lead to another path", effect="none")
+        raise Fault(
+            "refused", f"the argument {place.argument!r} {what}, which would lead to another path", effect="none"
+        )
     prefix = _PREFIXES.get(place.style, "")
     return f"{prefix}{place.name}={text}" if place.style == "matrix" else f"{prefix}{text}"
 

@@ -62,7 +62,7 @@ class ApiSession(Session):
     ) -> dict[str, Any]:
         entry = self._entries.get(params["name"])
         if method != "tools/call" or entry is None:
-            raise Fault("refused", "its specification has no such operation by now", effect="none")
+            raise Fault("refused", "its specification no longer has this operation", effect="none")
         call = HttpCall(**entry["_meta"][META])
         request = request_of(call, self._expanded.url or "", params["arguments"])
         try:
@@ -75,7 +75,7 @@ class ApiSession(Session):
     async def _sent(self, client: httpx2.AsyncClient, request: ApiRequest) -> httpx2.Response:
         """The answer to a request; redirects are followed on the same host only."""
         if not is_address(self._expanded.url or ""):
-            raise Fault("refused", "its 'url' is no address with http:// or https://: correct it", effect="none")
+            raise Fault("refused", "its 'url' is not an address with http:// or https://: correct it", effect="none")
         home = origin(self._expanded.url or "")
         if origin(request.url) != home:
             raise Fault("refused", "the path of the operation leads to another host", effect="none")

@@ -165,7 +165,7 @@ def _body(response: Any, until: float) -> bytes:
         if response.status_code != 200:
             raise UnreachableError(f"{response.url}: answers with status {response.status_code}, not a specification")
         if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
-            raise UnreachableError(f"{response.url}: sent compressed unasked, which is not read")
+            raise UnreachableError(f"{response.url}: sent a compressed answer, which is not read")
         content = bytearray()
         for piece in response.iter_raw():
             content += piece

@@ -167,7 +167,7 @@ def redeem(begun: Authorization, answer: Mapping[str, str]) -> Tokens:
     try:
         tokens = OAuthToken.model_validate_json(exchanged.content)
     except ValidationError as error:
-        raise SignInError(f"{told}: the authorization server {issuer} gives an answer that is no token") from error
+        raise SignInError(f"{told}: the authorization server {issuer} gives an answer that is not a token") from error
     if not tokens.scope:  # those that were asked for (RFC 6749, 5.1)
         tokens = tokens.model_copy(update={"scope": begun.scope})
     revocation = begun.metadata.revocation_endpoint
@@ -243,7 +243,7 @@ def _checked(server: str, metadata: OAuthMetadata | None) -> OAuthMetadata:
             if address is not None:
                 check_safe(home, httpx2.URL(str(address)))
                 if "@" in urlsplit(str(address)).netloc:
-                    raise ValueError(f"an address at {address.host} holds a user, which a person may take for the host")
+                    raise ValueError(f"an address at {address.host} contains a user name, which looks like a host")
     except ValueError as error:
         raise SignInError(f"signing in to {server} failed: {error}") from error
     return metadata

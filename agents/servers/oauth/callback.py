@@ -152,9 +152,9 @@ async def sign_in_of_run(
     if not user and not is_loopback(redirect):
         raise SignInError(_NO_USERS)
     if "@" in urlsplit(full.url or "").netloc:
-        raise SignInError("its address holds a user and a password: write it without them")
+        raise SignInError("its address contains a user and a password: remove them")
     begun = await begin_sign_in(full.url or "", redirect, user=user, run=run, confirmed=bool(user))
     page = begun.authorization.page
     if of_server(full, named_in(server, environ)).text(page) != page:
-        raise SignInError("its address holds a secret, which the page of the authorization server would show")
+        raise SignInError("its address contains a secret, which the page of the authorization server would show")
     return begun

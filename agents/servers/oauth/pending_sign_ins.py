@@ -131,7 +131,7 @@ def take_answer(answer: Mapping[str, str]) -> PendingSignIn:
     state = answer.get("state", "")
     before = _changed(state, lambda known: known and known.model_copy(update={"used": True}))
     if before is None or before.used:
-        raise SignInError("this is not an answer that is waited for: it was given before, or too late")
+        raise SignInError("no sign-in waits for this answer: it was already given, or it is too late")
     try:
         tokens = redeem(before.authorization, answer)
     except SignInError as error:
@@ -228,5 +228,5 @@ def _file(state: str) -> StoredFile:
     """
     digest = state.partition(".")[0]
     if not _DIGEST.fullmatch(digest) or not state.isascii():
-        raise SignInError("this is not an answer that is waited for")
+        raise SignInError("no sign-in waits for this answer")
     return state_file(f"pending-sign-ins/{digest}")

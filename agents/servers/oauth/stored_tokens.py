@@ -183,7 +183,7 @@ def _refresh(tokens: Tokens) -> OAuthToken | None:
     try:
         return OAuthToken.model_validate_json(answer.content)
     except ValidationError as error:
-        raise SignInError(f"the authorization server {tokens.issuer} gives an answer that is no token") from error
+        raise SignInError(f"the authorization server {tokens.issuer} gives an answer that is not a token") from error
 
 
 def posted(client: OAuthClientInformationFull, issuer: str, address: str, form: dict[str, Any]) -> httpx2.Response:

@@ -29,7 +29,7 @@ def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
         if node is None:
             raise CatalogError(f"{where}: the file is empty")
         if _nodes(node, {}, most) > most:
-            raise CatalogError(f"{where}: its YAML aliases stand for too many nodes: write out what they stand for")
+            raise CatalogError(f"{where}: its YAML aliases expand to too many nodes: write them out")
         return loader.construct_document(node)
     except RecursionError as error:
         raise CatalogError(f"{where}: nested too deeply, or an alias within itself: it cannot be read") from error

@@ -42,7 +42,7 @@ class _Check(Record):
     @model_validator(mode="after")
     def _one_condition(self) -> _Check:
         if (self.matches is None) == ("equals" not in self.model_fields_set):
-            raise ValueError('give "matches" (a regular expression) or "equals" (a value), one of both')
+            raise ValueError('give "matches" (a regular expression) or "equals" (a value), but not both')
         try:
             re.compile(self.matches or "")
         except re.error as error:

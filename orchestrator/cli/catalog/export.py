@@ -90,7 +90,9 @@ def export(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Export the catalog to another format, with inferred dependencies and their provenance.
+    """Export the catalog to another format.
+
+    The export includes inferred dependencies, with their provenance.
 
     turtle, jsonld, ntriples and json can be loaded again as a catalog. cypher is a script for Neo4j and similar
     databases; cypher-schema makes the tables that Ladybug needs first.

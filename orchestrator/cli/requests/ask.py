@@ -92,7 +92,7 @@ def ask(
     check_model(model)
     priced = read_prices(prices)
     if code_mode and not model:
-        raise click.UsageError("--code-mode needs --model: rules write no programs")
+        raise click.UsageError("--code-mode needs --model: rules cannot write programs")
     if code_mode:
         from callsheet.agents.programs.sandbox import check_installed
 

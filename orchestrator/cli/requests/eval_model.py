@@ -118,7 +118,7 @@ def evaluate_model(options: ModelOptions, opened: Callable[[], tuple[Loaded, Age
         return _report(_evaluated(options, price, folder, opened), gates, options)
     if not options.run_tools or options.concurrency > 1:
         raise SettingsError(
-            "tasks call tools of your servers without asking anybody, one after another: "
+            "tasks call the tools of your servers without approval, one after another: "
             "agree with --run-tools, and leave --concurrency at 1"
         )
     with locked(folder / "data"):

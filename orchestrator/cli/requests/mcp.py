@@ -103,7 +103,7 @@ def mcp(
     if command := context.invoked_subcommand:
         for option in context.command.params:
             if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"{option.opts[0]} stands before {command!r}: write it behind, or leave it out")
+                raise click.UsageError(f"{option.opts[0]} is before {command!r}: put it after, or leave it out")
         return 0
     if not http and (tokens or issuer or url):
         raise click.UsageError("--tokens, --issuer and --url are for --http")

@@ -146,7 +146,7 @@ def _stored(server: str, catalogs: tuple[str, ...], user: str) -> StoredTokens:
     servers = {name: entry for source in named for name, entry in servers_in(source).items()}
     if server not in servers:
         known = ", ".join(sorted(name for name, entry in servers.items() if entry.url)) or "none"
-        raise SettingsError(f"the catalog has no server {server!r}; those with an address are: {known}")
+        raise SettingsError(f"the catalog has no server {server!r}; servers with an address: {known}")
     address = servers[server].expanded(os.environ).url
     if not address:
         raise SettingsError(f"{server!r} is a command of this machine, and asks for no sign-in")

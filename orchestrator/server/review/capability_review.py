@@ -72,7 +72,7 @@ def declare(seen: Seen, tool: str, capabilities: Sequence[str], known: Assignmen
     if unknown := sorted(set(capabilities) - set(known.taxonomy.by_id)):
         raise CatalogError(f"the taxonomy has no capability {unknown[0]!r}")
     if not capabilities:
-        raise CatalogError("a tool that declares no capability gets those of its text again: choose one that fits")
+        raise CatalogError("declare at least one capability: a tool without any gets those that its text suggests")
     agent, before = seen.catalog.tools[tool].agent, seen.catalog.tools[tool].capabilities
     file = _files(seen).get(agent)
     if file is None:

@@ -191,7 +191,7 @@ def _of_change(seen: Seen, decision: _Decision) -> str:
     if change is None:
         raise RefusedError(_STALE)
     if decision.accept is not True:
-        raise RefusedError("a change is accepted, or stays as it is")
+        raise RefusedError("a change is accepted, or stays in quarantine")
     PinBook(change.book).accept([change])
     return f"{one_line(change.id)} is accepted"
 

@@ -101,15 +101,15 @@ class LocalRunner:
         if thread not in self._work and thread not in self._threads.names():
             raise RunRefusedError(
                 f"there is no thread {thread!r} of this page: "
-                "a run of another program is continued and stopped by that one"
+                "only the program that started a run can continue or stop it"
             )
 
     def _begin(self, thread: str, live: LiveRun, given: Any) -> None:
         going = [name for name, work in self._work.items() if work.task is not None and not work.task.done()]
         if thread in going:
-            raise RunRefusedError("the last request of this thread goes on: wait for it, or cancel it")
+            raise RunRefusedError("the last request of this thread is still running: wait for it, or cancel it")
         if len(going) >= _MOST:
-            raise RunRefusedError(f"{_MOST} runs go on at once here: wait for one, or cancel one")
+            raise RunRefusedError(f"{_MOST} runs are in progress here, the maximum: wait for one, or cancel one")
         for name in [name for name in self._work if name not in going][:-_MOST]:
             del self._work[name]
         self._work[thread] = work = _Work(live)

@@ -122,7 +122,7 @@ def encoding_of(path: Path) -> str:
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     if b"\0" in sample:
-        raise DocumentError("it holds zero bytes, so it is not text")
+        raise DocumentError("it contains zero bytes, so it is not text")
     try:
         # The sample may end in the middle of a character, which takes at most four bytes.
         sample[: sample.rfind(b"\n") + 1 or max(len(sample) - 3, 1)].decode("utf-8")
@@ -166,7 +166,7 @@ def _check_unpacked(path: Path) -> None:
 
 def _check_size(size: int) -> None:
     if size > LARGEST_HELD:
-        raise DocumentError(f"{size:,} bytes to be held at once, {LARGEST_HELD:,} are allowed: split it")
+        raise DocumentError(f"{size:,} bytes to be read at once, {LARGEST_HELD:,} are allowed: split it")
 
 
 def not_installed(kind: str, package: str) -> ImportError:

@@ -73,7 +73,7 @@ def test_they_are_forgotten_by_pattern(log: OutcomeLog) -> None:
 @pytest.mark.parametrize("text", ["", "[]", '{"callsheet_outcomes": 2, "tools": []}', "[" * 9999])
 def test_another_file_in_its_place(log: OutcomeLog, text: str, caplog: pytest.LogCaptureFixture) -> None:
     log.file.replace(text.encode())
-    with pytest.raises(CatalogError, match=r"remove (the file|it) to count anew"):
+    with pytest.raises(CatalogError, match=r"remove (the file|it) to start counting again"):
         log.add({"a/t": Outcomes(done=1)}, CATALOG)
     assert log.file.text() == text
     current = following(log, CATALOG)

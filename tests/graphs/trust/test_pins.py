@@ -145,7 +145,7 @@ def test_nothing_is_accepted_for_a_server_that_has_no_pins_any_more(book: PinBoo
     book.admit({"a": listed()})
     changes = book.admit({"a": listed({**TOOL, "description": "Reads other files."})})["a"].changes
     Path(str(book.file)).unlink()
-    with pytest.raises(TrustError, match="no pins of this server any more, so nothing was accepted"):
+    with pytest.raises(TrustError, match="no longer has pins of this server, so nothing was accepted"):
         book.accept(changes)
     assert book.servers() == {}
 

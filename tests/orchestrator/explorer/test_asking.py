@@ -238,6 +238,6 @@ def test_a_thread_takes_one_run_at_a_time(asking: Asking) -> None:
         thread = started(client, "Convert 3 miles to kilometers")
         given = {"text": "Convert 4 miles to kilometers", "thread": thread}
         refused = client.post("/callsheet/api/start", json=given, headers=HEADERS)
-        assert (refused.status_code, "goes on" in refused.json()["error"]) == (409, True)
+        assert (refused.status_code, "still running" in refused.json()["error"]) == (409, True)
         threading.Timer(0.2, asking.gate.set).start()
         assert watched(client, thread)[-1]["status"] == "done"

@@ -86,7 +86,7 @@ def test_only_what_was_shown_is_accepted(made: Reviewed) -> None:
     assert "crm/merge_contacts" not in made.retriever.catalog.tools
     assert decide(client, 400, digest="x").startswith("digest")
     assert decide(client, 400, digest=new, accept=True, more=1).startswith("more")
-    assert "stays as it is" in accepted(client, "changes", accept=False, status=409)
+    assert "stays in quarantine" in accepted(client, "changes", accept=False, status=409)
 
 
 def test_the_servers_are_asked_again(made: Reviewed) -> None:
@@ -174,7 +174,7 @@ def test_capabilities_are_declared_in_the_catalogs_file(made: Reviewed) -> None:
     assert not item["capabilities"][0]["declared"]
     assert ["weather-data", "weather data"] in found["taxonomy"]
     digest = item["digest"]
-    for chosen, why in (([], "choose one that fits"), (["no-such"], "no capability 'no-such'")):
+    for chosen, why in (([], "declare at least one capability"), (["no-such"], "no capability 'no-such'")):
         assert why in decide(client, 409, part="capabilities", digest=digest, capabilities=chosen)
     decide(client, part="capabilities", digest=digest, capabilities=["weather-data", "listing"])
     assert load(made.catalog).catalog.tools["weather/forecast"].capabilities == ("weather-data", "listing")

@@ -154,7 +154,7 @@ def test_an_archive_that_unpacks_to_too_much_is_not_opened(tmp_path: Path, monke
     with zipfile.ZipFile(tmp_path / "a.docx", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", b"0" * 2_000_000)
     assert (tmp_path / "a.docx").stat().st_size < 10_000
-    with pytest.raises(DocumentError, match="2,000,000 bytes to be held at once, 1,000,000 are allowed"):
+    with pytest.raises(DocumentError, match="2,000,000 bytes to be read at once, 1,000,000 are allowed"):
         loaded(tmp_path / "a.docx")
 
 

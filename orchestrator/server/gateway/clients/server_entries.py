@@ -143,7 +143,7 @@ def _of_codex(entry: Mapping[str, Any]) -> dict[str, Any]:
         passed = {variable: f"${{{variable}:-}}" for variable in entry.get("env_vars", [])}
         env = {**passed, **entry.get("env", {})}
     except (AttributeError, TypeError) as error:
-        raise CatalogError("a field has a form that an mcp.json has not") from error
+        raise CatalogError("a field has a form that an mcp.json does not have") from error
     if variable := entry.get("bearer_token_env_var"):
         headers["Authorization"] = f"Bearer ${{{variable}}}"
     added = {"headers": headers, "env": env, "disabled": entry.get("enabled") is False}

@@ -109,7 +109,7 @@ async def test_an_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: A
     loaded = load(entry(tmp_path, shop_spec(), "${SHOP_URL}"), yes=True)
     found = await called(loaded, "shop-orders/tellOrder", id="7")
     assert (found.artifact["kind"], found.artifact["effect"]) == ("refused", "none")
-    assert "is no address with http:// or https://" in found.text
+    assert "is not an address with http:// or https://" in found.text
 
 
 async def test_a_tool_that_the_policy_does_not_grant_receives_nothing(tmp_path: Path, served: Shop) -> None:

@@ -189,7 +189,7 @@ async def test_a_sign_in_that_would_give_something_away_does_not_begin(
 async def test_an_address_with_a_secret_is_not_shown(server: SignedInServer) -> None:
     server.changes["/.well-known/oauth-protected-resource/mcp"] = {"resource": f"{server.url}?key=canary-4711-key"}
     config = ServerConfig(url=f"{server.url}?key=${{TICKETS_KEY}}", transport="http")
-    with pytest.raises(SignInError, match="holds a secret"):
+    with pytest.raises(SignInError, match="contains a secret"):
         await sign_in_of_run(config, {"TICKETS_KEY": "canary-4711-key"}, user="", run="run")
 
 

@@ -116,7 +116,7 @@ async def test_a_server_that_asks_for_ever_more_is_stopped(server: SignedInServe
     result = state["results"]["1"]
     assert result["status"] == "failed"
     assert "(admin)" in result["error"]
-    assert "was given 'read write' in this call, as it had asked, and asks again" in result["error"]
+    assert "got the scopes 'read write' in this call, and asks for more" in result["error"]
     assert len(server.authorization.issued) == 4  # two sign-ins
 
 

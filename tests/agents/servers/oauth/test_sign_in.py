@@ -158,7 +158,7 @@ async def test_a_machine_signs_in_by_itself(
         (METADATA, {"token_endpoint": "http://tokens.example/token"}, "is not https"),
         (METADATA, {"registration_endpoint": "http://register.example/"}, "is not https"),
         (RESOURCE, {"authorization_servers": ["http://evil.example/"]}, "is not https"),
-        (METADATA, {"authorization_endpoint": "https://bank.example@evil.example/page"}, "holds a user"),
+        (METADATA, {"authorization_endpoint": "https://bank.example@evil.example/page"}, "contains a user name"),
     ],
     ids=["issuer", "resource", "token endpoint", "registration", "authorization server", "user"],
 )

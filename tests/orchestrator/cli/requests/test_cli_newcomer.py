@@ -37,7 +37,7 @@ def test_a_catalog_without_anything_says_so(
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     status, _, err = run(capsys, "retrieve", "time", "--catalog", tmp_path / "mcp.json")
     assert status == 1
-    assert "mcp.json: nothing in it, or all of it is disabled" in err
+    assert "mcp.json: it is empty, or everything in it is disabled" in err
 
 
 def test_texts_of_documents_send_no_orders_to_the_terminal(

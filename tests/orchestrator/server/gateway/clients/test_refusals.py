@@ -142,4 +142,4 @@ def test_an_option_before_the_subcommand_is_not_ignored(mcp: Mcp) -> None:
     for option in (("--catalog", "mcp.json"), ("--pins", "x"), ("--yes",)):
         status, _, err = mcp(*option, "install", "--client", "cursor")
         assert status == 2
-        assert f"{option[0]} stands before 'install'" in err
+        assert f"{option[0]} is before 'install'" in err
