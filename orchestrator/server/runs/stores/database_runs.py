@@ -91,8 +91,8 @@ class DatabaseRuns:
             SettingsError: The database cannot be read.
         """
         why = (
-            f"This run is of another program, which keeps it in {self.name}. It is only shown here: "
-            "that program answers its questions, continues it or stops it."
+            f"Another program keeps this run in {self.name}. It is only shown here: only that program can answer its "
+            "questions, continue it or stop it."
         )
         moments = self._database.read(lambda saver, _: _moments(saver, thread, MOST_MOMENTS))
         return [replace(moment, locked=why) for moment, of_supervisor in moments if of_supervisor]

@@ -64,7 +64,7 @@ def test_runs_of_a_program_are_shown_while_it_goes_on_and_after_it(
         assert (run["request"], run["status"], step["status"]) == (ASKED, "done", "done")
         assert (step["calls"][0]["tool"]["id"], step["wave"], run["seconds"] > 0) == ("bank/exchange_rate", 1, True)
         assert step["calls"][0]["began"] >= run["began"] > 0
-        assert "only shown here: that program answers" in run["locked"]
+        assert "only shown here: only that program can answer" in run["locked"]
         (waiting,) = asked(app, "run", id="state.db:waits")
         assert [question["tool"]["id"] for question in waiting["questions"]] == ["bank/exchange_rate"]
         assert "no thread" in asked(app, "run", 404, id="state.db:none")["error"]
@@ -159,7 +159,7 @@ def test_a_run_of_another_program_is_not_continued_or_stopped_here(
     answers = {run["questions"][0]["id"]: {"type": "approve"}}
     for name, more in (("start", {"text": "more"}), ("resume", {"answers": answers}), ("cancel", {})):
         refused = client.post(f"/callsheet/api/{name}", json=given | more)
-        assert (refused.status_code, "continued and stopped by that one" in refused.json()["error"]) == (409, True)
+        assert (refused.status_code, "only the program that started a run" in refused.json()["error"]) == (409, True)
     assert "callsheet_approvals_waiting 0.0" in client.get("/callsheet/metrics").text
     assert content(program.file.parent, but="-shm") == before
 
