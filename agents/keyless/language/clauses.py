@@ -21,7 +21,10 @@ class Link(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One order of a request, with protected spans blanked in ``masked``, and its link to the clause before."""
+    """One order of a request, with protected spans blanked in ``masked``, and its link to the clause before.
+
+    A verb that it shares with the clause before is repeated.
+    """
 
     text: str
     masked: str
@@ -61,6 +64,10 @@ _OBJECT = re.compile(
     r"|any|some|my|our|your|me|us|him|her|what|which|who|how|when|where|if|everyone|everything|one|two|three)\b"
     r"|[¤\d#@$€£A-Z]|\w{3,}s\b|[.!?;]|$)"
 )
+_AIMED = re.compile(
+    r"-?[\d¤]+(?:\s*[^\W\d_]+)?\s+(?:to|into)\s+(?:¤+|[^\W\d_][\w/]*)\s*(?=[,;.!?]|and\b|then\b|$)", re.IGNORECASE
+)
+"""A value and where it goes, and nothing more: "20 C to F"."""
 _TO = re.compile(r"\s*(?:to|into|as|in|on|at|for|from|with)\b", re.IGNORECASE)
 
 
@@ -107,19 +114,30 @@ def _sentences(request: str, masked: str, start: int, end: int) -> Iterator[Clau
 def _orders(request: str, masked: str, start: int, end: int) -> Iterator[Clause]:
     """The orders within one sentence."""
     begin, link = _after_lead(masked, start, end)
+    verb = ""
     for match in _JOINT.finditer(masked, start, end):
         body, after = _after_lead(masked, match.start(), min(end, match.end() + _AHEAD))
-        if match.start() > begin and _parts(masked[begin : match.start()], after, masked[body : body + _AHEAD]):
-            yield from _clause(request, masked, begin, match.start(), link)
-            begin, link = body, after
-    yield from _clause(request, masked, begin, end, link)
+        left, right = verb + masked[begin : match.start()], masked[body : body + _AHEAD]
+        shared = _shared_verb(left, right)
+        if match.start() > begin and (shared or _parts(left, after, right)):
+            yield from _clause(request, masked, begin, match.start(), link, verb)
+            begin, link, verb = body, after, shared
+    yield from _clause(request, masked, begin, end, link, verb)
 
 
-def _clause(request: str, masked: str, start: int, end: int, link: Link) -> Iterator[Clause]:
+def _clause(request: str, masked: str, start: int, end: int, link: Link, verb: str) -> Iterator[Clause]:
     while end > start and request[end - 1] in _TAIL and masked[end - 1] != "¤":
         end -= 1
     if start < end:
-        yield Clause(request[start:end], masked[start:end], link)
+        yield Clause(verb + request[start:end], verb + masked[start:end], link)
+
+
+def _shared_verb(left: str, right: str) -> str:
+    """The verb that the next order leaves out, with a space: "Convert 3 miles to km and 20 C to F"."""
+    first = _WORD.match(left)
+    if first is None or not _opens_order(left) or not _AIMED.match(left, first.end() + 1) or not _AIMED.match(right):
+        return ""
+    return f"{first.group()} "
 
 
 def _after_lead(masked: str, start: int, end: int) -> tuple[int, Link]:
