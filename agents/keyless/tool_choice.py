@@ -15,6 +15,7 @@ from callsheet.agents.keyless.entities.time_zones import fill_zones
 from callsheet.agents.keyless.language.clauses import words
 from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, QUESTION_WORDS, is_verb, mask
 from callsheet.agents.keyless.language.mood import is_yes_or_no, objection
+from callsheet.agents.keyless.language.references import referred, with_value
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.slot_rules import Context, apply
 from callsheet.agents.keyless.slots.value_formats import is_sql
@@ -203,14 +204,15 @@ def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()
     about = f"{schema.get('title') or ''}\n{schema.get('description') or ''}"
     pool = Pool.of(text)
     slots = slots_of(schema, about=about)
-    done = tuple(given for given in inputs if given.status == "done")
-    together = fill_zones(slots, pool) | fill_quantities(slots, pool, [read(given.result) for given in done])
+    done = referred(text, [given for given in inputs if given.status == "done"])
+    readings = [read(given.result) for given in with_value(done)]
+    together = fill_zones(slots, pool) | fill_quantities(slots, pool, readings)
     args = apply(Context(pool, done, slots, together))
     kept = {name: value for name, value in args.items() if _valid(name, value, schema)}
     ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
     missing = tuple(s.name for s in slots if s.required and s.name not in kept)
     refused = tuple(f"{name} {value!r}" for name, value in args.items() if name not in kept)
-    unused = unused_words(pool, about, slots, kept, builds_on=len(done), plainly=plainly)
+    unused = unused_words(pool, about, slots, kept, builds_on=done, plainly=plainly)
     return Filled(ordered, missing, (*unused, *refused))
 
 

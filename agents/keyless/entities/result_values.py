@@ -18,7 +18,6 @@ _SALIENT = (
 """Names of fields that hold the result, the most likely first."""
 _ORIGIN = re.compile(r"(?:^|_)(?:original|from|input|source)(?:_|$)")
 _NUMBER = re.compile(r"(?<![\w.:/-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w:/-])")
-_LONG = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +64,9 @@ def line(done: StepResult) -> str:
 
 
 def composed(inputs: tuple[StepResult, ...]) -> str:
-    """The text for a writing tool: one line per input, or a single long text unchanged."""
+    """The text for a writing tool: a single result unchanged, or one line per result."""
     if len(inputs) == 1:
-        said = read(inputs[0].result).text
-        if "\n" in said or len(said) > _LONG:
-            return said
+        return read(inputs[0].result).text
     return "\n".join(line(done) for done in inputs)
 
 

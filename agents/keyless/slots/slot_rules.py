@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.quantities import is_unit
 from callsheet.agents.keyless.entities.result_values import composed, read
 from callsheet.agents.keyless.entities.time_zones import is_zone
+from callsheet.agents.keyless.language.references import refers_back, with_value
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import FORMATS, find_path, is_formatted, is_mail, is_path
 from callsheet.agents.keyless.slots.vocabularies import fill_closed, fill_flag
@@ -27,6 +29,7 @@ _IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order"
 _WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
 """Words of names that do not label a value."""
 _BRIDGE = r"(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?\s*$"
+_BETWEEN = re.compile(r"\s*(?:[,;]|,?\s*(?:and|&)\s)?\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"\s*(?:%|per\s?cent\b)", re.IGNORECASE)
 _TIMES_A_YEAR = {
     "yearly": 1,
@@ -46,7 +49,7 @@ class Context:
 
     Attributes:
         pool: The step's evidence.
-        inputs: Finished results that the step uses.
+        inputs: Finished results that the step refers to.
         slots: All slots of the tool, because slots compete for evidence.
         filled: Values so far; a rule may fill several slots at once.
     """
@@ -68,8 +71,10 @@ class Context:
 
     @property
     def numbers(self) -> list[float | int]:
-        """The numbers in the earlier results."""
-        return [r.number for r in (read(done.result) for done in self.inputs) if r.number is not None]
+        """The numbers in the earlier results; none if the text has numbers and refers to no result."""
+        if any(item.kind is Kind.NUMBER for item in self.pool.items) and not refers_back(self.pool.bare):
+            return []
+        return [r.number for r in (read(done.result) for done in with_value(self.inputs)) if r.number is not None]
 
     @property
     def refers(self) -> bool:
@@ -138,21 +143,33 @@ def _array(slot: Slot, context: Context) -> Any:
     items, pool = slot.spec.get("items"), context.pool
     kind = items.get("type") if "array" in slot.types and isinstance(items, dict) else None
     if kind in {"number", "integer"}:
-        return [*context.numbers, *map(pool.take, pool.free(Kind.NUMBER))] or None
+        return [*context.numbers, *map(pool.take, _listed(pool))] or None
     if kind == "string" and slot.required:
         if is_path(slot) or is_mail(slot):
             return [pool.take(item) for item in pool.free(Kind.PATH if is_path(slot) else Kind.EMAIL)] or None
         if slot.says(*_CONTENT) and context.refers:
-            return [composed(context.inputs)]
+            return [composed(with_value(context.inputs))]
         return [pool.take(item) for item in pool.free(Kind.QUOTED)] or None
     return None
+
+
+def _listed(pool: Pool) -> list[Evidence]:
+    """The first numbers with nothing but commas, "and" or spaces between them: "1 to 5" and "3/4" are no lists."""
+    listed: list[Evidence] = []
+    for item in pool.free(Kind.NUMBER):
+        if listed and not _BETWEEN.fullmatch(pool.text, listed[-1].end, item.start):
+            break
+        listed.append(item)
+    joints = [pool.text[one.end : other.start] for one, other in pairwise(listed)]
+    grouped = any("," in pool.text[item.start : item.end] for item in listed)
+    return [] if grouped and (len(listed) == 1 or "," in joints) else listed
 
 
 def _composed(slot: Slot, context: Context) -> Any:
     wanted = (
         slot.textual and slot.required and slot.says(*_CONTENT) and not slot.says("find", "search", "target", "old")
     )
-    return composed(context.inputs) if wanted and context.refers else None
+    return composed(with_value(context.inputs)) if wanted and context.refers else None
 
 
 def _number(slot: Slot, context: Context) -> Any:
@@ -199,7 +216,7 @@ def _raw(slot: Slot, context: Context) -> Any:
     spent = any(other.says(*_CONTENT) and other.name in context.filled for other in context.slots)
     if spent or context.loose != [slot] or not context.refers or slot.says("id", "name"):
         return None
-    return read(context.inputs[-1].result).text or None
+    return read(with_value(context.inputs)[-1].result).text or None
 
 
 RULES: tuple[Rule, ...] = (
