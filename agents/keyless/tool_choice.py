@@ -13,7 +13,7 @@ from callsheet.agents.keyless.entities.quantities import fill_quantities
 from callsheet.agents.keyless.entities.result_values import read
 from callsheet.agents.keyless.entities.time_zones import fill_zones
 from callsheet.agents.keyless.language.clauses import words
-from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, QUESTION_WORDS, is_verb, mask
+from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, QUESTION_WORDS, QUOTED, is_verb, mask
 from callsheet.agents.keyless.language.mood import is_yes_or_no, objection
 from callsheet.agents.keyless.language.references import referred, with_value
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
@@ -31,8 +31,12 @@ _NEAR_BEST = 0.75
 """Share of the best offer's score from which a tool that takes any whole question is considered."""
 _RELATION = re.compile(r"\s*(?:of|in|at|for|from|to|on|with|by)\s", re.IGNORECASE)
 _CHANGES_DATA = re.compile(
-    r"\s*(?:insert|update|delete|drop|alter|create|replace|truncate|attach|grant|revoke|vacuum|pragma)\b", re.IGNORECASE
+    r"\b(?:insert|update|delete|drop|alter|create|replace|truncate|attach|detach|grant|revoke|vacuum|merge|into|call|exec|execute"
+    r"|copy|load|set)\b(?!\s*\()|^\s*pragma\b",
+    re.IGNORECASE,
 )
+_SQL_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+"""Texts and quoted names in SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +92,8 @@ def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Can
     return sorted((one for one in found if one.fits), key=_rank)
 
 
-def _rank(one: Candidate) -> tuple[bool, int, float]:
-    return not one.ready, sum(map(len, one.unused)), -one.score
+def _rank(one: Candidate) -> tuple[bool, int, int, float]:
+    return not one.ready, sum(map(len, one.unused)), len(one.missing), -one.score
 
 
 def schema_of(function: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +132,7 @@ def _objection(
     brief: Brief, offer: Offer, schema: Mapping[str, Any], slots: Sequence[Slot], call: Filled, *, whole: bool
 ) -> str:
     """Why rules may not call a tool for a step: a tool that may change something needs a plain order."""
-    if any(is_sql(slot) and _CHANGES_DATA.match(str(call.args.get(slot.name, ""))) for slot in slots):
+    if any(is_sql(slot) and _changes_data(str(call.args.get(slot.name, ""))) for slot in slots):
         return "its SQL changes data, and rules alone never do that"
     if offer.harm == "none":
         return "it is a question for a yes or a no" if is_yes_or_no(brief.text) and not whole else ""
@@ -148,8 +152,15 @@ def _objection(
     return ""
 
 
+def _changes_data(sql: str) -> bool:
+    """Whether SQL has a word that changes data, outside its texts; beside a comment, inside them too."""
+    return bool(_CHANGES_DATA.search(sql if "--" in sql or "/*" in sql else _SQL_TEXT.sub("", sql)))
+
+
 def _is_fragment(text: str) -> bool:
-    """Whether a step is only a preposition and a value: "of Norway?"."""
+    """Whether a step is only a quotation, or a preposition and a value: "of Norway?"."""
+    if QUOTED.fullmatch(text.strip()):
+        return True
     said = words(text.lower())
     return bool(_RELATION.match(text)) and not any(is_verb(word) or word in QUESTION_WORDS for word in said)
 

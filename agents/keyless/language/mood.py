@@ -15,7 +15,9 @@ _UNSURE = re.compile(
     r"|should|shall|may|might|must|ought|would|could|supposed?|assum(?:e|ing)|imagine|pretend|hypothetically)\b",
     re.IGNORECASE,
 )
-_TIME_ASKED = re.compile(r"\bwhen\s+(?:it(?:'s|\s+is)\b|(?:the|a|our|my)\b)", re.IGNORECASE)
+_TIME_ASKED = re.compile(
+    r"\bwhen\s+(?:it(?:'s|\s+is)\b|(?:the|a|our|my)\b|(?:do|does|did|is|are|was|were)\b)", re.IGNORECASE
+)
 _ORDERED_BY_TIME = re.compile(
     r"\bbefore\s+you\b|\b(?:when|once)\s+(?:that|this|it)(?:'s|\s+is)\s+(?:done|finished)\b", re.I
 )
@@ -26,7 +28,7 @@ _POLITE = re.compile(
 )
 _INDIRECT = re.compile(r"\bto\s+(\w+)|\b(\w+?)(?:ing|ed)\b", re.IGNORECASE)
 _AUXILIARY = re.compile(
-    r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|should|may|must|will|would)\b", re.IGNORECASE
+    r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|should|may|must|will|would)\b(?!\s+not\b)", re.IGNORECASE
 )
 _HEADER = re.compile(r"^(.*):[ \t]*$", re.MULTILINE)
 _TASKS = frozenset(

@@ -25,9 +25,11 @@ _SPELLED = {
 _WORDED = re.compile(rf"\s*(?<![A-Za-z])({'|'.join(_SPELLED)})\b\s*", re.IGNORECASE)
 _SIGN = r"\*\*|[-+*/^%=×÷−·]"
 _TOKEN = (
-    rf"(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\d)|\b{_FUNCTION}\b(?=\s*\()|\bpi\b|(?<![A-Za-z])[A-Za-z](?![A-Za-z])"
+    rf"(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\d)|\b{_FUNCTION}\b(?=\s*\()|\bpi\b|(?<![A-Za-z])[A-Za-z](?![A-Za-z])"
     rf"|{_WORDED.pattern}|{_SIGN}|[(),!])"
 )
+_GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_ASCII = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-"})
 _RUN = re.compile(rf"{_TOKEN}(?:\s*{_TOKEN})*", re.IGNORECASE)
 _OPERATED = re.compile(rf"[\w)!]\s*(?:{_SIGN})\s*[-+]?\s*[\w(]|{_FUNCTION}\s*\(|\d!")
 _STATEMENT = re.compile(
@@ -58,7 +60,7 @@ def _best_path(slot: Slot, found: Sequence[Evidence]) -> Evidence | None:
     return fitting[0] if fitting and (slot.required or directory) else None
 
 
-def _expression(_slot: Slot, pool: Pool) -> str | None:
+def _expression(slot: Slot, pool: Pool) -> str | None:
     """The formula in a text, in signs or in words."""
     for quoted in pool.free(Kind.QUOTED):
         if _OPERATED.search(str(quoted.value)):
@@ -73,6 +75,11 @@ def _expression(_slot: Slot, pool: Pool) -> str | None:
     match, formula = max(runs, key=lambda run: len(run[1]))
     pool.used.append(match.span())
     formula = re.sub(r"^(?:[aAI]\s+)+|[\s,=(]+$|^[\s,)*/=^%]+|\s+[aAI]$", "", formula.strip())
+    formula = formula.translate(_ASCII)
+    if "^" not in f"{slot.description} {slot.about}":
+        formula = formula.replace("^", "**")
+    if not re.search(rf"{_FUNCTION}\s*\(", formula, re.IGNORECASE):
+        formula = _GROUPED.sub("", formula)
     surplus = formula.count(")") - formula.count("(")
     return formula[:-surplus].strip() if surplus > 0 and formula.endswith(")" * surplus) else formula
 
