@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
 from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, QUESTION_WORDS, RESULT_NOUNS
+from callsheet.agents.keyless.language.references import with_value
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.tool_effects import alike
@@ -16,9 +17,9 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
 _STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")
 """Unpaired quotation marks: what they quote is unknown."""
 _CURRENCY = re.compile(r"[€$£¥]|(?<=\d )(?:dollars|euros|pounds|yen|francs|[A-Z]{3})\b")
-_REFERENCES = frozenset(
-    "it its that this them those these both all each result results two three four five one ones".split()
-)
+_REFERENCES = frozenset("it its that this them those these all each result results one ones".split())
+_COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5}
+"""References to a certain number of results."""
 _COUNTING = re.compile(
     r"how\s+(?:many|much)\b|how\s+(?:long|far|heavy|hot|big|old|tall|fast|warm|cold|high)\s+(?:is|are|was|were)\b", re.I
 )
@@ -77,7 +78,13 @@ def _known(
         known |= QUESTION_WORDS
     if builds_on:
         known |= _REFERENCES | RESULT_NOUNS - COMPUTED_NOUNS | _computed(builds_on)
+        known |= {word for word, count in _COUNTS.items() if count == _number(builds_on)}
     return known
+
+
+def _number(builds_on: Sequence[StepResult]) -> int:
+    """The number of earlier values: one for each call."""
+    return sum(sum(not call.error for call in done.calls) or 1 for done in with_value(builds_on))
 
 
 def _computed(builds_on: Sequence[StepResult]) -> set[str]:

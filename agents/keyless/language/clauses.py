@@ -97,7 +97,7 @@ def _blocks(masked: str) -> Iterator[tuple[int, int]]:
         if len(items) < 2 or not (ascii_lowercase.startswith(marks) or digits[1:].startswith(marks)):
             items = []
     lead = masked[: items[0].start()] if items else ""
-    if not items or (lead.rstrip().endswith(":") and _opens_order(_stripped(lead))):
+    if not items or (lead.rstrip().endswith(":") and _opens_order(without_lead(lead))):
         yield 0, len(masked)
         return
     if not lead.rstrip().endswith(":"):
@@ -177,5 +177,6 @@ def _opens_order(text: str, *, strict: bool = False, beside_name: bool = False) 
     return bool(_OBJECT.match(rest)) or (word.lower() in CONSUMING and bool(_TO.match(rest)))
 
 
-def _stripped(text: str) -> str:
+def without_lead(text: str) -> str:
+    """A text without connectives and politeness at its start."""
     return text[_after_lead(text, 0, len(text))[0] :]

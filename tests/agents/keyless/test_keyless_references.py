@@ -73,6 +73,20 @@ def test_a_value_that_nothing_computed_is_not_written(noun: str) -> None:
     assert fill(WRITE, f"write the {noun} to y.txt", (NOTES,), plainly=True).unused == (noun,)
 
 
+@pytest.mark.parametrize(
+    ("said", "inputs", "unused"),
+    [
+        ("write both to y.txt", (MILES,), ("both",)),
+        ("write both to y.txt", (MILES, KILOS), ()),
+        ("write both to y.txt", (MILES, KILOS, NOTES), ("both",)),
+        ("write all three to y.txt", (MILES, KILOS, NOTES), ()),
+        ("write all three to y.txt", (MILES, KILOS), ("three",)),
+    ],
+)
+def test_as_many_results_as_the_step_names(said: str, inputs: tuple[StepResult, ...], unused: tuple[str, ...]) -> None:
+    assert fill(WRITE, said, inputs, plainly=True).unused == unused
+
+
 def test_a_value_that_a_step_computed_may_have_another_name() -> None:
     mean = done("Calculate the mean of 1, 2 and 3", "2")
     assert fill(WRITE, "write the average to y.txt", (mean,), plainly=True).unused == ()
