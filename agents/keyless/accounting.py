@@ -20,6 +20,8 @@ _CURRENCY = re.compile(r"[€$£¥]|(?<=\d )(?:dollars|euros|pounds|yen|francs|[
 _REFERENCES = frozenset("it its that this them those these all each result results one ones".split())
 _COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5}
 """References to a certain number of results."""
+_ON = re.compile(r"\bon\s+$", re.IGNORECASE)
+"""Before a date."""
 _COUNTING = re.compile(
     r"how\s+(?:many|much)\b|how\s+(?:long|far|heavy|hot|big|old|tall|fast|warm|cold|high)\s+(?:is|are|was|were)\b", re.I
 )
@@ -49,6 +51,7 @@ def unused_words(
     offered = {stem(word) for slot in slots for value in slot.vocabulary for word in words_of(str(value))}
     counted = [m.span() for m in _COUNTING.finditer(pool.text)] if _took(pool, Kind.NUMBER) else []
     counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
+    counted += [m.span() for i in pool.items if i.kind is Kind.DATE for m in _ON.finditer(pool.text[: i.start])]
     money = {m.span(): m.group() for m in _CURRENCY.finditer(pool.bare)}
     for match in _WORD.finditer(pool.bare):
         start, end = match.span()

@@ -136,8 +136,9 @@ def _objection(
         return "its SQL changes data, and rules alone never do that"
     if offer.harm == "none":
         return "it is a question for a yes or a no" if is_yes_or_no(brief.text) and not whole else ""
-    named = set(words_of(offer.tool.rpartition("/")[2]))
-    known = {word for word in named if is_act(word)} or named | set(words_of(schema["description"][:80])[:1])
+    named = words_of(offer.tool.rpartition("/")[2])
+    known = {word for word in named if is_act(word)} | {word for word in named[:1] if is_verb(word)}
+    known = known or {*named, *words_of(schema["description"][:80])[:1]}
     known |= {word for name, value in call.args.items() if value is True for word in words_of(name)}
     if whole:
         known |= {word.lower() for word in brief.text.split()[:1] if is_verb(word)}

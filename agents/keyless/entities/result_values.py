@@ -48,7 +48,7 @@ def read(result: str) -> Reading:
     value = _salient(data)
     if text := _text_of_blocks(value):
         value = text
-    said = _in_words(value)
+    said = _with_zone(_in_words(value), data)
     unit = next((v for k, v in data.items() if "unit" in k.lower() and isinstance(v, str) and not _is_origin(k)), "")
     if _is_number(value):
         return Reading(f"{said} {unit}".strip(), value, unit)
@@ -99,7 +99,12 @@ def _in_words(value: Any) -> str:
     inner = _salient(value) if isinstance(value, Mapping) else value
     if inner is value or not isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False, default=str)
-    said, zone = _in_words(inner), value.get("timezone")
+    return _with_zone(_in_words(inner), value)
+
+
+def _with_zone(said: str, data: Mapping[str, Any]) -> str:
+    """A value with the time zone beside it: a place may have been read as another one."""
+    zone = data.get("timezone")
     return f"{said} ({zone})" if isinstance(zone, str) and zone not in said else said
 
 

@@ -37,7 +37,10 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|;\s*|\n+")
 _THEN = r"(?:then|next|after(?:\s+(?:that|this)|wards?))\b"
 _LAST = r"(?:finally|lastly)\b"
 _ALSO = r"(?:also|as\s+well\s+as|and|plus|first)\b"
-_JOINT = re.compile(rf"(?:\s*,)?\s+(?:{_THEN}|{_LAST}|{_ALSO})\s*|\s*[,，、]\s*|\s+[-–—&]\s+", re.IGNORECASE)
+_JOINT = re.compile(
+    rf"(?:\s*,)?\s+(?!next\b|first\b)(?:{_THEN}|{_LAST}|{_ALSO})\s*|\s*[,，、]\s*|\s+[-–—&]\s+", re.IGNORECASE
+)
+"""What may join two orders; "next" and "first" only after "and" or a comma: "send the first email"."""
 _LEAD = re.compile(
     rf"(?:[\s,;:.…]+|(?:{_THEN}|{_LAST}|{_ALSO}|but|so|please|kindly|(?:can|could|would|will)\s+you"
     r"|i(?:'d|\s+would)\s+like\s+you\s+to|i\s+(?:want|need)\s+you\s+to)(?=[\s,]|$))*",

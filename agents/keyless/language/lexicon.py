@@ -78,11 +78,11 @@ NEUTRAL = frozenset(
 
 QUESTION_WORDS = frozenset(
     """
-    am are be been being can come could did do does equal equals find had has have inside is know like on out over say
-    see show tell up want was were what what's which will would
+    am are be being can come could do does equal equals find has have inside is know like on out over say see show
+    tell up want what what's which would
     """.split()
 )
-"""Further words without content, in a question and for a tool that only reads or computes."""
+"""Further words without content, in a question and for a tool that reads or computes; not the past or the future."""
 
 
 QUOTED = re.compile(

@@ -29,6 +29,8 @@ _IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order"
 _WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
 """Words of names that do not label a value."""
 _BRIDGE = r"(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?\s*$"
+_REVERSED = re.compile(r"\b(?:from|into)\b", re.IGNORECASE)
+"""Between two numbers: the second may be the first operand, as in "subtract 3 from 10"."""
 _BETWEEN = re.compile(r"\s*(?:[,;]|,?\s*(?:and|&)\s)?\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"\s*(?:%|per\s?cent\b)", re.IGNORECASE)
 _TIMES_A_YEAR = {
@@ -181,7 +183,9 @@ def _number(slot: Slot, context: Context) -> Any:
     shares = [item for item in left if _PERCENT.match(context.pool.text, item.end)]
     if [s for s in rivals if s.takes_percentage] == [slot] and len(shares) == 1:
         return _taken(slot, context.pool, shares[0])
-    if len(given) + len(left) == len(rivals) and (len(rivals) == 1 or _is_named(context)):
+    joints = (context.pool.text[one.end : other.start] for one, other in pairwise(left))
+    in_order = _is_named(context) and not any(map(_REVERSED.search, joints))
+    if len(given) + len(left) == len(rivals) and (len(rivals) == 1 or in_order):
         found = [*given, *(_taken(s, context.pool, item) for s, item in zip(rivals[len(given) :], left, strict=True))]
         context.filled.update(zip((s.name for s in rivals), found, strict=True))
         return context.filled[slot.name]

@@ -185,6 +185,34 @@ def test_a_question_for_a_time_is_no_condition(request_: str, plain: bool) -> No
     assert (objection("Write 'x' to x.txt", request_, {"write"}) == "") is plain
 
 
+RESTART = tool("restart_server", "Restart a server", "server", server="string")
+POST = tool("post_message", "Post a message", "text", text="string")
+EVENT = tool("create_event", "Create an event", "title date", title="string", date="string")
+SUBTRACT = tool("subtract", "Subtract b from a", "a b", a="number", b="number")
+
+
+@pytest.mark.parametrize("said", ["Restart of server 'web1'", "Restart server 'web1'?!", "Restart server 'web1' ?"])
+def test_a_noun_or_a_question_is_no_order(said: str) -> None:
+    assert "outcome" in ask(said, RESTART).additional_kwargs
+
+
+def test_the_verb_of_a_tools_name_is_an_order_for_it() -> None:
+    assert call_of(ask("Restart server 'web1'", RESTART)) == ("restart_server", {"server": "web1"})
+    assert call_of(ask("Post the message 'hi'", POST)) == ("post_message", {"text": "hi"})
+    assert call_of(ask("Create an event 'Run' on 2026-12-01", EVENT))[1] == {"title": "Run", "date": "2026-12-01"}
+    assert '"on"' in str(ask("Create an event 'Run' on the roof on 2026-12-01", EVENT).content)
+
+
+def test_numbers_in_another_order_are_asked_for() -> None:
+    assert "outcome" in ask("Subtract 3 from 10", SUBTRACT).additional_kwargs
+    assert call_of(ask("Subtract 10 and 3", SUBTRACT))[1] == {"a": 10, "b": 3}
+
+
+@pytest.mark.parametrize("said", ["What was in a.txt?", "What will be in a.txt?"])
+def test_a_question_for_another_time_is_not_answered_with_now(said: str) -> None:
+    assert "outcome" in ask(said, READ).additional_kwargs
+
+
 def test_a_prohibition_is_no_question() -> None:
     assert '"not"' in str(ask("Do not read a.txt", READ).content)
 
