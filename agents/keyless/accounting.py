@@ -17,7 +17,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
 _STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")
 """Unpaired quotation marks: what they quote is unknown."""
 _CURRENCY = re.compile(r"[€$£¥]|(?<=\d )(?:dollars|euros|pounds|yen|francs|[A-Z]{3})\b")
-_REFERENCES = frozenset("it its that this them those these all each result results one ones".split())
+_REFERENCES = frozenset("it its that this them those these all each everything result results one ones".split())
 _COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5}
 """References to a certain number of results."""
 _ON = re.compile(r"\bon\s+$", re.IGNORECASE)

@@ -55,6 +55,8 @@ _NUMBER = re.compile(
 )
 _DECIMAL_COMMA = re.compile(r"(?<![\d,.])\d+,\d{1,2}(?![\d,])")
 """Two numbers, or one with a decimal comma: it is not guessed which."""
+_EXACT = 2**53
+"""Whole numbers below are exact as floating-point numbers, and can be stored in a state."""
 _TIMES = {"k": 1_000, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (Kind.QUOTED, QUOTED),
@@ -188,7 +190,13 @@ def _number(match: re.Match[str]) -> float | int | None:
     times = match["times"] or ""
     digits = match.group().removesuffix(times).strip().replace(",", "").replace("−", "-")
     value = float(digits) * _TIMES.get(times.lower(), 1)
-    return None if not math.isfinite(value) else int(value) if value.is_integer() and "." not in digits else value
+    return (
+        None
+        if not math.isfinite(value)
+        else int(value)
+        if abs(value) < _EXACT and value.is_integer() and "." not in digits
+        else value
+    )
 
 
 _KEPT = re.compile(

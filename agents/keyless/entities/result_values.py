@@ -119,4 +119,12 @@ def _only_number(text: str) -> float | int | None:
     if not found or (len(parts) != 2 and len(found) != 1):
         return None
     value = float(found[0].replace(",", "").replace("−", "-"))
-    return value if re.search(r"[.eE]", found[0]) else int(value) if math.isfinite(value) else None
+    return (
+        value
+        if re.search(r"[.eE]", found[0])
+        else int(value)
+        if abs(value) < 2**53
+        else value
+        if math.isfinite(value)
+        else None
+    )

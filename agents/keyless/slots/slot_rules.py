@@ -14,7 +14,7 @@ from callsheet.agents.keyless.entities.result_values import composed, read
 from callsheet.agents.keyless.entities.time_zones import is_zone
 from callsheet.agents.keyless.language.references import refers_back, with_value
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
-from callsheet.agents.keyless.slots.value_formats import FORMATS, find_path, is_formatted, is_mail, is_path
+from callsheet.agents.keyless.slots.value_formats import FORMATS, find_path, is_formatted, is_mail, is_path, paths_in
 from callsheet.agents.keyless.slots.vocabularies import fill_closed, fill_flag
 from callsheet.agents.planning.plan import StepResult
 
@@ -29,6 +29,8 @@ _IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order"
 _WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
 """Words of names that do not label a value."""
 _BRIDGE = r"(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?\s*$"
+_AIM = re.compile(r"\b(?:to|into|as)\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
+_ORIGIN = re.compile(r"\bfrom\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
 _REVERSED = re.compile(r"\b(?:from|into)\b", re.IGNORECASE)
 """Between two numbers: the second may be the first operand, as in "subtract 3 from 10"."""
 _BETWEEN = re.compile(r"\s*(?:[,;]|,?\s*(?:and|&)\s)?\s*", re.IGNORECASE)
@@ -110,8 +112,20 @@ def _formatted(slot: Slot, context: Context) -> Any:
         next((find for fits, find in FORMATS if fits(slot)), None) if slot.textual and not slot.vocabulary else None
     )
     if finder is find_path:
-        return find_path(slot, context.pool, context.inputs if context.refers else ())
+        return _path(slot, context)
     return finder(slot, context.pool) if finder else None
+
+
+def _path(slot: Slot, context: Context) -> Any:
+    """A path. If a tool takes several: "from" and an earlier step's path name the first, "to" names the last."""
+    rivals = [other.name for other in context.slots if other.required and other.textual and is_path(other)]
+    inputs = context.inputs if context.refers and slot.name not in rivals[1:] else ()
+    if len(rivals) < 2 or slot.name not in rivals:
+        return find_path(slot, context.pool, inputs)
+    paths, before = paths_in(context.pool), context.pool.text
+    origins, aims = ([p for p in paths if word.search(before[: p.start])] for word in (_ORIGIN, _AIM))
+    mine, others = (aims, origins) if slot.name == rivals[-1] else (origins, aims)
+    return find_path(slot, context.pool, inputs, mine or [path for path in paths if path not in others])
 
 
 def _closed(slot: Slot, context: Context) -> Any:

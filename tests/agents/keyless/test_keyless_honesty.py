@@ -122,6 +122,11 @@ def test_a_list_is_read(said: str, numbers: list[float]) -> None:
     assert fill(NUMBERS, said) == Filled({"numbers": numbers})
 
 
+def test_a_huge_number_can_be_stored() -> None:
+    (value,) = fill(NUMBERS, "99999999999999999999").args["numbers"]
+    assert isinstance(value, float)
+
+
 def test_a_pictogram_counts_where_an_effect_is_ordered() -> None:
     assert fill(COPY, "copy a.txt to b.txt 🚫", plainly=True).unused == ("🚫",)
     assert fill(COPY, "copy a.txt to b.txt 🙂").unused == ()

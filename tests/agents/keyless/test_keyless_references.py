@@ -68,6 +68,31 @@ def test_a_file_that_was_just_written_is_it() -> None:
     assert fill(READ, "read it", (SHORT, WRITTEN)).args == {"file_path": "x.txt"}
 
 
+COPY: dict[str, Any] = {
+    "title": "copy file",
+    "description": "Create a copy of a file",
+    "properties": {"source_path": TEXT, "destination_path": TEXT},
+    "required": ["source_path", "destination_path"],
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "args"),
+    [
+        ("copy it to b.txt", {"source_path": "a.txt", "destination_path": "b.txt"}),
+        ("copy c.txt to b.txt", {"source_path": "c.txt", "destination_path": "b.txt"}),
+        ("copy to b.txt the file c.txt", {"source_path": "c.txt", "destination_path": "b.txt"}),
+        ("copy 'c.txt' to b.txt", {"source_path": "c.txt", "destination_path": "b.txt"}),
+        ("copy b.txt from c.txt", {"source_path": "c.txt", "destination_path": "b.txt"}),
+        ("copy from c.txt to b.txt", {"source_path": "c.txt", "destination_path": "b.txt"}),
+        ("copy c.txt b.txt", {"source_path": "c.txt", "destination_path": "b.txt"}),
+        ("copy c.txt", {"source_path": "c.txt"}),
+    ],
+)
+def test_a_file_goes_where_the_step_says(said: str, args: dict[str, str]) -> None:
+    assert fill(COPY, said, (SHORT,), plainly=True).args == args
+
+
 @pytest.mark.parametrize("noun", ["summary", "total", "count", "number", "translation", "difference"])
 def test_a_value_that_nothing_computed_is_not_written(noun: str) -> None:
     assert fill(WRITE, f"write the {noun} to y.txt", (NOTES,), plainly=True).unused == (noun,)
