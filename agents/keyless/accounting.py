@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Sequence
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
-from callsheet.agents.keyless.language.lexicon import NEUTRAL, QUESTION_WORDS, RESULT_NOUNS
+from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, QUESTION_WORDS, RESULT_NOUNS
+from callsheet.agents.keyless.language.references import with_value
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
+from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.tool_effects import alike
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
 _STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")
 """Unpaired quotation marks: what they quote is unknown."""
 _CURRENCY = re.compile(r"[€$£¥]|(?<=\d )(?:dollars|euros|pounds|yen|francs|[A-Z]{3})\b")
-_REFERENCES = frozenset(
-    "it its that this them those these both all each result results two three four five one ones".split()
-)
+_REFERENCES = frozenset("it its that this them those these all each everything result results one ones".split())
+_COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5}
+"""References to a certain number of results."""
+_ON = re.compile(r"\bon\s+$", re.IGNORECASE)
+"""Before a date."""
 _COUNTING = re.compile(
     r"how\s+(?:many|much)\b|how\s+(?:long|far|heavy|hot|big|old|tall|fast|warm|cold|high)\s+(?:is|are|was|were)\b", re.I
 )
 
 
 def unused_words(
-    pool: Pool, about: str, slots: Sequence[Slot], filled: Collection[str], *, builds_on: int = 0, plainly: bool = False
+    pool: Pool,
+    about: str,
+    slots: Sequence[Slot],
+    filled: Collection[str],
+    *,
+    builds_on: Sequence[StepResult] = (),
+    plainly: bool = False,
 ) -> tuple[str, ...]:
     """The content words of a step that went into no argument, in text order.
 
@@ -32,14 +43,15 @@ def unused_words(
         about: The tool's name, then its description from the next line on.
         slots: The tool's parameters.
         filled: Names of the parameters that have a value.
-        builds_on: Number of earlier results that the step uses; words that refer to them are then accounted for.
+        builds_on: Earlier results that the step uses; words that refer to them are then accounted for.
         plainly: Whether question words count as content, as for a tool that may change something.
     """
-    left = [(item.start, item.end) for item in pool.items if not pool.is_used(item.start, item.end)]
+    left = [(item.start, item.end) for item in pool.items if not pool.is_covered(item.start, item.end)]
     known = _known(about, slots, filled, builds_on=builds_on, plainly=plainly)
     offered = {stem(word) for slot in slots for value in slot.vocabulary for word in words_of(str(value))}
     counted = [m.span() for m in _COUNTING.finditer(pool.text)] if _took(pool, Kind.NUMBER) else []
     counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
+    counted += [m.span() for i in pool.items if i.kind is Kind.DATE for m in _ON.finditer(pool.text[: i.start])]
     money = {m.span(): m.group() for m in _CURRENCY.finditer(pool.bare)}
     for match in _WORD.finditer(pool.bare):
         start, end = match.span()
@@ -51,10 +63,13 @@ def unused_words(
         if word not in known and (stem(word) not in known or stem(word) in offered):
             left.append((start, end))
     left += [m.span() for m in _STRAY.finditer(pool.bare) if not pool.is_used(*m.span())]
+    left += [(at, at + 1) for at in _signs(pool.bare, plainly=plainly) if not pool.is_used(at, at + 1)]
     return tuple(pool.text[start:end] for start, end in _joined(sorted(left), pool.text))
 
 
-def _known(about: str, slots: Sequence[Slot], filled: Collection[str], *, builds_on: int, plainly: bool) -> set[str]:
+def _known(
+    about: str, slots: Sequence[Slot], filled: Collection[str], *, builds_on: Sequence[StepResult], plainly: bool
+) -> set[str]:
     """Words and stems that need no argument of their own."""
     name, _, description = about.partition("\n")
     said = [*words_of(name), *words_of(description.strip().split("\n")[0].split(". ")[0])]
@@ -65,8 +80,27 @@ def _known(about: str, slots: Sequence[Slot], filled: Collection[str], *, builds
     if not plainly:
         known |= QUESTION_WORDS
     if builds_on:
-        known |= _REFERENCES | RESULT_NOUNS
+        known |= _REFERENCES | RESULT_NOUNS - COMPUTED_NOUNS | _computed(builds_on)
+        known |= {word for word, count in _COUNTS.items() if count == _number(builds_on)}
     return known
+
+
+def _number(builds_on: Sequence[StepResult]) -> int:
+    """The number of earlier values: one for each call."""
+    return sum(sum(not call.error for call in done.calls) or 1 for done in with_value(builds_on))
+
+
+def _computed(builds_on: Sequence[StepResult]) -> set[str]:
+    """The nouns for a computed value that some earlier step computed: "the average" after "the mean of 1, 2 and 3"."""
+    made = " ".join([*(done.text for done in builds_on), *(call.tool for done in builds_on for call in done.calls)])
+    said = {stem(word) for word in re.findall(r"[a-z]+", made.lower())}
+    return {noun for noun in COMPUTED_NOUNS if any(stem(word) in said for word in alike(noun))}
+
+
+def _signs(text: str, *, plainly: bool) -> list[int]:
+    """Where signs with a meaning stand: "<", "~", "±"; where an effect is ordered, pictograms too."""
+    kinds = ("Sm", "So") if plainly else ("Sm",)
+    return [at for at, sign in enumerate(text) if unicodedata.category(sign) in kinds and sign not in "=|"]
 
 
 def _counted(pool: Pool, start: int, end: int) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 
 from callsheet.agents.keyless.language.clauses import Clause, Link, clauses, words
-from callsheet.agents.keyless.language.lexicon import MOST, PATH, RESULT_NOUNS
+from callsheet.agents.keyless.language.lexicon import MOST, PATH
+from callsheet.agents.keyless.language.references import refers_back, refers_to_one, refers_to_several
 from callsheet.agents.planning.plan import Plan, Step
 from callsheet.agents.safety.tool_effects import changes, is_act
 from callsheet.graphs.catalog.errors import PlanError
@@ -49,22 +49,11 @@ def split(request: str, earlier: Collection[str] = ()) -> Plan:
             id=str(number),
             text=clause.text,
             depends_on=tuple(str(index + 1) for index in needs),
-            uses=tuple(earlier) if number == 1 and refers_back(clause) else (),
+            uses=tuple(earlier) if number == 1 and refers_back(clause.masked) else (),
         )
         for number, (clause, needs) in enumerate(zip(found, waits, strict=True), start=1)
     )
     return Plan(steps=steps, note="planned by rules, without a model")
-
-
-_NOUNS = "|".join(sorted(RESULT_NOUNS))
-_SEVERAL = re.compile(
-    rf"\b(?:both|all|each|everything|them|these|those|their|which\s+(?:of|is)|the\s+(?:two|three|four|five))\b"
-    rf"|\bthe\s+(?=(?:{_NOUNS})\b)\w+s\b",
-    re.IGNORECASE,
-)
-_ONE = re.compile(rf"\b(?:it|its|that|this)\b|\bthe\s+(?:{_NOUNS})\b", re.IGNORECASE)
-_DUMMY = re.compile(r"\btime\s+(?:is\s+it|it\s+is)\b|\bwhen\s+it(?:'s|\s+is)\b", re.IGNORECASE)
-"""Phrases in which "it" refers to nothing: "what time is it when it is noon"."""
 
 
 def dependencies(found: Sequence[Clause]) -> list[tuple[int, ...]]:
@@ -72,19 +61,13 @@ def dependencies(found: Sequence[Clause]) -> list[tuple[int, ...]]:
     waits: list[tuple[int, ...]] = []
     for index, clause in enumerate(found):
         used = {i for earlier in waits for i in earlier}
-        needed, text = _same_objects(found, index), _DUMMY.sub("", clause.masked)
-        if clause.link is Link.LAST or _SEVERAL.search(text):
+        needed = _same_objects(found, index)
+        if clause.link is Link.LAST or refers_to_several(clause.masked):
             needed |= set(range(index)) - used
-        elif clause.link is Link.THEN or _ONE.search(text):
+        elif clause.link is Link.THEN or refers_to_one(clause.masked):
             needed |= {index - 1} if index else set()
         waits.append(tuple(sorted(needed)))
     return waits
-
-
-def refers_back(clause: Clause) -> bool:
-    """Whether a clause refers to another result: "it", "both", "the result"."""
-    text = _DUMMY.sub("", clause.masked)
-    return bool(_ONE.search(text) or _SEVERAL.search(text))
 
 
 def _same_objects(found: Sequence[Clause], index: int) -> set[int]:

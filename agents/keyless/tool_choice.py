@@ -13,8 +13,9 @@ from callsheet.agents.keyless.entities.quantities import fill_quantities
 from callsheet.agents.keyless.entities.result_values import read
 from callsheet.agents.keyless.entities.time_zones import fill_zones
 from callsheet.agents.keyless.language.clauses import words
-from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, QUESTION_WORDS, is_verb, mask
+from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, QUESTION_WORDS, QUOTED, is_verb, mask
 from callsheet.agents.keyless.language.mood import is_yes_or_no, objection
+from callsheet.agents.keyless.language.references import referred, with_value
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.slot_rules import Context, apply
 from callsheet.agents.keyless.slots.value_formats import is_sql
@@ -30,8 +31,12 @@ _NEAR_BEST = 0.75
 """Share of the best offer's score from which a tool that takes any whole question is considered."""
 _RELATION = re.compile(r"\s*(?:of|in|at|for|from|to|on|with|by)\s", re.IGNORECASE)
 _CHANGES_DATA = re.compile(
-    r"\s*(?:insert|update|delete|drop|alter|create|replace|truncate|attach|grant|revoke|vacuum|pragma)\b", re.IGNORECASE
+    r"\b(?:insert|update|delete|drop|alter|create|replace|truncate|attach|detach|grant|revoke|vacuum|merge|into|call|exec|execute"
+    r"|copy|load|set)\b(?!\s*\()|^\s*pragma\b",
+    re.IGNORECASE,
 )
+_SQL_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+"""Texts and quoted names in SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +92,8 @@ def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Can
     return sorted((one for one in found if one.fits), key=_rank)
 
 
-def _rank(one: Candidate) -> tuple[bool, int, float]:
-    return not one.ready, sum(map(len, one.unused)), -one.score
+def _rank(one: Candidate) -> tuple[bool, int, int, float]:
+    return not one.ready, sum(map(len, one.unused)), len(one.missing), -one.score
 
 
 def schema_of(function: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,12 +132,13 @@ def _objection(
     brief: Brief, offer: Offer, schema: Mapping[str, Any], slots: Sequence[Slot], call: Filled, *, whole: bool
 ) -> str:
     """Why rules may not call a tool for a step: a tool that may change something needs a plain order."""
-    if any(is_sql(slot) and _CHANGES_DATA.match(str(call.args.get(slot.name, ""))) for slot in slots):
+    if any(is_sql(slot) and _changes_data(str(call.args.get(slot.name, ""))) for slot in slots):
         return "its SQL changes data, and rules alone never do that"
     if offer.harm == "none":
         return "it is a question for a yes or a no" if is_yes_or_no(brief.text) and not whole else ""
-    named = set(words_of(offer.tool.rpartition("/")[2]))
-    known = {word for word in named if is_act(word)} or named | set(words_of(schema["description"][:80])[:1])
+    named = words_of(offer.tool.rpartition("/")[2])
+    known = {word for word in named if is_act(word)} | {word for word in named[:1] if is_verb(word)}
+    known = known or {*named, *words_of(schema["description"][:80])[:1]}
     known |= {word for name, value in call.args.items() if value is True for word in words_of(name)}
     if whole:
         known |= {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
@@ -147,8 +153,15 @@ def _objection(
     return ""
 
 
+def _changes_data(sql: str) -> bool:
+    """Whether SQL has a word that changes data, outside its texts; beside a comment, inside them too."""
+    return bool(_CHANGES_DATA.search(sql if "--" in sql or "/*" in sql else _SQL_TEXT.sub("", sql)))
+
+
 def _is_fragment(text: str) -> bool:
-    """Whether a step is only a preposition and a value: "of Norway?"."""
+    """Whether a step is only a quotation, or a preposition and a value: "of Norway?"."""
+    if QUOTED.fullmatch(text.strip()):
+        return True
     said = words(text.lower())
     return bool(_RELATION.match(text)) and not any(is_verb(word) or word in QUESTION_WORDS for word in said)
 
@@ -203,14 +216,15 @@ def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()
     about = f"{schema.get('title') or ''}\n{schema.get('description') or ''}"
     pool = Pool.of(text)
     slots = slots_of(schema, about=about)
-    done = tuple(given for given in inputs if given.status == "done")
-    together = fill_zones(slots, pool) | fill_quantities(slots, pool, [read(given.result) for given in done])
+    done = referred(text, [given for given in inputs if given.status == "done"])
+    readings = [read(given.result) for given in with_value(done)]
+    together = fill_zones(slots, pool) | fill_quantities(slots, pool, readings)
     args = apply(Context(pool, done, slots, together))
     kept = {name: value for name, value in args.items() if _valid(name, value, schema)}
     ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
     missing = tuple(s.name for s in slots if s.required and s.name not in kept)
     refused = tuple(f"{name} {value!r}" for name, value in args.items() if name not in kept)
-    unused = unused_words(pool, about, slots, kept, builds_on=len(done), plainly=plainly)
+    unused = unused_words(pool, about, slots, kept, builds_on=done, plainly=plainly)
     return Filled(ordered, missing, (*unused, *refused))
 
 

@@ -59,6 +59,7 @@ class Faults:
     async def of(self, error: BaseException, doing: str) -> Fault:
         """The fault for an exception during an exchange."""
         from mcp import MCPError
+        from mcp.types import INVALID_PARAMS
 
         if isinstance(error, Fault):
             return Fault(error.kind, self.hidden(str(error)), effect=error.effect)
@@ -81,7 +82,10 @@ class Faults:
             return Fault("protocol", f"{told} (unsupported protocol)", effect="none")
         if said.startswith(_UNREADABLE):
             return Fault("protocol", told + _doubt(doing))
-        return Fault("protocol", told, effect="reported")
+        refuses = (
+            doing == "tools/call" and leaf.code == INVALID_PARAMS
+        )  # the tool refuses its arguments: its server works
+        return Fault("tool" if refuses else "protocol", told, effect="reported")
 
     def _said(self, what: str) -> str:
         if self.child is None:

@@ -121,7 +121,7 @@ class Session:
                     # The task that owns the connection gets the error that broke it.
                     await asyncio.wait([self._owner], timeout=_SETTLING)
                 fault = await self._faults.of(error, method)
-                if fault.kind != "protocol":
+                if fault.kind not in ("protocol", "tool"):
                     self.retire()
                 raise fault from error
             redacted: dict[str, Any] = await beside_if_large(self._redaction.value, answer)

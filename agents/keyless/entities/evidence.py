@@ -53,6 +53,10 @@ _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _NUMBER = re.compile(
     r"(?<![\w.])[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?:\s*(?P<times>k|thousand|million|billion)\b)?"
 )
+_DECIMAL_COMMA = re.compile(r"(?<![\d,.])\d+,\d{1,2}(?![\d,])")
+"""Two numbers, or one with a decimal comma: it is not guessed which."""
+_EXACT = 2**53
+"""Whole numbers below are exact as floating-point numbers, and can be stored in a state."""
 _TIMES = {"k": 1_000, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (Kind.QUOTED, QUOTED),
@@ -103,6 +107,11 @@ class Pool:
         """Whether any part of a span is used."""
         return any(start < taken_end and taken_start < end for taken_start, taken_end in self.used)
 
+    def is_covered(self, start: int, end: int) -> bool:
+        """Whether the whole span is used."""
+        taken = {at for taken_start, taken_end in self.used for at in range(taken_start, taken_end)}
+        return taken.issuperset(range(start, end))
+
     def take(self, item: Evidence) -> Any:
         """The value of a piece of evidence, which is then used."""
         self.used.append((item.start, item.end))
@@ -134,6 +143,8 @@ def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
 def _found(text: str) -> Iterator[Evidence]:
     rest = text
     for kind, pattern in _PATTERNS:
+        if kind is Kind.NUMBER:
+            rest = _DECIMAL_COMMA.sub(lambda match: "¤" * len(match.group()), rest)
         found = [
             Evidence(kind, value, *match.span())
             for match in pattern.finditer(rest)
@@ -179,7 +190,13 @@ def _number(match: re.Match[str]) -> float | int | None:
     times = match["times"] or ""
     digits = match.group().removesuffix(times).strip().replace(",", "").replace("−", "-")
     value = float(digits) * _TIMES.get(times.lower(), 1)
-    return None if not math.isfinite(value) else int(value) if value.is_integer() and "." not in digits else value
+    return (
+        None
+        if not math.isfinite(value)
+        else int(value)
+        if abs(value) < _EXACT and value.is_integer() and "." not in digits
+        else value
+    )
 
 
 _KEPT = re.compile(

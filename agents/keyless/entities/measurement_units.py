@@ -14,8 +14,8 @@ _SPELLINGS = {
     "kilos": "kilogram", "kcal": "kilocalorie", "t": "tonne", "fl oz": "fluid_ounce",
 }  # fmt: skip
 """Spellings that pint does not know, or reads as another unit."""
-_AMBIGUOUS = frozenset({"ton", "tons"})
-"""Names that several units share."""
+_AMBIGUOUS = frozenset({"ton", "tons", "NM", "Kb", "Mb", "Gb", "Tb"})
+"""Names that several units share: "Mb" is a megabit, and often written for a megabyte."""
 _REWRITTEN = (
     (re.compile(r"\b(?:square|sq)\.? +([\w-]+)"), r"\1**2"),
     (re.compile(r"\b(?:cubic|cu)\.? +([\w-]+)"), r"\1**3"),
@@ -43,7 +43,7 @@ def unit_of(said: str) -> tuple[str, float] | None:
     """
     plain = re.sub(r"\s+", " ", said.strip())
     lower = plain.lower()
-    if lower in _AMBIGUOUS:
+    if {plain, lower} & _AMBIGUOUS:
         return None
     for spelling in dict.fromkeys(
         (_SPELLINGS.get(lower, ""), plain, lower, _SPELLINGS.get(re.sub(r"^(?:degrees? +|° ?)", "", lower), ""))

@@ -18,7 +18,6 @@ _SALIENT = (
 """Names of fields that hold the result, the most likely first."""
 _ORIGIN = re.compile(r"(?:^|_)(?:original|from|input|source)(?:_|$)")
 _NUMBER = re.compile(r"(?<![\w.:/-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w:/-])")
-_LONG = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def read(result: str) -> Reading:
     value = _salient(data)
     if text := _text_of_blocks(value):
         value = text
-    said = _in_words(value)
+    said = _with_zone(_in_words(value), data)
     unit = next((v for k, v in data.items() if "unit" in k.lower() and isinstance(v, str) and not _is_origin(k)), "")
     if _is_number(value):
         return Reading(f"{said} {unit}".strip(), value, unit)
@@ -65,11 +64,9 @@ def line(done: StepResult) -> str:
 
 
 def composed(inputs: tuple[StepResult, ...]) -> str:
-    """The text for a writing tool: one line per input, or a single long text unchanged."""
+    """The text for a writing tool: a single result unchanged, or one line per result."""
     if len(inputs) == 1:
-        said = read(inputs[0].result).text
-        if "\n" in said or len(said) > _LONG:
-            return said
+        return read(inputs[0].result).text
     return "\n".join(line(done) for done in inputs)
 
 
@@ -102,7 +99,12 @@ def _in_words(value: Any) -> str:
     inner = _salient(value) if isinstance(value, Mapping) else value
     if inner is value or not isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False, default=str)
-    said, zone = _in_words(inner), value.get("timezone")
+    return _with_zone(_in_words(inner), value)
+
+
+def _with_zone(said: str, data: Mapping[str, Any]) -> str:
+    """A value with the time zone beside it: a place may have been read as another one."""
+    zone = data.get("timezone")
     return f"{said} ({zone})" if isinstance(zone, str) and zone not in said else said
 
 
@@ -117,4 +119,12 @@ def _only_number(text: str) -> float | int | None:
     if not found or (len(parts) != 2 and len(found) != 1):
         return None
     value = float(found[0].replace(",", "").replace("−", "-"))
-    return value if re.search(r"[.eE]", found[0]) else int(value) if math.isfinite(value) else None
+    return (
+        value
+        if re.search(r"[.eE]", found[0])
+        else int(value)
+        if abs(value) < 2**53
+        else value
+        if math.isfinite(value)
+        else None
+    )

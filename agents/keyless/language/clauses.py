@@ -21,7 +21,10 @@ class Link(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One order of a request, with protected spans blanked in ``masked``, and its link to the clause before."""
+    """One order of a request, with protected spans blanked in ``masked``, and its link to the clause before.
+
+    A verb that it shares with the clause before is repeated.
+    """
 
     text: str
     masked: str
@@ -34,7 +37,10 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|;\s*|\n+")
 _THEN = r"(?:then|next|after(?:\s+(?:that|this)|wards?))\b"
 _LAST = r"(?:finally|lastly)\b"
 _ALSO = r"(?:also|as\s+well\s+as|and|plus|first)\b"
-_JOINT = re.compile(rf"(?:\s*,)?\s+(?:{_THEN}|{_LAST}|{_ALSO})\s*|\s*[,，、]\s*|\s+[-–—&]\s+", re.IGNORECASE)
+_JOINT = re.compile(
+    rf"(?:\s*,)?\s+(?!next\b|first\b)(?:{_THEN}|{_LAST}|{_ALSO})\s*|\s*[,，、]\s*|\s+[-–—&]\s+", re.IGNORECASE
+)
+"""What may join two orders; "next" and "first" only after "and" or a comma: "send the first email"."""
 _LEAD = re.compile(
     rf"(?:[\s,;:.…]+|(?:{_THEN}|{_LAST}|{_ALSO}|but|so|please|kindly|(?:can|could|would|will)\s+you"
     r"|i(?:'d|\s+would)\s+like\s+you\s+to|i\s+(?:want|need)\s+you\s+to)(?=[\s,]|$))*",
@@ -61,6 +67,10 @@ _OBJECT = re.compile(
     r"|any|some|my|our|your|me|us|him|her|what|which|who|how|when|where|if|everyone|everything|one|two|three)\b"
     r"|[¤\d#@$€£A-Z]|\w{3,}s\b|[.!?;]|$)"
 )
+_AIMED = re.compile(
+    r"-?[\d¤]+(?:\s*[^\W\d_]+)?\s+(?:to|into)\s+(?:¤+|[^\W\d_][\w/]*)\s*(?=[,;.!?]|and\b|then\b|$)", re.IGNORECASE
+)
+"""A value and where it goes, and nothing more: "20 C to F"."""
 _TO = re.compile(r"\s*(?:to|into|as|in|on|at|for|from|with)\b", re.IGNORECASE)
 
 
@@ -90,7 +100,7 @@ def _blocks(masked: str) -> Iterator[tuple[int, int]]:
         if len(items) < 2 or not (ascii_lowercase.startswith(marks) or digits[1:].startswith(marks)):
             items = []
     lead = masked[: items[0].start()] if items else ""
-    if not items or (lead.rstrip().endswith(":") and _opens_order(_stripped(lead))):
+    if not items or (lead.rstrip().endswith(":") and _opens_order(without_lead(lead))):
         yield 0, len(masked)
         return
     if not lead.rstrip().endswith(":"):
@@ -107,19 +117,30 @@ def _sentences(request: str, masked: str, start: int, end: int) -> Iterator[Clau
 def _orders(request: str, masked: str, start: int, end: int) -> Iterator[Clause]:
     """The orders within one sentence."""
     begin, link = _after_lead(masked, start, end)
+    verb = ""
     for match in _JOINT.finditer(masked, start, end):
         body, after = _after_lead(masked, match.start(), min(end, match.end() + _AHEAD))
-        if match.start() > begin and _parts(masked[begin : match.start()], after, masked[body : body + _AHEAD]):
-            yield from _clause(request, masked, begin, match.start(), link)
-            begin, link = body, after
-    yield from _clause(request, masked, begin, end, link)
+        left, right = verb + masked[begin : match.start()], masked[body : body + _AHEAD]
+        shared = _shared_verb(left, right)
+        if match.start() > begin and (shared or _parts(left, after, right)):
+            yield from _clause(request, masked, begin, match.start(), link, verb)
+            begin, link, verb = body, after, shared
+    yield from _clause(request, masked, begin, end, link, verb)
 
 
-def _clause(request: str, masked: str, start: int, end: int, link: Link) -> Iterator[Clause]:
+def _clause(request: str, masked: str, start: int, end: int, link: Link, verb: str) -> Iterator[Clause]:
     while end > start and request[end - 1] in _TAIL and masked[end - 1] != "¤":
         end -= 1
     if start < end:
-        yield Clause(request[start:end], masked[start:end], link)
+        yield Clause(verb + request[start:end], verb + masked[start:end], link)
+
+
+def _shared_verb(left: str, right: str) -> str:
+    """The verb that the next order leaves out, with a space: "Convert 3 miles to km and 20 C to F"."""
+    first = _WORD.match(left)
+    if first is None or not _opens_order(left) or not _AIMED.match(left, first.end() + 1) or not _AIMED.match(right):
+        return ""
+    return f"{first.group()} "
 
 
 def _after_lead(masked: str, start: int, end: int) -> tuple[int, Link]:
@@ -159,5 +180,6 @@ def _opens_order(text: str, *, strict: bool = False, beside_name: bool = False) 
     return bool(_OBJECT.match(rest)) or (word.lower() in CONSUMING and bool(_TO.match(rest)))
 
 
-def _stripped(text: str) -> str:
+def without_lead(text: str) -> str:
+    """A text without connectives and politeness at its start."""
     return text[_after_lead(text, 0, len(text))[0] :]

@@ -6,11 +6,12 @@ import re
 from calendar import day_name, month_name
 from collections.abc import Sequence
 
-from callsheet.agents.keyless.language.clauses import clauses, is_question, words
+from callsheet.agents.keyless.language.clauses import clauses, is_question, without_lead, words
 from callsheet.agents.keyless.language.lexicon import CLOCK, EMAIL, MOST, PATH, QUOTED, URL, is_verb, mask
 from callsheet.graphs.catalog.errors import PlanError
 
 _LEAD = re.compile(r"^\s*(?:and|or|but|then|now|also|same|what about|how about|what if)\b[\s,:]*", re.IGNORECASE)
+_ASKS = re.compile(r"\?\s*$|^\s*(?:or|but|what about|how about|what if)\b", re.IGNORECASE)
 _PLACED = re.compile(
     r"^(?P<place>in|at|for|from|to|into|of|on|with|by|as)\s+(?:the\s+)?(?P<value>\S.*)$", re.IGNORECASE
 )
@@ -30,7 +31,7 @@ def complete_request(said: str, before: Sequence[str]) -> str:
     """Completes a request from the last one if it does not say what to do; otherwise returns it unchanged.
 
     Its value replaces the only value of the same kind (name, amount, time, path, quotation) in the last request; if it
-    has a preposition, only values after the same preposition count.
+    has a preposition, only values after the same preposition count. An order that a question completes is a question.
 
     Args:
         said: What the user wrote.
@@ -59,7 +60,10 @@ def complete_request(said: str, before: Sequence[str]) -> str:
         )
     start, end = spans[0]
     _check_unit(said, value, last[start:end], last)
-    return f"{last[:start]}{value}{last[end:]}"
+    completed = f"{last[:start]}{value}{last[end:]}"
+    if is_question(last) or not _ASKS.search(said):
+        return completed
+    return f"{without_lead(completed).rstrip(' .!?')}?"
 
 
 def one_clause(request: str) -> bool:

@@ -35,11 +35,16 @@ CONSUMING = frozenset(
 )
 """Verbs whose object may be the result of an earlier step."""
 
-RESULT_NOUNS = frozenset(
+AGGREGATES = frozenset("average difference mean median product quotient sum total".split())
+"""Nouns for a value that is computed from several."""
+
+COMPUTED_NOUNS = AGGREGATES | frozenset("count minutes number summary transcript translation".split())
+"""Nouns for the result of a certain step, which computes it."""
+
+RESULT_NOUNS = COMPUTED_NOUNS | frozenset(
     """
-    answer answers average calculation conversion content contents count data difference figure figures file finding
-    findings list lines mean median minutes number numbers outcome outcomes output outputs quotient product reply
-    report response responses result results rows sum summary text total translation transcript value values
+    answer answers calculation conversion content contents data figure figures file finding findings list lines
+    numbers outcome outcomes output outputs reply report response responses result results rows text value values
     """.split()
 )
 """Nouns for the result of a step."""
@@ -73,11 +78,11 @@ NEUTRAL = frozenset(
 
 QUESTION_WORDS = frozenset(
     """
-    am are be been being can come could did do does equal equals find had has have inside is know like on out over say
-    see show tell up want was were what what's which will would
+    am are be being can come could do does equal equals find has have inside is know like on out over say see show
+    tell up want what what's which would
     """.split()
 )
-"""Further words without content, in a question and for a tool that only reads or computes."""
+"""Further words without content, in a question and for a tool that reads or computes; not the past or the future."""
 
 
 QUOTED = re.compile(

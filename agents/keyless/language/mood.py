@@ -15,7 +15,9 @@ _UNSURE = re.compile(
     r"|should|shall|may|might|must|ought|would|could|supposed?|assum(?:e|ing)|imagine|pretend|hypothetically)\b",
     re.IGNORECASE,
 )
-_TIME_ASKED = re.compile(r"\bwhen\s+(?:it(?:'s|\s+is)\b|(?:the|a|our|my)\b)", re.IGNORECASE)
+_TIME_ASKED = re.compile(
+    r"\bwhen\s+(?:it(?:'s|\s+is)\b|(?:the|a|our|my)\b|(?:do|does|did|is|are|was|were)\b)", re.IGNORECASE
+)
 _ORDERED_BY_TIME = re.compile(
     r"\bbefore\s+you\b|\b(?:when|once)\s+(?:that|this|it)(?:'s|\s+is)\s+(?:done|finished)\b", re.I
 )
@@ -26,8 +28,9 @@ _POLITE = re.compile(
 )
 _INDIRECT = re.compile(r"\bto\s+(\w+)|\b(\w+?)(?:ing|ed)\b", re.IGNORECASE)
 _AUXILIARY = re.compile(
-    r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|should|may|must|will|would)\b", re.IGNORECASE
+    r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|should|may|must|will|would)\b(?!\s+not\b)", re.IGNORECASE
 )
+_ASKED = re.compile(r"\?\W*$")
 _HEADER = re.compile(r"^(.*):[ \t]*$", re.MULTILINE)
 _TASKS = frozenset(
     "do please perform complete carry execute handle the these following steps tasks todo two three four".split()
@@ -62,7 +65,7 @@ def objection(step: str, request: str, tool: Collection[str], *, whole: bool = F
         indirect = next((m for m in _INDIRECT.finditer(clause.masked) if _is_effect(m)), None)
         if indirect and not whole:
             return f'"{indirect.group()}" is not an order'
-    return "it is a question" if step.rstrip().endswith("?") and not _POLITE.search(masked) else ""
+    return "it is a question" if _ASKED.search(step) and not _POLITE.search(masked) else ""
 
 
 def head_of(step: str, tool: Collection[str] = ()) -> str:
@@ -78,8 +81,9 @@ def is_yes_or_no(step: str) -> bool:
 
 
 def _opens(text: str, known: Collection[str] = ()) -> bool:
-    first = words(text)[:1]
-    return bool(first) and (is_act(first[0].lower()) or first[0].lower() in known)
+    first = next(iter(words(text)), "")
+    is_named = re.match(rf"\W*{re.escape(first)}\s+of\b", text)  # a noun: "restart of the server"
+    return bool(first) and not is_named and (is_act(first.lower()) or first.lower() in known)
 
 
 def _without_questions(masked: str) -> str:

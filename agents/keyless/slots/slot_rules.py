@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.quantities import is_unit
 from callsheet.agents.keyless.entities.result_values import composed, read
 from callsheet.agents.keyless.entities.time_zones import is_zone
+from callsheet.agents.keyless.language.references import refers_back, with_value
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
-from callsheet.agents.keyless.slots.value_formats import FORMATS, find_path, is_formatted, is_mail, is_path
+from callsheet.agents.keyless.slots.value_formats import FORMATS, find_path, is_formatted, is_mail, is_path, paths_in
 from callsheet.agents.keyless.slots.vocabularies import fill_closed, fill_flag
 from callsheet.agents.planning.plan import StepResult
 
@@ -27,6 +29,11 @@ _IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order"
 _WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
 """Words of names that do not label a value."""
 _BRIDGE = r"(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?\s*$"
+_AIM = re.compile(r"\b(?:to|into|as)\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
+_ORIGIN = re.compile(r"\bfrom\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
+_REVERSED = re.compile(r"\b(?:from|into)\b", re.IGNORECASE)
+"""Between two numbers: the second may be the first operand, as in "subtract 3 from 10"."""
+_BETWEEN = re.compile(r"\s*(?:[,;]|,?\s*(?:and|&)\s)?\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"\s*(?:%|per\s?cent\b)", re.IGNORECASE)
 _TIMES_A_YEAR = {
     "yearly": 1,
@@ -46,7 +53,7 @@ class Context:
 
     Attributes:
         pool: The step's evidence.
-        inputs: Finished results that the step uses.
+        inputs: Finished results that the step refers to.
         slots: All slots of the tool, because slots compete for evidence.
         filled: Values so far; a rule may fill several slots at once.
     """
@@ -68,8 +75,10 @@ class Context:
 
     @property
     def numbers(self) -> list[float | int]:
-        """The numbers in the earlier results."""
-        return [r.number for r in (read(done.result) for done in self.inputs) if r.number is not None]
+        """The numbers in the earlier results; none if the text has numbers and refers to no result."""
+        if any(item.kind is Kind.NUMBER for item in self.pool.items) and not refers_back(self.pool.bare):
+            return []
+        return [r.number for r in (read(done.result) for done in with_value(self.inputs)) if r.number is not None]
 
     @property
     def refers(self) -> bool:
@@ -103,8 +112,20 @@ def _formatted(slot: Slot, context: Context) -> Any:
         next((find for fits, find in FORMATS if fits(slot)), None) if slot.textual and not slot.vocabulary else None
     )
     if finder is find_path:
-        return find_path(slot, context.pool, context.inputs if context.refers else ())
+        return _path(slot, context)
     return finder(slot, context.pool) if finder else None
+
+
+def _path(slot: Slot, context: Context) -> Any:
+    """A path. If a tool takes several: "from" and an earlier step's path name the first, "to" names the last."""
+    rivals = [other.name for other in context.slots if other.required and other.textual and is_path(other)]
+    inputs = context.inputs if context.refers and slot.name not in rivals[1:] else ()
+    if len(rivals) < 2 or slot.name not in rivals:
+        return find_path(slot, context.pool, inputs)
+    paths, before = paths_in(context.pool), context.pool.text
+    origins, aims = ([p for p in paths if word.search(before[: p.start])] for word in (_ORIGIN, _AIM))
+    mine, others = (aims, origins) if slot.name == rivals[-1] else (origins, aims)
+    return find_path(slot, context.pool, inputs, mine or [path for path in paths if path not in others])
 
 
 def _closed(slot: Slot, context: Context) -> Any:
@@ -138,21 +159,33 @@ def _array(slot: Slot, context: Context) -> Any:
     items, pool = slot.spec.get("items"), context.pool
     kind = items.get("type") if "array" in slot.types and isinstance(items, dict) else None
     if kind in {"number", "integer"}:
-        return [*context.numbers, *map(pool.take, pool.free(Kind.NUMBER))] or None
+        return [*context.numbers, *map(pool.take, _listed(pool))] or None
     if kind == "string" and slot.required:
         if is_path(slot) or is_mail(slot):
             return [pool.take(item) for item in pool.free(Kind.PATH if is_path(slot) else Kind.EMAIL)] or None
         if slot.says(*_CONTENT) and context.refers:
-            return [composed(context.inputs)]
+            return [composed(with_value(context.inputs))]
         return [pool.take(item) for item in pool.free(Kind.QUOTED)] or None
     return None
+
+
+def _listed(pool: Pool) -> list[Evidence]:
+    """The first numbers with nothing but commas, "and" or spaces between them: "1 to 5" and "3/4" are no lists."""
+    listed: list[Evidence] = []
+    for item in pool.free(Kind.NUMBER):
+        if listed and not _BETWEEN.fullmatch(pool.text, listed[-1].end, item.start):
+            break
+        listed.append(item)
+    joints = [pool.text[one.end : other.start] for one, other in pairwise(listed)]
+    grouped = any("," in pool.text[item.start : item.end] for item in listed)
+    return [] if grouped and (len(listed) == 1 or "," in joints) else listed
 
 
 def _composed(slot: Slot, context: Context) -> Any:
     wanted = (
         slot.textual and slot.required and slot.says(*_CONTENT) and not slot.says("find", "search", "target", "old")
     )
-    return composed(context.inputs) if wanted and context.refers else None
+    return composed(with_value(context.inputs)) if wanted and context.refers else None
 
 
 def _number(slot: Slot, context: Context) -> Any:
@@ -164,7 +197,9 @@ def _number(slot: Slot, context: Context) -> Any:
     shares = [item for item in left if _PERCENT.match(context.pool.text, item.end)]
     if [s for s in rivals if s.takes_percentage] == [slot] and len(shares) == 1:
         return _taken(slot, context.pool, shares[0])
-    if len(given) + len(left) == len(rivals) and (len(rivals) == 1 or _is_named(context)):
+    joints = (context.pool.text[one.end : other.start] for one, other in pairwise(left))
+    in_order = _is_named(context) and not any(map(_REVERSED.search, joints))
+    if len(given) + len(left) == len(rivals) and (len(rivals) == 1 or in_order):
         found = [*given, *(_taken(s, context.pool, item) for s, item in zip(rivals[len(given) :], left, strict=True))]
         context.filled.update(zip((s.name for s in rivals), found, strict=True))
         return context.filled[slot.name]
@@ -199,7 +234,7 @@ def _raw(slot: Slot, context: Context) -> Any:
     spent = any(other.says(*_CONTENT) and other.name in context.filled for other in context.slots)
     if spent or context.loose != [slot] or not context.refers or slot.says("id", "name"):
         return None
-    return read(context.inputs[-1].result).text or None
+    return read(with_value(context.inputs)[-1].result).text or None
 
 
 RULES: tuple[Rule, ...] = (

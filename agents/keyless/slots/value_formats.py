@@ -15,6 +15,7 @@ _MAYBE_PATH = ("source", "destination", "dest", "src", "dst", "input", "output")
 _DIRECTORY = ("directory", "dir", "folder", "repo", "repository", "root", "workspace")
 _MAIL = ("email", "mail", "recipient", "to", "cc", "bcc", "sender", "attendee")
 _SEARCHED = ("query", "q", "keyword", "search", "term", "topic", "question", "phrase")
+_PATH_ALONE = re.compile(r"\S*(?:[/\\]\S*|\.\w{1,5})")
 _EXTENSION = re.compile(r"\.[A-Za-z]\w{0,9}$")
 _FUNCTION = r"(?:sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|log10|log2|log|ln|exp|sqrt|abs|factorial|floor|ceil|round)"
 _SPELLED = {
@@ -25,9 +26,11 @@ _SPELLED = {
 _WORDED = re.compile(rf"\s*(?<![A-Za-z])({'|'.join(_SPELLED)})\b\s*", re.IGNORECASE)
 _SIGN = r"\*\*|[-+*/^%=×÷−·]"
 _TOKEN = (
-    rf"(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\d)|\b{_FUNCTION}\b(?=\s*\()|\bpi\b|(?<![A-Za-z])[A-Za-z](?![A-Za-z])"
+    rf"(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\d)|\b{_FUNCTION}\b(?=\s*\()|\bpi\b|(?<![A-Za-z])[A-Za-z](?![A-Za-z])"
     rf"|{_WORDED.pattern}|{_SIGN}|[(),!])"
 )
+_GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_ASCII = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-"})
 _RUN = re.compile(rf"{_TOKEN}(?:\s*{_TOKEN})*", re.IGNORECASE)
 _OPERATED = re.compile(rf"[\w)!]\s*(?:{_SIGN})\s*[-+]?\s*[\w(]|{_FUNCTION}\s*\(|\d!")
 _STATEMENT = re.compile(
@@ -37,18 +40,23 @@ _PHRASE = re.compile(r"\b(?:search|look|google|find|query)\b[^.;:]*?\b(?:for|abo
 _PLACE = re.compile(r"\b(?:in|for|at|near|of)\s+([A-ZÀ-Þ][\w'’-]*(?:\s[A-ZÀ-Þ][\w'’-]*)*)")
 
 
-def find_path(slot: Slot, pool: Pool, inputs: Sequence[StepResult] = ()) -> Any:
-    """The path in a text, or the only path of an earlier step if there is none."""
-    if chosen := _best_path(slot, pool.free(Kind.PATH)):
+def find_path(
+    slot: Slot, pool: Pool, inputs: Sequence[StepResult] = (), paths: Sequence[Evidence] | None = None
+) -> Any:
+    """The path in a text, of those given, or the only path of an earlier step if there is none."""
+    if chosen := _best_path(slot, paths_in(pool) if paths is None else paths):
         return pool.take(chosen)
-    quoted = [q for q in pool.free(Kind.QUOTED) if re.fullmatch(r"\S*(?:[/\\]\S*|\.\w{1,5})", str(q.value))]
-    if quoted:
-        return pool.take(quoted[0])
     for text in (text for done in reversed(inputs) for text in (done.result[:500], done.text)):
         found = Pool.of(text).free(Kind.PATH)
         if slot.required and (chosen := _best_path(slot, found)) and len({item.value for item in found}) == 1:
             return chosen.value
     return None
+
+
+def paths_in(pool: Pool) -> list[Evidence]:
+    """The unused paths of a text, those in quotation marks last."""
+    quoted = (item for item in pool.free(Kind.QUOTED) if _PATH_ALONE.fullmatch(str(item.value)))
+    return [*pool.free(Kind.PATH), *quoted]
 
 
 def _best_path(slot: Slot, found: Sequence[Evidence]) -> Evidence | None:
@@ -58,7 +66,7 @@ def _best_path(slot: Slot, found: Sequence[Evidence]) -> Evidence | None:
     return fitting[0] if fitting and (slot.required or directory) else None
 
 
-def _expression(_slot: Slot, pool: Pool) -> str | None:
+def _expression(slot: Slot, pool: Pool) -> str | None:
     """The formula in a text, in signs or in words."""
     for quoted in pool.free(Kind.QUOTED):
         if _OPERATED.search(str(quoted.value)):
@@ -73,6 +81,11 @@ def _expression(_slot: Slot, pool: Pool) -> str | None:
     match, formula = max(runs, key=lambda run: len(run[1]))
     pool.used.append(match.span())
     formula = re.sub(r"^(?:[aAI]\s+)+|[\s,=(]+$|^[\s,)*/=^%]+|\s+[aAI]$", "", formula.strip())
+    formula = formula.translate(_ASCII)
+    if "^" not in f"{slot.description} {slot.about}":
+        formula = formula.replace("^", "**")
+    if not re.search(rf"{_FUNCTION}\s*\(", formula, re.IGNORECASE):
+        formula = _GROUPED.sub("", formula)
     surplus = formula.count(")") - formula.count("(")
     return formula[:-surplus].strip() if surplus > 0 and formula.endswith(")" * surplus) else formula
 

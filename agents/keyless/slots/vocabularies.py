@@ -97,6 +97,7 @@ _JOINED = re.compile(
     r"\s*(?:,\s*(?:and\b\s*)?|\band\b\s*|&\s*|\bas\s+well\s+as\b\s*)(?:also\s+)?(?:(?:to|in|into|at|for|from|of|the)\s+)*",
     re.IGNORECASE,
 )
+_BOTH = re.compile(r"\bboth\s+$", re.IGNORECASE)
 Span = tuple[int, int]
 
 
@@ -119,7 +120,8 @@ def variants(text: str, slots: Sequence[Slot]) -> tuple[str, ...]:
 
 def _chosen(text: str, runs: Sequence[Sequence[Span]], choice: Sequence[Span]) -> str:
     for run, (start, end) in zip(reversed(runs), reversed(choice), strict=True):
-        text = text[: run[0][0]] + text[start:end] + text[run[-1][1] :]
+        before = text[: run[0][0]]
+        text = (_BOTH.sub("", before) if len(run) == 2 else before) + text[start:end] + text[run[-1][1] :]
     return text
 
 

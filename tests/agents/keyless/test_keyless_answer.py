@@ -43,6 +43,11 @@ def test_json_in_words() -> None:
     assert "rows" in compose("", [step("1", "list", '{"rows": 3, "columns": 4}')])
 
 
+def test_the_time_zone_that_was_taken_is_named() -> None:
+    said = compose("", [step("1", "time in Georgia", '{"timezone": "Asia/Tbilisi", "datetime": "2026-01-05T17:22"}')])
+    assert said == "Time in Georgia: 2026-01-05T17:22 (Asia/Tbilisi)"
+
+
 def test_a_long_result_is_cut_and_says_so() -> None:
     said = compose("", [step("1", "read a.txt", "x" * 10_000)])
     assert len(said) < 3_000

@@ -137,6 +137,9 @@ DEVELOPED: CASES = [
     (EXPR, "Calculate 12 * 7 + 3", {"expression": "12 * 7 + 3"}, ()),
     (EXPR, "factor x**2-1 symbolically", {"expression": "x**2-1"}, ()),
     (EXPR, "Calculate the tax", {}, ("expression",)),
+    (EXPR, "What is 1,000 + 2,500.5?", {"expression": "1000 + 2500.5"}, ()),
+    (EXPR, "What is 2^10 ÷ 4 × 3?", {"expression": "2**10 / 4 * 3"}, ()),
+    (EXPR, "round(1,200)", {"expression": "round(1,200)"}, ()),
     (MOVE, "Move a.txt to archive/a.txt", {"source": "a.txt", "destination": "archive/a.txt"}, ()),
     (CSV, "Read data.csv without headers", {"path": "data.csv", "has_header": False}, ()),
     (

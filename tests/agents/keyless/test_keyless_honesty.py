@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.keyless import fill
+from callsheet.agents.keyless import Filled, fill
+from callsheet.agents.keyless.entities.measurement_units import unit_of
 
 STRING = {"type": "string"}
 NUMBER = {"type": "number"}
@@ -80,3 +81,57 @@ def test_nothing_is_invented(given: dict[str, Any], said: str, known: dict[str, 
     filled = fill(given, said)
     assert filled.args == known
     assert set(filled.missing) == set(given["required"]) - set(known)
+
+
+LENGTH = {"type": "string", "enum": ["kilometer", "mile", "nanometer"]}
+CONVERT = schema("value from_unit to_unit", value=NUMBER, from_unit=LENGTH, to_unit=LENGTH)
+NUMBERS = schema("numbers", numbers={"type": "array", "items": NUMBER})
+COPY = {**schema("source_path destination_path", source_path=STRING, destination_path=STRING), "title": "copy file"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "unused"),
+    [
+        (CONVERT, "<5 miles to km", ("<",)),
+        (CONVERT, "~5 miles to km", ("~",)),
+        (CONVERT, "1,5 miles to km", ("1", "5")),
+        (CONVERT, "5 NM to km", ("NM",)),
+        (NUMBERS, "1 to 10", ("10",)),
+        (NUMBERS, "1-5", ("5",)),
+        (NUMBERS, "3/4 and 1/2", ("4", "1", "2")),
+        (NUMBERS, "5+1", ("+1",)),
+        (NUMBERS, "1.5 and 2,5", ("2", "5")),
+    ],
+)
+def test_what_changes_the_meaning_of_a_number_is_not_left_out(
+    given: dict[str, Any], said: str, unused: tuple[str, ...]
+) -> None:
+    assert fill(given, said).unused == unused
+
+
+@pytest.mark.parametrize("said", ["100,200,300", "1,200,1,300"])
+def test_a_list_that_may_be_one_number_is_asked_for(said: str) -> None:
+    assert fill(NUMBERS, said).missing == ("numbers",)
+
+
+@pytest.mark.parametrize(
+    ("said", "numbers"),
+    [("1,2,2,3", [1, 2, 2, 3]), ("1,200 and 300", [1200, 300]), ("-3, 4 and 5", [-3, 4, 5]), ("1; 2; 3", [1, 2, 3])],
+)
+def test_a_list_is_read(said: str, numbers: list[float]) -> None:
+    assert fill(NUMBERS, said) == Filled({"numbers": numbers})
+
+
+def test_a_huge_number_can_be_stored() -> None:
+    (value,) = fill(NUMBERS, "99999999999999999999").args["numbers"]
+    assert isinstance(value, float)
+
+
+def test_a_pictogram_counts_where_an_effect_is_ordered() -> None:
+    assert fill(COPY, "copy a.txt to b.txt 🚫", plainly=True).unused == ("🚫",)
+    assert fill(COPY, "copy a.txt to b.txt 🙂").unused == ()
+
+
+@pytest.mark.parametrize("said", ["Mb", "Gb", "NM", "ton"])
+def test_a_unit_with_two_meanings_is_not_guessed(said: str) -> None:
+    assert unit_of(said) is None

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 
 from callsheet.agents.keyless import KeylessModel, compose, split
+from callsheet.agents.keyless.language.mood import objection
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.tool_effects import harm_of
 from callsheet.agents.work.brief import Brief, Offer
@@ -129,6 +130,91 @@ def test_what_a_person_confirms_is_called() -> None:
     answer = KeylessModel().bind_tools([DELETE]).invoke([human])
     assert isinstance(answer, AIMessage)
     assert call_of(answer) == ("file_delete", {"file_path": "a.txt"})
+
+
+QUERY = tool("query_database", "Run a SQL query", "query", query={"type": "string", "description": "SQL query"})
+FIND = tool("find_file", "Find files by name", "pattern", pattern="string")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 /* ` */; DELETE FROM users /* ` */",
+        "DELETE FROM users",
+        "WITH x AS (SELECT 1) DELETE FROM users",
+        "SELECT 1; DROP TABLE users",
+        "SELECT a INTO b",
+    ],
+)
+def test_sql_that_changes_data_is_not_run(sql: str) -> None:
+    assert "its SQL changes data" in str(ask(f"Query the database with '{sql}'", QUERY).content)
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM logs WHERE kind = 'delete'", "SELECT replace(a, 'x', 'y') FROM logs"])
+def test_sql_that_reads_is_run(sql: str) -> None:
+    assert call_of(ask(sql, QUERY, FIND)) == ("query_database", {"query": sql})
+
+
+def test_a_quotation_alone_is_no_order() -> None:
+    assert ask('"Copy a.txt to b.txt"', FIND).additional_kwargs["outcome"]["status"] == "failed"
+
+
+def test_the_tool_that_lacks_least_is_asked_for() -> None:
+    one, two = (
+        tool("get_time", "Get time", "zone", zone="string"),
+        tool("get_times", "Get time", "a b", a="string", b="string"),
+    )
+    assert ask("get time", two, one).additional_kwargs["outcome"]["parameters"] == ["zone"]
+
+
+def test_both_values_of_a_list_are_used() -> None:
+    calls = ask("Convert 3 miles to both km and feet", CONVERT).tool_calls
+    assert [call["args"]["to_unit"] for call in calls] == ["kilometer", "foot"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "plain"),
+    [
+        ("When does the shop close? Write 'x' to x.txt", True),
+        ("When are the races? Write 'x' to x.txt", True),
+        ("Write 'x' to x.txt when it rains", False),
+        ("When it rains, write 'x' to x.txt", False),
+    ],
+)
+def test_a_question_for_a_time_is_no_condition(request_: str, plain: bool) -> None:
+    assert (objection("Write 'x' to x.txt", request_, {"write"}) == "") is plain
+
+
+RESTART = tool("restart_server", "Restart a server", "server", server="string")
+POST = tool("post_message", "Post a message", "text", text="string")
+EVENT = tool("create_event", "Create an event", "title date", title="string", date="string")
+SUBTRACT = tool("subtract", "Subtract b from a", "a b", a="number", b="number")
+
+
+@pytest.mark.parametrize("said", ["Restart of server 'web1'", "Restart server 'web1'?!", "Restart server 'web1' ?"])
+def test_a_noun_or_a_question_is_no_order(said: str) -> None:
+    assert "outcome" in ask(said, RESTART).additional_kwargs
+
+
+def test_the_verb_of_a_tools_name_is_an_order_for_it() -> None:
+    assert call_of(ask("Restart server 'web1'", RESTART)) == ("restart_server", {"server": "web1"})
+    assert call_of(ask("Post the message 'hi'", POST)) == ("post_message", {"text": "hi"})
+    assert call_of(ask("Create an event 'Run' on 2026-12-01", EVENT))[1] == {"title": "Run", "date": "2026-12-01"}
+    assert '"on"' in str(ask("Create an event 'Run' on the roof on 2026-12-01", EVENT).content)
+
+
+def test_numbers_in_another_order_are_asked_for() -> None:
+    assert "outcome" in ask("Subtract 3 from 10", SUBTRACT).additional_kwargs
+    assert call_of(ask("Subtract 10 and 3", SUBTRACT))[1] == {"a": 10, "b": 3}
+
+
+@pytest.mark.parametrize("said", ["What was in a.txt?", "What will be in a.txt?"])
+def test_a_question_for_another_time_is_not_answered_with_now(said: str) -> None:
+    assert "outcome" in ask(said, READ).additional_kwargs
+
+
+def test_a_prohibition_is_no_question() -> None:
+    assert '"not"' in str(ask("Do not read a.txt", READ).content)
 
 
 def test_no_tool_fits() -> None:

@@ -163,3 +163,26 @@ def test_steps(request_: str, expected: list[tuple[str, tuple[int, ...]]]) -> No
 def test_a_condition_between_commas() -> None:
     steps = split("Ping 10.0.0.1 and, if it answers, trace the route to it").steps
     assert [step.text for step in steps] == ["Ping 10.0.0.1", "if it answers, trace the route to it"]
+
+
+@pytest.mark.parametrize(
+    ("said", "steps"),
+    [
+        ("Convert 10 km to miles and 20 C to F", ["Convert 10 km to miles", "Convert 20 C to F"]),
+        (
+            "Please convert 10 km to miles, 20 C to F, and 3.5 kg to pounds and save all to x.txt",
+            ["convert 10 km to miles", "convert 20 C to F", "convert 3.5 kg to pounds", "save all to x.txt"],
+        ),
+        ("Copy a.txt to b.txt and c.txt to d.txt", ["Copy a.txt to b.txt", "Copy c.txt to d.txt"]),
+        ("Write 'hi' to x.txt and 'ho' to y.txt", ["Write 'hi' to x.txt", "Write 'ho' to y.txt"]),
+        ("Send the first email to ann@example.com", ["Send the first email to ann@example.com"]),
+        ("Close the next issue 42", ["Close the next issue 42"]),
+        ("Read a.txt, next copy it to b.txt", ["Read a.txt", "copy it to b.txt"]),
+        ("Convert 2 km and 300 m to miles", ["Convert 2 km and 300 m to miles"]),
+        ("Convert 5 feet and 11 inches to cm", ["Convert 5 feet and 11 inches to cm"]),
+        ("Book the room from 9 to 10 and 11 to 12", ["Book the room from 9 to 10 and 11 to 12"]),
+        ("Don't copy a.txt to b.txt and c.txt to d.txt", ["Don't copy a.txt to b.txt and c.txt to d.txt"]),
+    ],
+)
+def test_a_verb_that_is_left_out_is_repeated(said: str, steps: list[str]) -> None:
+    assert [step.text for step in split(said).steps] == steps

@@ -9,7 +9,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from mcp import MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
+from callsheet.agents.safety.faults import Faults
+from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import SessionPool
@@ -102,6 +106,15 @@ async def test_a_server_is_left_alone_after_failures_in_a_row(servers: Servers) 
     assert list(pool.circuits.open()) == ["crash"]
     assert (await work(pool, servers, "ok")).error == ""
     await asyncio.to_thread(pool.close)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(INVALID_PARAMS, "tool"), (INTERNAL_ERROR, "protocol")])
+async def test_arguments_that_a_tool_refuses_are_no_failure_of_its_server(code: int, kind: str) -> None:
+    fault = await Faults(Redaction([])).of(MCPError(code, "x must be positive"), "tools/call")
+    assert (fault.kind, fault.effect) == (kind, "reported")
+    circuits = Circuits(Limits(failures=1, pause=10))
+    circuits.told("a", failed("a", "t", fault.kind, str(fault), fault.effect))
+    assert bool(circuits.barred("a")) is (kind == "protocol")
 
 
 def test_a_circuit_opens_lets_one_through_on_trial_and_closes() -> None:
