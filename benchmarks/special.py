@@ -56,12 +56,12 @@ class Options:
 
 def worlds(benches: Sequence[Benchmark], options: Options) -> list[tuple[Benchmark, World]]:
     """Each benchmark with the texts and vectors of its catalog; those of one catalog share them."""
-    vectors = vectors_of_this_run()
+    vectors, published = vectors_of_this_run(), vectors_of_this_run(tuned=False)
     known: dict[int, World] = {}
     return [
         (
             bench.sample(QUICK) if options.quick else bench,
-            known.setdefault(id(bench.catalog), World(bench.catalog, vectors)),
+            known.setdefault(id(bench.catalog), World(bench.catalog, vectors, published)),
         )
         for bench in benches
     ]
@@ -164,7 +164,7 @@ def _page(options: Options, say: Say) -> Mapping[str, object]:
 def _model_arms(options: Options, say: Say) -> Mapping[str, object]:
     """With a chat model; nothing where none is named or the set is not there."""
     if options.model is not None and (options.data / model_arms.SET).is_dir():
-        return model_arms.measure(options.data, options.model, options.fleet)
+        return model_arms.measure(options.data, options.model)
     missing = f"there is no {options.data / model_arms.SET}" if options.model else "--model names no chat model"
     say(f"model-arms: left out, {missing}")
     return {}
@@ -185,13 +185,18 @@ def _fleet(options: Options, say: Say) -> Mapping[str, object]:
     return fleet_costs.measure(options.fleet, say, quick=options.quick)
 
 
-def _fleet_tasks(options: Options, say: Say) -> Mapping[str, object]:
-    """Over installed servers; nothing where they or the tasks are not there."""
+def _fleet_tasks(name: str, options: Options, say: Say) -> Mapping[str, object]:
+    """Over installed servers, by the gold path or with a chat model; nothing where what it needs is not there."""
     tasks = options.data.parent / "fleet" / "tasks.json"
-    if options.fleet is not None and tasks.is_file():
+    if options.fleet is None or not tasks.is_file():
+        missing = f"there is no {tasks}" if options.fleet else "--fleet names no mcp.json of installed servers"
+    elif name == "fleet-tasks":
         return fleet_tasks.measure(options.fleet, tasks, say)
-    missing = f"there is no {tasks}" if options.fleet else "--fleet names no mcp.json of installed servers"
-    say(f"fleet-tasks: left out, {missing}")
+    elif options.model is not None:
+        return model_arms.measure_fleet(options.fleet, tasks, options.model)
+    else:
+        missing = "--model names no chat model"
+    say(f"{name}: left out, {missing}")
     return {}
 
 
@@ -218,6 +223,7 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "model-arms": _model_arms,
     "model-demo": _model_demo,
     "fleet": _fleet,
-    "fleet-tasks": _fleet_tasks,
+    "fleet-tasks": partial(_fleet_tasks, "fleet-tasks"),
+    "model-fleet": partial(_fleet_tasks, "model-fleet"),
 }
 """What is measured beside the rankings, by the name of its results file."""

@@ -31,7 +31,11 @@ SET, FLEET = "metatool", "fleet tasks"
 DEMO: Mapping[str, str] = {"1": "one step", "2": "two steps"}
 """Names of the parts of the demo's tasks, by the first character of their ids."""
 MODES = ("none", "once", "adaptive", "rules")
-ARMS: Mapping[str, Sequence[str]] = {SET: ("all", "k5"), **dict.fromkeys(DEMO.values(), MODES), FLEET: ("k10", "none")}
+ARMS: Mapping[str, Sequence[str]] = {
+    SET: ("all", "k5"),
+    **dict.fromkeys(DEMO.values(), MODES),
+    FLEET: ("k10", "none", "adaptive"),
+}
 SAMPLE, MAX_OUTPUT = 100, 300
 TOOLS, DEMO_TOOLS = 10, 5
 """Maximum tools per step in the arms of the supervisor; a small model is slow where it reads many."""
@@ -44,10 +48,15 @@ COLUMNS = (
 _MEANS = "Intervals are 95 % bootstrap. Calls and tokens are means, seconds medians"
 _ABOUT = (
     "{}, at most {} output tokens a call. *metatool*: {} queries, drawn by hash, over 199 tools; right is a query of "
-    "which every labelled tool was called with arguments that fit its schema (calls are recorded, not run). *fleet "
-    "tasks*: over real MCP servers and fresh copies of their data; right is a task whose end state was reached. Arms: "
-    "*all*: every tool bound; *k5*, *k10*: the best 5 and 10 tools of one selection bound; *none*: the supervisor with "
-    "one worker. *Against the first*: paired difference. " + _MEANS
+    "which every labelled tool was called with arguments that fit its schema (calls are recorded, not run). Arms: "
+    "*all*: every tool bound; *k5*: the best 5 tools of one selection bound. *Against the first*: paired difference. "
+    + _MEANS
+)
+_ABOUT_FLEET = (
+    "{}, at most {} output tokens a call. Tasks over 27 real MCP servers with 472 tools, each over fresh copies of "
+    "their data; right is a task whose end state was reached. Arms: *k10*: the best 10 tools of one selection bound; "
+    "*none*, *adaptive*: the supervisor in this planning mode, with at most 10 tools a step. *Against the first*: "
+    "paired difference. " + _MEANS
 )
 _ABOUT_DEMO = (
     "{}, at most {} output tokens a call. Requests to the demo's agents that need one tool, and that need two. "
@@ -57,21 +66,26 @@ _ABOUT_DEMO = (
 )
 
 
-def measure(data: Path, model: str, fleet: Path | None = None) -> Mapping[str, object]:
+def measure(data: Path, model: str) -> Mapping[str, object]:
     """The body of the results file. Every attempt is kept in ``ATTEMPTS``, so a run that was ended goes on.
 
     Args:
         data: The folder of data sets.
         model: ``provider:name``.
-        fleet: The ``mcp.json`` of installed servers, for the tasks over them; their data are copied.
     """
-    found = {SET: asyncio.run(on_queries(data / SET, model))}
-    if fleet is not None:
-        found[FLEET] = on_fleet(fleet, data.parent / "fleet" / "tasks.json", model)
-    about = _ABOUT.format(model, MAX_OUTPUT, SAMPLE)
-    if stopped := "; ".join(filter(None, (one.stopped for one in found.values()))):
-        about += f". Not all was attempted: {stopped}"
-    return _body(about, model, found)
+    found = asyncio.run(on_queries(data / SET, model))
+    return _body(_ABOUT.format(model, MAX_OUTPUT, SAMPLE), model, {SET: found})
+
+
+def measure_fleet(config: Path, tasks: Path, model: str) -> Mapping[str, object]:
+    """The body of the results file of tasks over running servers; attempts are kept as those of ``measure``.
+
+    Args:
+        config: The ``mcp.json`` of installed servers; their data are copied.
+        tasks: The file of the tasks.
+        model: ``provider:name``.
+    """
+    return _body(_ABOUT_FLEET.format(model, MAX_OUTPUT), model, {FLEET: on_fleet(config, tasks, model)})
 
 
 def measure_demo(model: str) -> Mapping[str, object]:
@@ -81,6 +95,8 @@ def measure_demo(model: str) -> Mapping[str, object]:
 
 def _body(about: str, model: str, found: Mapping[str, ModelEvaluation]) -> Mapping[str, object]:
     rows = [[name, *row(one, arm)] for name, one in found.items() for arm in one.arms]
+    if stopped := "; ".join(filter(None, (one.stopped for one in found.values()))):
+        about += f". Not all was attempted: {stopped}"
     return {"about": about, "model": model, "columns": list(COLUMNS), "rows": rows}
 
 

@@ -25,6 +25,7 @@ from callsheet.retrievers.evaluation.ranking_metrics import average_precision, c
 METRICS = {"recall": recall, "map": average_precision, "ndcg": ndcg, "complete": complete}
 OURS = "Callsheet, default"
 OURS_FOLDED = "Callsheet, settings"
+OURS_PUBLISHED = "Callsheet, published embedder"
 NOTHING, FOLDED, IN_SAMPLE = "nothing tuned", "cross-validated", "in sample"
 _PEAKS = (10, 20, 50, 100)
 
@@ -65,7 +66,7 @@ def evaluate(rankings: Rankings, cases: Sequence[Case], level: Level, cutoffs: S
 def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str, Outcome]]:
     """Ours first, then every baseline of this level, then those with something to choose, cross-validated."""
     cases, cutoffs = bench.cases(level), bench.cutoffs_of(level)
-    world.vectors.encode([case.query for case in cases])
+    world.published.encode([case.query for case in cases])
 
     def outcome(make: Callable[[], Rank], source: str = "", tuning: str = NOTHING) -> Outcome:
         rank = make()
@@ -78,6 +79,12 @@ def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str
     # Our defaults are the same for every set, but were once chosen with queries of some of them in sight.
     own = ours_at(world, level, cutoffs[-1])
     yield OURS, outcome(lambda: own[DEFAULT], _about(ours_at), IN_SAMPLE)
+    if world.published is not world.vectors:
+        plain = ours_at(World(world.catalog, world.published), level, cutoffs[-1])
+        yield (
+            OURS_PUBLISHED,
+            outcome(lambda: plain[DEFAULT], "Ours without that training", IN_SAMPLE),
+        )
     if bench.name in RERANKED:
         yield ORACLE, outcome(lambda: oracle(world, level, cutoffs[-1], cases), _about(oracle), HEADROOM)
     for name, baseline in baselines(bench, level).items():

@@ -78,11 +78,18 @@ def _words(texts: Sequence[str]) -> list[list[str]]:
 
 
 class World:
-    """What the baselines of one catalog share: its texts, indexed once in each form."""
+    """What the methods on one catalog share: its texts, indexed once in each form.
 
-    def __init__(self, catalog: Catalog, vectors: SharedVectors) -> None:
+    Args:
+        catalog: What is searched.
+        vectors: Our embedder.
+        published: That of the baselines; ours where none is given.
+    """
+
+    def __init__(self, catalog: Catalog, vectors: SharedVectors, published: SharedVectors | None = None) -> None:
         self.catalog = catalog
         self.vectors = vectors
+        self.published = published or vectors
 
     @cached_property
     def graph(self) -> OwnershipGraph:
@@ -92,15 +99,15 @@ class World:
     @cached_property
     def agents(self) -> Corpus:
         """Agents by name and description."""
-        return Corpus({agent.id: plain_agent(agent) for agent in self.catalog.agents}, self.vectors)
+        return Corpus({agent.id: plain_agent(agent) for agent in self.catalog.agents}, self.published)
 
     @cached_property
     def tools(self) -> Corpus:
         """Tools by name and description."""
-        return Corpus({tool.id: plain_tool(tool) for tool in self.catalog.tools.values()}, self.vectors)
+        return Corpus({tool.id: plain_tool(tool) for tool in self.catalog.tools.values()}, self.published)
 
     @cached_property
     def nodes(self) -> Corpus:
         """Agents and tools in one index."""
         texts = {agent.id: plain_agent(agent) for agent in self.catalog.agents}
-        return Corpus(texts | {tool.id: plain_tool(tool) for tool in self.catalog.tools.values()}, self.vectors)
+        return Corpus(texts | {tool.id: plain_tool(tool) for tool in self.catalog.tools.values()}, self.published)

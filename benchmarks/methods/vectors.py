@@ -15,11 +15,12 @@ _AT_ONCE = 256
 class SharedVectors(MiniLMEmbeddings):
     """The embedded MiniLM, which remembers what it has embedded.
 
-    Ours and every baseline embed through one of these, so a difference between them is never the embedder's.
+    Args:
+        tuned: Whether it is the one that Callsheet trained further; otherwise the published one, as for all baselines.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, tuned: bool = True) -> None:
+        super().__init__(tuned=tuned)
         self._known: dict[str, np.ndarray] = {}
         self._parts: dict[tuple[str, tuple[tuple[int, int], ...]], np.ndarray] = {}
 
@@ -43,6 +44,6 @@ class SharedVectors(MiniLMEmbeddings):
 
 
 @cache
-def vectors_of_this_run() -> SharedVectors:
-    """The one embedder of this process."""
-    return SharedVectors()
+def vectors_of_this_run(*, tuned: bool = True) -> SharedVectors:
+    """The one embedder of this process, of either kind."""
+    return SharedVectors(tuned=tuned)

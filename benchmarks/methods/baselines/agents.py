@@ -67,7 +67,7 @@ def concatenated(world: World) -> Rank:
         agent.id: " ".join([plain_agent(agent), *(plain_tool(tool) for tool in agent.tools)])
         for agent in world.catalog.agents
     }
-    return Corpus(texts, world.vectors).dense
+    return Corpus(texts, world.published).dense
 
 
 def mcp_zero_agents(world: World) -> Rank:

@@ -50,7 +50,7 @@ def concatenated(world: World) -> Rank:
         tool.id: " ".join([plain_tool(tool), *(f"{p.name}: {p.description}" for p in tool.parameters)])
         for tool in world.catalog.tools.values()
     }
-    return Corpus(texts, world.vectors).dense
+    return Corpus(texts, world.published).dense
 
 
 def mcp_zero(world: World, *, servers: int = SERVERS) -> Rank:

@@ -88,7 +88,7 @@ def _talk(process: subprocess.Popen[str], request: Mapping[str, Any], world: Wor
         message: Mapping[str, Any] = json.loads(line)
         if "embed" not in message:
             return message
-        vectors = world.vectors.encode(message["embed"])
+        vectors = world.published.encode(message["embed"])
         send({"vectors": base64.b64encode(vectors.astype("<f4").tobytes()).decode(), "columns": vectors.shape[1]})
     return {"error": f"its process ended with {process.wait()}"}
 

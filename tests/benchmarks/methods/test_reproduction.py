@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def vectors() -> SharedVectors:
-    return vectors_of_this_run()
+    return vectors_of_this_run(tuned=False)
 
 
 def one(shared: Path, name: str) -> Benchmark:

