@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("callsheet", "graphs", "retrievers", "agents", "orchestrator")
-PACKAGED = frozenset({".py", ".pyi", ".json", ".ttl", ".rq", ".css", ".html", ".js", ".svg"})
+PACKAGED = frozenset({".py", ".pyi", ".json", ".ttl", ".rq", ".css", ".html", ".js", ".npz", ".svg"})
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
 
 

@@ -68,8 +68,8 @@ class MiniLM:
     Source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0): mean of the token
     states, scaled to unit length. Texts are cut at 256 tokens, the length that the model was trained for.
 
-    The scales and shifts of its layers were trained further on public requests to tools (``benchmarks/encoder``): 51,456
-    of its 22.7 million numbers. Speed and memory are those of the published model.
+    The scales and shifts of its layers were trained further on public requests to tools (``benchmarks/encoder``):
+    51,456 of its 22.7 million numbers. Speed and memory are those of the published model.
 
     Args:
         weights: Path of another copy of the published weights; default: the file of the installed package.

@@ -94,7 +94,7 @@ async def test_of_processes_that_get_one_answer_at_once_one_takes_it(server: Sig
     with ThreadPoolExecutor(2) as threads:
         done = [*threads.map(lambda _: taken(answer, tmp_path), range(2))]
     assert sorted(each.returncode for each in done) == [0, 1]
-    assert ["given before" in each.stderr for each in done if each.returncode] == [True]
+    assert ["already given" in each.stderr for each in done if each.returncode] == [True]
     assert len(server.authorization.issued) == 2  # an access token and a refresh token
 
 

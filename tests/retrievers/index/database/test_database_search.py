@@ -231,7 +231,7 @@ def test_other_dimensions_are_named(store: str) -> None:
     made = index(None, Subjects())
     made.sync(nodes("a", 3))
     made.embeddings = Subjects(24)
-    with pytest.raises(SettingsError, match=r"has vectors of 48 dimensions, and subjects made one of 24"):
+    with pytest.raises(SettingsError, match=r"has vectors of 48 dimensions, but subjects made one of 24"):
         made.scores("q")
 
 
