@@ -34,7 +34,7 @@ MODES = ("none", "once", "adaptive", "rules")
 ARMS: Mapping[str, Sequence[str]] = {
     SET: ("all", "k5"),
     **dict.fromkeys(DEMO.values(), MODES),
-    FLEET: ("k10", "none", "adaptive"),
+    FLEET: ("k10", "adaptive"),
 }
 SAMPLE, MAX_OUTPUT = 100, 300
 TOOLS, DEMO_TOOLS = 10, 5
@@ -55,8 +55,8 @@ _ABOUT = (
 _ABOUT_FLEET = (
     "{}, at most {} output tokens a call. Tasks over 27 real MCP servers with 472 tools, each over fresh copies of "
     "their data; right is a task whose end state was reached. Arms: *k10*: the best 10 tools of one selection bound; "
-    "*none*, *adaptive*: the supervisor in this planning mode, with at most 10 tools a step. *Against the first*: "
-    "paired difference. " + _MEANS
+    "*adaptive*: the supervisor in this planning mode, with at most 10 tools a step. *Against the first*: paired "
+    "difference. " + _MEANS
 )
 _ABOUT_DEMO = (
     "{}, at most {} output tokens a call. Requests to the demo's agents that need one tool, and that need two. "

@@ -89,7 +89,7 @@ class World:
     def __init__(self, catalog: Catalog, vectors: SharedVectors, published: SharedVectors | None = None) -> None:
         self.catalog = catalog
         self.vectors = vectors
-        self.published = published or vectors
+        self.published = vectors if published is None else published  # one that has embedded nothing yet is false
 
     @cached_property
     def graph(self) -> OwnershipGraph:

@@ -9,9 +9,18 @@ from typing import Any
 import pytest
 
 from benchmarks.costs.latency import interleaved, ratio_of_medians
-from benchmarks.measurements.run import FOLDED, OURS, Outcome, chosen_by_folds, evaluate, outcomes, summary
-from benchmarks.methods.search import World
-from benchmarks.methods.vectors import vectors_of_this_run
+from benchmarks.measurements.run import (
+    FOLDED,
+    OURS,
+    OURS_PUBLISHED,
+    Outcome,
+    chosen_by_folds,
+    evaluate,
+    outcomes,
+    summary,
+)
+from benchmarks.methods.search import World, plain_tool
+from benchmarks.methods.vectors import SharedVectors, vectors_of_this_run
 from benchmarks.report import headline, result_files, tables
 from benchmarks.sets.cases import Benchmark, Case, wanted
 from benchmarks.sets.generated import generated_catalog, generated_queries
@@ -34,6 +43,16 @@ def test_all_metrics_at_all_cutoffs(bench: Benchmark) -> None:
     assert values["recall@1"] == [1.0, 0.0]
     assert values["map@2"] == [1.0, 0.5]
     assert set(values) == {f"{m}@{k}" for m in ("recall", "map", "ndcg", "complete") for k in (1, 2)}
+
+
+def test_baselines_embed_with_the_published_model(bench: Benchmark) -> None:
+    world = World(bench.catalog, SharedVectors(), SharedVectors(tuned=False))
+    found = dict(outcomes(bench, "tool", world))
+    assert list(found)[:2] == [OURS, OURS_PUBLISHED]
+    tool = bench.catalog.tools["units/convert_length"]
+    query = "convert miles to kilometres"
+    text, asked = world.published.encode([plain_tool(tool), query])
+    assert world.tools.cosines(query)[world.tools.ids.index(tool.id)] == pytest.approx(float(text @ asked), abs=1e-4)
 
 
 def test_from_queries_to_a_file_to_a_table(bench: Benchmark, tmp_path: Path) -> None:
