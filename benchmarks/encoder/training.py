@@ -51,7 +51,7 @@ def train(
         for name, value in parameters.items():
             average[name].lerp_(value.detach(), 1 - min(DECAY, step / (step + 10)))
         if step % 20 == 19:
-            say(f"seed {seed}, step {step + 1}: loss {now.item():.3f}")
+            say(f"step {step + 1}: loss {now.item():.3f}")
     with torch.no_grad():
         for name, value in parameters.items():
             value.copy_(average[name])
