@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
 from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, QUESTION_WORDS, RESULT_NOUNS
-from callsheet.agents.keyless.language.references import with_value
+from callsheet.agents.keyless.language.references import pronouns, with_value
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.tool_effects import alike
@@ -20,6 +20,8 @@ _CURRENCY = re.compile(r"[€$£¥]|(?<=\d )(?:dollars|euros|pounds|yen|francs|[
 _REFERENCES = frozenset("it its that this them those these all each everything result results one ones".split())
 _COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5}
 """References to a certain number of results."""
+_FILLER = re.compile(r"\bfind\s+out\b|\bright\s+(?=now\b)", re.IGNORECASE)
+"""Phrases without content in a question."""
 _ON = re.compile(r"\bon\s+$", re.IGNORECASE)
 """Before a date."""
 _COUNTING = re.compile(
@@ -52,6 +54,7 @@ def unused_words(
     counted = [m.span() for m in _COUNTING.finditer(pool.text)] if _took(pool, Kind.NUMBER) else []
     counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
     counted += [m.span() for i in pool.items if i.kind is Kind.DATE for m in _ON.finditer(pool.text[: i.start])]
+    counted += [] if plainly else [m.span() for m in _FILLER.finditer(pool.text)]
     money = {m.span(): m.group() for m in _CURRENCY.finditer(pool.bare)}
     for match in _WORD.finditer(pool.bare):
         start, end = match.span()
@@ -62,6 +65,8 @@ def unused_words(
             continue
         if word not in known and (stem(word) not in known or stem(word) in offered):
             left.append((start, end))
+    if not pool.uses_results:
+        left += [span for span in pronouns(pool.bare) if not pool.is_used(*span)]
     left += [m.span() for m in _STRAY.finditer(pool.bare) if not pool.is_used(*m.span())]
     left += [(at, at + 1) for at in _signs(pool.bare, plainly=plainly) if not pool.is_used(at, at + 1)]
     return tuple(pool.text[start:end] for start, end in _joined(sorted(left), pool.text))

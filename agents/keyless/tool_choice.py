@@ -122,7 +122,7 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     complete = 0.5 if not needed else 1 - len(first.missing) / needed
     used = 1 - min(1.0, sum(map(len, first.unused)) / max(len(text), 1))
     score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + used - 0.4 * bool(first.missing) - 1.5 * whole
-    filled = bool(first.args) and not first.missing and not _is_fragment(text)
+    filled = bool(needed and first.args) and not first.missing and not _is_fragment(text)
     fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or filled)
     why = _objection(brief, offer, schema, slots, first, whole=whole)
     return Candidate(offer, schema, texts, calls, why, score, fits)

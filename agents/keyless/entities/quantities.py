@@ -49,6 +49,7 @@ def fill_quantities(slots: Sequence[Slot], pool: Pool, readings: Sequence[Readin
         args[amount.name] = number
     elif amount and (reading := next((r for r in readings if r.number is not None), None)):
         args[amount.name] = reading.number
+        pool.uses_results = True
         named = list(units_in(reading.unit or reading.text, wanted))
         args |= _assigned(wanted, named[-1] if named else None, target or source)
     pool.used += [(unit.start, unit.end) for unit in (source, target) if unit]

@@ -78,7 +78,7 @@ NEUTRAL = frozenset(
 
 QUESTION_WORDS = frozenset(
     """
-    am are be being can come could do does equal equals find has have inside is know like on out over say see show
+    am are be being can come could do does equal equals has have inside is know like on out over say see show
     tell up want what what's which would
     """.split()
 )

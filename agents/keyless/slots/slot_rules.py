@@ -81,6 +81,12 @@ class Context:
         return [r.number for r in (read(done.result) for done in with_value(self.inputs)) if r.number is not None]
 
     @property
+    def composed(self) -> str:
+        """The results as text, which are then used."""
+        self.pool.uses_results = True
+        return composed(with_value(self.inputs))
+
+    @property
     def refers(self) -> bool:
         """Whether the text refers to the results that the step uses."""
         return bool(self.inputs) and bool(_REFERS.search(self.pool.bare) or not self.pool.free(Kind.QUOTED))
@@ -159,12 +165,14 @@ def _array(slot: Slot, context: Context) -> Any:
     items, pool = slot.spec.get("items"), context.pool
     kind = items.get("type") if "array" in slot.types and isinstance(items, dict) else None
     if kind in {"number", "integer"}:
-        return [*context.numbers, *map(pool.take, _listed(pool))] or None
+        given = context.numbers
+        pool.uses_results |= bool(given)
+        return [*given, *map(pool.take, _listed(pool))] or None
     if kind == "string" and slot.required:
         if is_path(slot) or is_mail(slot):
             return [pool.take(item) for item in pool.free(Kind.PATH if is_path(slot) else Kind.EMAIL)] or None
         if slot.says(*_CONTENT) and context.refers:
-            return [composed(with_value(context.inputs))]
+            return [context.composed]
         return [pool.take(item) for item in pool.free(Kind.QUOTED)] or None
     return None
 
@@ -185,7 +193,7 @@ def _composed(slot: Slot, context: Context) -> Any:
     wanted = (
         slot.textual and slot.required and slot.says(*_CONTENT) and not slot.says("find", "search", "target", "old")
     )
-    return composed(with_value(context.inputs)) if wanted and context.refers else None
+    return context.composed if wanted and context.refers else None
 
 
 def _number(slot: Slot, context: Context) -> Any:
@@ -201,6 +209,7 @@ def _number(slot: Slot, context: Context) -> Any:
     in_order = _is_named(context) and not any(map(_REVERSED.search, joints))
     if len(given) + len(left) == len(rivals) and (len(rivals) == 1 or in_order):
         found = [*given, *(_taken(s, context.pool, item) for s, item in zip(rivals[len(given) :], left, strict=True))]
+        context.pool.uses_results |= bool(given)
         context.filled.update(zip((s.name for s in rivals), found, strict=True))
         return context.filled[slot.name]
     if len(rivals) == 1 and len(left) == 1:
@@ -234,6 +243,7 @@ def _raw(slot: Slot, context: Context) -> Any:
     spent = any(other.says(*_CONTENT) and other.name in context.filled for other in context.slots)
     if spent or context.loose != [slot] or not context.refers or slot.says("id", "name"):
         return None
+    context.pool.uses_results = True
     return read(with_value(context.inputs)[-1].result).text or None
 
 

@@ -49,6 +49,7 @@ def find_path(
     for text in (text for done in reversed(inputs) for text in (done.result[:500], done.text)):
         found = Pool.of(text).free(Kind.PATH)
         if slot.required and (chosen := _best_path(slot, found)) and len({item.value for item in found}) == 1:
+            pool.uses_results = True
             return chosen.value
     return None
 
