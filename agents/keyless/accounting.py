@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
-from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, QUESTION_WORDS, RESULT_NOUNS
+from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, OPERATIONS, QUESTION_WORDS, RESULT_NOUNS
 from callsheet.agents.keyless.language.references import pronouns, with_value
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.planning.plan import StepResult
@@ -81,13 +81,18 @@ def _known(
     for slot in slots:
         if slot.name in filled:
             said += [*slot.words, *words_of(slot.note)]
-    known = {other for word in said for other in (stem(word), *map(stem, alike(word)))} | NEUTRAL
+    known = {other for word in said for other in (stem(word), *map(stem, alike(word) | _computing(word)))} | NEUTRAL
     if not plainly:
         known |= QUESTION_WORDS
     if builds_on:
         known |= _REFERENCES | RESULT_NOUNS - COMPUTED_NOUNS | _computed(builds_on)
         known |= {word for word, count in _COUNTS.items() if count == _number(builds_on)}
     return known
+
+
+def _computing(word: str) -> frozenset[str]:
+    """The verbs for "calculation" and the like: "find the mean" is an order to compute it."""
+    return alike("calculate") if stem(word) in {stem("calculate"), stem("compute")} else frozenset()
 
 
 def _number(builds_on: Sequence[StepResult]) -> int:
@@ -99,7 +104,12 @@ def _computed(builds_on: Sequence[StepResult]) -> set[str]:
     """The nouns for a computed value that some earlier step computed: "the average" after "the mean of 1, 2 and 3"."""
     made = " ".join([*(done.text for done in builds_on), *(call.tool for done in builds_on for call in done.calls)])
     said = {stem(word) for word in re.findall(r"[a-z]+", made.lower())}
-    return {noun for noun in COMPUTED_NOUNS if any(stem(word) in said for word in alike(noun))}
+    named = {noun for noun in COMPUTED_NOUNS if any(stem(word) in said for word in alike(noun))}
+    last = with_value(builds_on)[-1].text
+    signs = set(re.findall(r"(?<=[\w)])\s*([-+*×/÷])\s*(?=[\d(])", last)) or set(re.findall(r"[a-z]+", last.lower()))
+    operated = {noun for noun, how in OPERATIONS.items() if signs & {*how, *how.split()}}
+    several = len({OPERATIONS[noun] for noun in operated}) > 1
+    return named if several else named | operated
 
 
 def _signs(text: str, *, plainly: bool) -> list[int]:

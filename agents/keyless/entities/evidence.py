@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from callsheet.agents.keyless.entities.measurement_units import unit_of
-from callsheet.agents.keyless.language.lexicon import CLOCK, EMAIL, PATH, QUOTED, SQL, URL, mask
+from callsheet.agents.keyless.language.lexicon import CLOCK, EMAIL, GLOB, PATH, QUOTED, SQL, URL, mask
 
 
 class Kind(StrEnum):
@@ -25,6 +25,7 @@ class Kind(StrEnum):
     DATE = "date"
     CLOCK = "clock"
     PHONE = "phone"
+    GLOB = "glob"
     IDENTIFIER = "identifier"
     NUMBER = "number"
 
@@ -69,6 +70,7 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (Kind.SQL, SQL),
     (Kind.URL, URL),
     (Kind.EMAIL, EMAIL),
+    (Kind.GLOB, GLOB),
     (Kind.PATH, PATH),
     (
         Kind.DATE,
@@ -132,7 +134,7 @@ class Pool:
     @property
     def bare(self) -> str:
         """The text at its own length, with quotations, addresses and paths blanked."""
-        kinds = {Kind.QUOTED, Kind.URL, Kind.EMAIL, Kind.PATH, Kind.SQL}
+        kinds = {Kind.QUOTED, Kind.URL, Kind.EMAIL, Kind.GLOB, Kind.PATH, Kind.SQL}
         return _blanked(self.text, [(i.start, i.end) for i in self.items if i.kind in kinds])
 
     @property

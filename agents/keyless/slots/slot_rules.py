@@ -233,6 +233,12 @@ def _taken(slot: Slot, pool: Pool, item: Evidence) -> Any:
     return value
 
 
+def _glob(slot: Slot, context: Context) -> Any:
+    """A file name with an asterisk, for a pattern."""
+    wanted = slot.required and slot.textual and slot.says("pattern", "glob", "wildcard")
+    return context.pool.first(Kind.GLOB) if wanted else None
+
+
 def _quoted(slot: Slot, context: Context) -> Any:
     """The first remaining quotation, for the only required string that takes any text."""
     return context.pool.first(Kind.QUOTED) if context.loose == [slot] else None
@@ -248,7 +254,7 @@ def _raw(slot: Slot, context: Context) -> Any:
 
 
 RULES: tuple[Rule, ...] = (
-    _whole, _frequency, _formatted, _closed, _flag, _labelled, _identified, _array, _composed, _number, _quoted,
+    _whole, _frequency, _formatted, _closed, _flag, _glob, _labelled, _identified, _array, _composed, _number, _quoted,
     _raw,
 )  # fmt: skip
 """In this order: unmistakable evidence first, leftovers last."""

@@ -23,10 +23,18 @@ _SPELLED = {
     "divided by": " / ", "to the power of": "**", "squared": "**2", "cubed": "**3",
 }  # fmt: skip
 """Operators in words."""
+_OPERAND = r"(-?\d[\d,]*(?:\.\d+)?)"
+_ORDERED = (
+    (re.compile(rf"\badd\s+{_OPERAND}\s+(?:and|to)\s+{_OPERAND}(?![\w.,]*\d)", re.IGNORECASE), r"\1 + \2"),
+    (re.compile(rf"\bsubtract\s+{_OPERAND}\s+from\s+{_OPERAND}(?![\w.,]*\d)", re.IGNORECASE), r"\2 - \1"),
+    (re.compile(rf"\bmultiply\s+{_OPERAND}\s+(?:by|and|with)\s+{_OPERAND}(?![\w.,]*\d)", re.IGNORECASE), r"\1 * \2"),
+    (re.compile(rf"\bdivide\s+{_OPERAND}\s+by\s+{_OPERAND}(?![\w.,]*\d)", re.IGNORECASE), r"\1 / \2"),
+)
+"""Orders to compute with two numbers, and their formulas."""
 _WORDED = re.compile(rf"\s*(?<![A-Za-z])({'|'.join(_SPELLED)})\b\s*", re.IGNORECASE)
 _SIGN = r"\*\*|[-+*/^%=×÷−·]"
 _TOKEN = (
-    rf"(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\d)|\b{_FUNCTION}\b(?=\s*\()|\bpi\b|(?<![A-Za-z])[A-Za-z](?![A-Za-z])"
+    rf"(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\d)|\b{_FUNCTION}\b(?=\s*\()|\bpi\b|(?<![A-Za-z'’])[A-Za-z](?![A-Za-z])"
     rf"|{_WORDED.pattern}|{_SIGN}|[(),!])"
 )
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -75,7 +83,8 @@ def _expression(slot: Slot, pool: Pool) -> str | None:
     text = pool.rest
     for item in pool.free(Kind.DATE, Kind.CLOCK, Kind.PHONE, Kind.IDENTIFIER):
         text = text[: item.start] + "¤" * (item.end - item.start) + text[item.end :]
-    runs = [(m, _WORDED.sub(lambda word: _SPELLED[word[1].lower()], m.group())) for m in _RUN.finditer(text)]
+    runs = [(m, m.expand(formula)) for order, formula in _ORDERED for m in order.finditer(text)]
+    runs += [(m, _WORDED.sub(lambda word: _SPELLED[word[1].lower()], m.group())) for m in _RUN.finditer(text)]
     runs = [(match, formula) for match, formula in runs if _OPERATED.search(formula)]
     if not runs:
         return None
