@@ -16,8 +16,9 @@ from callsheet.agents.keyless.language.clauses import words
 from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, QUESTION_WORDS, QUOTED, is_verb, mask
 from callsheet.agents.keyless.language.mood import is_yes_or_no, objection
 from callsheet.agents.keyless.language.references import referred, with_value
+from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
-from callsheet.agents.keyless.slots.slot_rules import Context, apply
+from callsheet.agents.keyless.slots.slot_rules import apply
 from callsheet.agents.keyless.slots.value_formats import is_sql
 from callsheet.agents.keyless.slots.vocabularies import variants
 from callsheet.agents.planning.plan import StepResult

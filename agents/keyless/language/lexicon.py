@@ -26,6 +26,13 @@ def is_noun(word: str) -> bool:
     return "NOUN" in kinds_of(word.lower())
 
 
+def is_plural(word: str) -> bool:
+    """Whether a word can be the plural of a noun."""
+    from lemminflect import getAllLemmas
+
+    return any(lemma != word for lemma in getAllLemmas(word.lower()).get("NOUN", ()))
+
+
 CONSUMING = frozenset(
     """
     add append archive attach back commit copy deliver dispatch dump email enter export file forward insert keep log

@@ -145,6 +145,11 @@ def is_path(slot: Slot) -> bool:
     return named or maybe or (slot.head == "name" and slot.says("file"))
 
 
+def is_path_list(slot: Slot) -> bool:
+    """Whether a slot takes several paths."""
+    return "array" in slot.types and is_path(slot)
+
+
 def is_sql(slot: Slot) -> bool:
     """Whether a slot takes SQL."""
     about = f"{slot.description} {slot.about}"
