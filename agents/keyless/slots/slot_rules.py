@@ -242,7 +242,7 @@ def _quoted(slot: Slot, context: Context) -> Any:
 def _raw(slot: Slot, context: Context) -> Any:
     """The result that "translate it" refers to, for a single text parameter."""
     spent = any(other.says(*_CONTENT) and other.name in context.filled for other in context.slots)
-    if spent or context.loose != [slot] or not context.refers or slot.says("id", "name"):
+    if spent or context.loose != [slot] or not context.refers or not slot.says(*_CONTENT, "query", "question"):
         return None
     context.pool.uses_results = True
     return read(with_value(context.inputs)[-1].result).text or None

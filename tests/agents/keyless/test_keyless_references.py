@@ -163,3 +163,8 @@ def test_a_pronoun_that_no_argument_uses_is_left_over() -> None:
 )
 def test_what_an_operation_gives_has_a_name(made: str, noun: str, unused: tuple[str, ...]) -> None:
     assert fill(WRITE, f"write the {noun} to y.txt", (done(made, "4"),), plainly=True).unused == unused
+
+
+def test_a_result_goes_only_into_a_parameter_for_text() -> None:
+    keys = {"title": "json list keys", "properties": {"tool_input": TEXT}, "required": ["tool_input"]}
+    assert fill(keys, "list its lines", (NOTES,)).missing == ("tool_input",)
