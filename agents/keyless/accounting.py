@@ -60,7 +60,8 @@ def unused_words(
     counted = [m.span() for m in _COUNTING.finditer(pool.text)] if _took(pool, Kind.NUMBER) else []
     counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
     counted += [m.span() for i in pool.items if i.kind is Kind.DATE for m in _ON.finditer(pool.text[: i.start])]
-    left += [m.span() for m in _DIFFERENCE.finditer(pool.bare) if plainly and "by" not in said]
+    if plainly and "by" not in said:
+        left += [m.span() for m in _DIFFERENCE.finditer(pool.bare) if pool.is_used(m.end(), m.end() + 1)]
     left += [span for span in _other_units(pool, said) if not pool.is_used(*span)]
     counted += [] if plainly else [m.span() for m in _FILLER.finditer(pool.text)]
     money = {m.span(): m.group() for m in _CURRENCY.finditer(pool.bare) if _is_currency(m.group())}
