@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
-from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, QUESTION_WORDS, RESULT_NOUNS
-from callsheet.agents.keyless.language.references import with_value
+from callsheet.agents.keyless.entities.measurement_units import unit_of
+from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, OPERATIONS, QUESTION_WORDS, RESULT_NOUNS
+from callsheet.agents.keyless.language.references import pronouns, with_value
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.tool_effects import alike
@@ -16,10 +17,16 @@ from callsheet.agents.safety.tool_effects import alike
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
 _STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")
 """Unpaired quotation marks: what they quote is unknown."""
-_CURRENCY = re.compile(r"[€$£¥]|(?<=\d )(?:dollars|euros|pounds|yen|francs|[A-Z]{3})\b")
+_CURRENCY = re.compile(r"[€$£¥]|(?<=\d )(?:dollars|euros|yen|francs|[A-Z]{3})\b")
+"""Signs and names of currencies; "pounds" may be a weight."""
+_DIFFERENCE = re.compile(r"(?<!\d )\bby\s+(?=[-−]?\d)", re.IGNORECASE)
+"""Before a number that is added or taken away, or before a deadline; not in "800 by 600"."""
 _REFERENCES = frozenset("it its that this them those these all each everything result results one ones".split())
 _COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5}
 """References to a certain number of results."""
+_FILLER = re.compile(r"\bfind\s+out\b|\bright\s+(?=now\b)", re.IGNORECASE)
+"""Phrases without content in a question."""
+_AFTER = re.compile(r"[ -]?([^\W\d_]+)")
 _ON = re.compile(r"\bon\s+$", re.IGNORECASE)
 """Before a date."""
 _COUNTING = re.compile(
@@ -47,12 +54,17 @@ def unused_words(
         plainly: Whether question words count as content, as for a tool that may change something.
     """
     left = [(item.start, item.end) for item in pool.items if not pool.is_covered(item.start, item.end)]
-    known = _known(about, slots, filled, builds_on=builds_on, plainly=plainly)
+    said = _said(about, slots, filled)
+    known = _known(said, builds_on=builds_on, plainly=plainly)
     offered = {stem(word) for slot in slots for value in slot.vocabulary for word in words_of(str(value))}
     counted = [m.span() for m in _COUNTING.finditer(pool.text)] if _took(pool, Kind.NUMBER) else []
     counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
     counted += [m.span() for i in pool.items if i.kind is Kind.DATE for m in _ON.finditer(pool.text[: i.start])]
-    money = {m.span(): m.group() for m in _CURRENCY.finditer(pool.bare)}
+    if plainly and "by" not in said:
+        left += [m.span() for m in _DIFFERENCE.finditer(pool.bare) if pool.is_used(m.end(), m.end() + 1)]
+    left += [span for span in _other_units(pool, said) if not pool.is_used(*span)]
+    counted += [] if plainly else [m.span() for m in _FILLER.finditer(pool.text)]
+    money = {m.span(): m.group() for m in _CURRENCY.finditer(pool.bare) if _is_currency(m.group())}
     for match in _WORD.finditer(pool.bare):
         start, end = match.span()
         word = match.group().lower().replace("’", "'").removesuffix("'s").replace("e-mail", "email")
@@ -62,27 +74,52 @@ def unused_words(
             continue
         if word not in known and (stem(word) not in known or stem(word) in offered):
             left.append((start, end))
+    if not pool.uses_results:
+        left += [span for span in pronouns(pool.bare) if not pool.is_used(*span)]
     left += [m.span() for m in _STRAY.finditer(pool.bare) if not pool.is_used(*m.span())]
     left += [(at, at + 1) for at in _signs(pool.bare, plainly=plainly) if not pool.is_used(at, at + 1)]
     return tuple(pool.text[start:end] for start, end in _joined(sorted(left), pool.text))
 
 
-def _known(
-    about: str, slots: Sequence[Slot], filled: Collection[str], *, builds_on: Sequence[StepResult], plainly: bool
-) -> set[str]:
-    """Words and stems that need no argument of their own."""
+def _said(about: str, slots: Sequence[Slot], filled: Collection[str]) -> list[str]:
+    """The words of the tool's name, of its description's first sentence, and of the parameters that have a value."""
     name, _, description = about.partition("\n")
     said = [*words_of(name), *words_of(description.strip().split("\n")[0].split(". ")[0])]
     for slot in slots:
         if slot.name in filled:
             said += [*slot.words, *words_of(slot.note)]
-    known = {other for word in said for other in (stem(word), *map(stem, alike(word)))} | NEUTRAL
+    return said
+
+
+def _known(said: Collection[str], *, builds_on: Sequence[StepResult], plainly: bool) -> set[str]:
+    """Words and stems that need no argument of their own."""
+    known = {other for word in said for other in (stem(word), *map(stem, alike(word) | _computing(word)))} | NEUTRAL
     if not plainly:
         known |= QUESTION_WORDS
     if builds_on:
         known |= _REFERENCES | RESULT_NOUNS - COMPUTED_NOUNS | _computed(builds_on)
         known |= {word for word, count in _COUNTS.items() if count == _number(builds_on)}
     return known
+
+
+def _other_units(pool: Pool, said: Collection[str]) -> Iterator[tuple[int, int]]:
+    """The units directly after numbers that are not the tool's own: "5 hours" for a timer in minutes."""
+    own = {unit_of(word) for word in said if word not in NEUTRAL}
+    for item in pool.items:
+        match = _AFTER.match(pool.bare, item.end) if item.kind is Kind.NUMBER else None
+        if match and match[1].lower() not in NEUTRAL | QUESTION_WORDS and unit_of(match[1]) not in {None, *own}:
+            yield match.span(1)
+
+
+def _is_currency(said: str) -> bool:
+    from babel.numbers import list_currencies
+
+    return not said.isupper() or said in list_currencies()
+
+
+def _computing(word: str) -> frozenset[str]:
+    """The verbs for "calculation" and the like: "find the mean" is an order to compute it."""
+    return alike("calculate") if stem(word) in {stem("calculate"), stem("compute")} else frozenset()
 
 
 def _number(builds_on: Sequence[StepResult]) -> int:
@@ -94,7 +131,12 @@ def _computed(builds_on: Sequence[StepResult]) -> set[str]:
     """The nouns for a computed value that some earlier step computed: "the average" after "the mean of 1, 2 and 3"."""
     made = " ".join([*(done.text for done in builds_on), *(call.tool for done in builds_on for call in done.calls)])
     said = {stem(word) for word in re.findall(r"[a-z]+", made.lower())}
-    return {noun for noun in COMPUTED_NOUNS if any(stem(word) in said for word in alike(noun))}
+    named = {noun for noun in COMPUTED_NOUNS if any(stem(word) in said for word in alike(noun))}
+    last = with_value(builds_on)[-1].text
+    signs = set(re.findall(r"(?<=[\w)])\s*([-+*×/÷])\s*(?=[\d(])", last)) or set(re.findall(r"[a-z]+", last.lower()))
+    operated = {noun for noun, how in OPERATIONS.items() if signs & {*how, *how.split()}}
+    several = len({OPERATIONS[noun] for noun in operated}) > 1
+    return named if several else named | operated
 
 
 def _signs(text: str, *, plainly: bool) -> list[int]:

@@ -14,12 +14,15 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
+from callsheet.agents.keyless.entities.quantities import unclear_units
 from callsheet.agents.keyless.entities.result_values import read
 from callsheet.agents.keyless.language.lexicon import MOST
 from callsheet.agents.keyless.slots.slot import slots_of
 from callsheet.agents.keyless.tool_choice import Candidate, candidates
 from callsheet.agents.work.brief import Brief
 
+_MOST_UNITS = 12
+"""Maximum number of units that a message names."""
 _NO_BRIEF = (
     "Without a model, rules need a HumanMessage with a brief in additional_kwargs['brief']. "
     "Configure a model for free conversation."
@@ -118,6 +121,8 @@ def _incomplete(chosen: Candidate) -> AIMessage:
 
 
 def _lacking(text: str, chosen: Candidate, **what: Any) -> AIMessage:
+    for said, units in unclear_units(chosen.texts[0], slots_of(chosen.schema)):
+        text += f'; "{said}" may mean several units: name one that the tool knows ({", ".join(units[:_MOST_UNITS])})'
     outcome = {"status": "needs_input", "tool": chosen.offer.tool, "parameters": [], **what}
     return AIMessage(text, additional_kwargs={"outcome": outcome})
 

@@ -16,8 +16,9 @@ from callsheet.agents.keyless.language.clauses import words
 from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, QUESTION_WORDS, QUOTED, is_verb, mask
 from callsheet.agents.keyless.language.mood import is_yes_or_no, objection
 from callsheet.agents.keyless.language.references import referred, with_value
+from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
-from callsheet.agents.keyless.slots.slot_rules import Context, apply
+from callsheet.agents.keyless.slots.slot_rules import apply
 from callsheet.agents.keyless.slots.value_formats import is_sql
 from callsheet.agents.keyless.slots.vocabularies import variants
 from callsheet.agents.planning.plan import StepResult
@@ -122,7 +123,7 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     complete = 0.5 if not needed else 1 - len(first.missing) / needed
     used = 1 - min(1.0, sum(map(len, first.unused)) / max(len(text), 1))
     score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + used - 0.4 * bool(first.missing) - 1.5 * whole
-    filled = bool(first.args) and not first.missing and not _is_fragment(text)
+    filled = bool(needed and first.args) and not first.missing and not _is_fragment(text)
     fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or filled)
     why = _objection(brief, offer, schema, slots, first, whole=whole)
     return Candidate(offer, schema, texts, calls, why, score, fits)

@@ -36,7 +36,7 @@ _ACTS = (
     "search find look lookup query",
     "list show content",
     "convert change turn express",
-    "calculate compute evaluate work solve",
+    "calculate compute evaluate work solve find",
 )
 _ALIKE = (
     *_ACTS,

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from callsheet.agents.keyless.entities.measurement_units import unit_of
-from callsheet.agents.keyless.language.lexicon import CLOCK, EMAIL, PATH, QUOTED, SQL, URL, mask
+from callsheet.agents.keyless.language.lexicon import CLOCK, EMAIL, GLOB, PATH, QUOTED, SQL, URL, mask
 
 
 class Kind(StrEnum):
@@ -25,6 +25,7 @@ class Kind(StrEnum):
     DATE = "date"
     CLOCK = "clock"
     PHONE = "phone"
+    GLOB = "glob"
     IDENTIFIER = "identifier"
     NUMBER = "number"
 
@@ -55,6 +56,12 @@ _NUMBER = re.compile(
 )
 _DECIMAL_COMMA = re.compile(r"(?<![\d,.])\d+,\d{1,2}(?![\d,])")
 """Two numbers, or one with a decimal comma: it is not guessed which."""
+_ORDINAL = re.compile(r"(?<![\w.])\d*(?:(?<!1)1st|(?<!1)2nd|(?<!1)3rd|(?:1[123]|[04-9])th)\b", re.IGNORECASE)
+_RELATIVE = re.compile(
+    r"\bin\s+\d+\s+(?P<ahead>[a-z]+)\b|\d+\s+(?P<span>[a-z]+)\s+(?:ago|later|hence|from)\b", re.IGNORECASE
+)
+"""A point in time that is counted from now; "how many minutes are in 3 hours" has an amount."""
+_HOW_MANY = re.compile(r"\bhow\s+many\b", re.IGNORECASE)
 _EXACT = 2**53
 """Whole numbers below are exact as floating-point numbers, and can be stored in a state."""
 _TIMES = {"k": 1_000, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
@@ -63,6 +70,7 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (Kind.SQL, SQL),
     (Kind.URL, URL),
     (Kind.EMAIL, EMAIL),
+    (Kind.GLOB, GLOB),
     (Kind.PATH, PATH),
     (
         Kind.DATE,
@@ -88,11 +96,12 @@ _NO_PATH = re.compile(r"(?i)and/or|n/a|s?he/she|his/her|either/or|w/o|yes/no|tru
 
 @dataclass(slots=True)
 class Pool:
-    """The evidence in one text, in text order, and the spans that arguments have used."""
+    """The evidence in one text, in text order, the spans that arguments have used, and whether they used results."""
 
     text: str
     items: tuple[Evidence, ...] = ()
     used: list[tuple[int, int]] = field(default_factory=list)
+    uses_results: bool = False
 
     @classmethod
     def of(cls, text: str) -> Pool:
@@ -125,7 +134,7 @@ class Pool:
     @property
     def bare(self) -> str:
         """The text at its own length, with quotations, addresses and paths blanked."""
-        kinds = {Kind.QUOTED, Kind.URL, Kind.EMAIL, Kind.PATH, Kind.SQL}
+        kinds = {Kind.QUOTED, Kind.URL, Kind.EMAIL, Kind.GLOB, Kind.PATH, Kind.SQL}
         return _blanked(self.text, [(i.start, i.end) for i in self.items if i.kind in kinds])
 
     @property
@@ -144,7 +153,7 @@ def _found(text: str) -> Iterator[Evidence]:
     rest = text
     for kind, pattern in _PATTERNS:
         if kind is Kind.NUMBER:
-            rest = _DECIMAL_COMMA.sub(lambda match: "¤" * len(match.group()), rest)
+            rest = _blanked(rest, [match.span() for match in _not_amounts(rest)])
         found = [
             Evidence(kind, value, *match.span())
             for match in pattern.finditer(rest)
@@ -152,6 +161,15 @@ def _found(text: str) -> Iterator[Evidence]:
         ]
         yield from found
         rest = _blanked(rest, [(item.start, item.end) for item in found])
+
+
+def _not_amounts(text: str) -> Iterator[re.Match[str]]:
+    """What has digits and is no amount: ordinals, points in time, and what may be one or two numbers."""
+    yield from _DECIMAL_COMMA.finditer(text)
+    yield from _ORDINAL.finditer(text)
+    for match in () if _HOW_MANY.search(text) else _RELATIVE.finditer(text):
+        if (unit_of(match["ahead"] or match["span"]) or ("", 0))[0] == "[time]":
+            yield match
 
 
 def _value(kind: Kind, match: re.Match[str], said: str) -> Any:

@@ -80,6 +80,17 @@ def spelled_in(said: str, values: Sequence[str]) -> str | None:
     return next((found[0] for found in (named, same, bare) if len(found) == 1), None)
 
 
+def meanings(said: str, values: Sequence[str]) -> tuple[str, ...]:
+    """The accepted values that a name of several units may mean; none if it means one or is no such name."""
+    if spelled_in(said, values):
+        return ()
+    name, bare = _plain(said), {value: _plain(re.sub(r"\s*\(.*?\)", "", value)) for value in values}
+    same = tuple(value for value in values if bare[value] == name)
+    if not {said, said.lower()} & _AMBIGUOUS:
+        return same if len(same) > 1 else ()
+    return tuple(value for value in values if bare[value].split()[-1:] == [name]) or tuple(values)
+
+
 @cache
 def _plain(name: str) -> str:
     words = re.sub(r"[\s‑_-]+", " ", name.lower()).strip().split()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Named, Pool
-from callsheet.agents.keyless.entities.measurement_units import spelled_in, unit_of
+from callsheet.agents.keyless.entities.measurement_units import meanings, spelled_in, unit_of
 from callsheet.agents.keyless.entities.result_values import Reading
 from callsheet.agents.keyless.slots.slot import Slot
 
@@ -19,6 +19,7 @@ _TO_BEFORE = re.compile(
 )
 _FROM_BEFORE = re.compile(r"(?:\d\s*(?:degrees?\s*|°\s*)?|\bfrom\s+(?:degrees?\s+)?|\bconvert\s+)$", re.IGNORECASE)
 _JOINT = re.compile(r"\s*(?:,|and)?\s*$", re.IGNORECASE)
+_ONE = re.compile(r"\b(half\s+)?an?\s+$", re.IGNORECASE)
 _WORDS = frozenset("a am an are as at be bar can cup do hand has i in is it may me my no of or so to we".split())
 """Words that are also names of units: they count only directly after a number."""
 _LONGEST = 4
@@ -38,7 +39,10 @@ def fill_quantities(slots: Sequence[Slot], pool: Pool, readings: Sequence[Readin
     parts = compound(pool, units)
     source = parts[-1][1] if parts else _source(units, pool)
     counted = [source, *(unit for _, unit in parts)]
-    target = next((u for u in units if u not in counted and _TO_BEFORE.search(pool.bare[: u.start])), None)
+    target, aim = next(
+        ((u, m) for u in units if u not in counted and (m := _TO_BEFORE.search(pool.bare[: u.start]))), (None, None)
+    )
+    pool.used += [aim.span()] if aim else []
     if source is None and target is not None:
         source = next((unit for unit in units if unit is not target), None)
     args, amount = _assigned(wanted, source, target), _amount(slots)
@@ -49,6 +53,7 @@ def fill_quantities(slots: Sequence[Slot], pool: Pool, readings: Sequence[Readin
         args[amount.name] = number
     elif amount and (reading := next((r for r in readings if r.number is not None), None)):
         args[amount.name] = reading.number
+        pool.uses_results = True
         named = list(units_in(reading.unit or reading.text, wanted))
         args |= _assigned(wanted, named[-1] if named else None, target or source)
     pool.used += [(unit.start, unit.end) for unit in (source, target) if unit]
@@ -109,6 +114,9 @@ def _number(pool: Pool, source: Named | None) -> Any:
         n for n in numbers if source and re.fullmatch(r"\s*(?:degrees?|°|-)?\s*", pool.text[n.end : source.start])
     ]
     chosen = before or (numbers if len(numbers) == 1 else [])
+    if not numbers and source and (one := _ONE.search(pool.bare[: source.start])):
+        pool.used.append(one.span())
+        return 0.5 if one[1] else 1
     return pool.take(chosen[0]) if chosen else None
 
 
@@ -124,6 +132,14 @@ def units_in(text: str, slots: Sequence[Slot]) -> Iterator[Named]:
                 yield Named(value, start, end)
                 after = end
                 break
+
+
+def unclear_units(text: str, slots: Sequence[Slot]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The names of several units in a text, each with the accepted units that it may mean."""
+    values = list(dict.fromkeys(str(value) for slot in slots if is_unit(slot) for value in slot.vocabulary))
+    for token in _TOKEN.finditer(text) if values else ():
+        if possible := meanings(token.group(), values):
+            yield token.group(), possible
 
 
 def _value(text: str, start: int, end: int, values: Sequence[str]) -> str | None:

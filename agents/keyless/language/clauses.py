@@ -9,6 +9,7 @@ from enum import StrEnum
 from string import ascii_lowercase, digits
 
 from callsheet.agents.keyless.language.lexicon import CONSUMING, NOT_VERBS, is_noun, is_verb, mask
+from callsheet.agents.safety.tool_effects import is_act
 
 
 class Link(StrEnum):
@@ -67,6 +68,8 @@ _OBJECT = re.compile(
     r"|any|some|my|our|your|me|us|him|her|what|which|who|how|when|where|if|everyone|everything|one|two|three)\b"
     r"|[¤\d#@$€£A-Z]|\w{3,}s\b|[.!?;]|$)"
 )
+_PROPERTY = re.compile(r"\s+\d[\d.]*\s*(?:[,;.!?]|$)")
+"""A number and nothing more after a noun: "limit 5"."""
 _AIMED = re.compile(
     r"-?[\d¤]+(?:\s*[^\W\d_]+)?\s+(?:to|into)\s+(?:¤+|[^\W\d_][\w/]*)\s*(?=[,;.!?]|and\b|then\b|$)", re.IGNORECASE
 )
@@ -174,6 +177,8 @@ def _opens_order(text: str, *, strict: bool = False, beside_name: bool = False) 
         return first is not None
     word, rest = first.group(), text[first.end() :]
     if not is_verb(word) or re.match(r"\s+of\b", rest) or (strict and word[0].isupper() and not word.isupper()):
+        return False
+    if strict and is_noun(word) and not is_act(word.lower()) and _PROPERTY.match(rest):
         return False
     if not strict or not is_noun(word) or beside_name:
         return True

@@ -26,6 +26,13 @@ def is_noun(word: str) -> bool:
     return "NOUN" in kinds_of(word.lower())
 
 
+def is_plural(word: str) -> bool:
+    """Whether a word can be the plural of a noun."""
+    from lemminflect import getAllLemmas
+
+    return any(lemma != word for lemma in getAllLemmas(word.lower()).get("NOUN", ()))
+
+
 CONSUMING = frozenset(
     """
     add append archive attach back commit copy deliver dispatch dump email enter export file forward insert keep log
@@ -37,6 +44,12 @@ CONSUMING = frozenset(
 
 AGGREGATES = frozenset("average difference mean median product quotient sum total".split())
 """Nouns for a value that is computed from several."""
+
+OPERATIONS = {
+    "sum": "add plus +", "total": "add plus +", "difference": "subtract minus -", "product": "multiply times *×",
+    "quotient": "divide divided /÷",
+}  # fmt: skip
+"""Nouns for what an operation of arithmetic gives: its verb, its other word and its signs."""
 
 COMPUTED_NOUNS = AGGREGATES | frozenset("count minutes number summary transcript translation".split())
 """Nouns for the result of a certain step, which computes it."""
@@ -78,7 +91,7 @@ NEUTRAL = frozenset(
 
 QUESTION_WORDS = frozenset(
     """
-    am are be being can come could do does equal equals find has have inside is know like on out over say see show
+    am are be being can come could do does equal equals has have inside is know like on out over say see show
     tell up want what what's which would
     """.split()
 )
@@ -97,6 +110,8 @@ PATH = re.compile(
     r"|(?<![\w@.+-])[\w.+-]*\w/(?:[\w.@+-]+/)*(?:[\w@+-][\w.@+-]*)?(?<![.])"
     r"|(?<![\w@.+-])[\w+-][\w.+-]*\.(?!\d)[A-Za-z]\w{0,9}\b(?![(@])"
 )
+GLOB = re.compile(r"(?<!\S)[\w./-]*\*[\w./*-]*\.[A-Za-z]\w{0,9}(?![\w.*])")
+"""File names with an asterisk: "*.csv"."""
 CLOCK = re.compile(
     r"\b(?P<hour>\d{1,2})(?:[:.](?P<minute>[0-5]\d)(?::[0-5]\d)?)?\s*(?P<half>[ap])\.?m\b\.?"
     r"|\b(?P<hour24>[01]?\d|2[0-3]):(?P<minute24>[0-5]\d)(?::[0-5]\d)?\b|\b(?P<word>noon|midnight)\b",
@@ -113,7 +128,7 @@ _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Dr|Mr|Mrs|Ms|No|St)\."
 
 MOST = 8_000
 """Characters that the rules read: some patterns take quadratic time."""
-_PROTECTED = (QUOTED, URL, EMAIL, PATH, CLOCK, _DECIMAL, _ABBREVIATION, _BRACKETS, SQL)
+_PROTECTED = (QUOTED, URL, EMAIL, GLOB, PATH, CLOCK, _DECIMAL, _ABBREVIATION, _BRACKETS, SQL)
 
 
 def mask(text: str) -> str:

@@ -19,6 +19,7 @@ _AGGREGATE = re.compile(rf"\b(?:{'|'.join(sorted(AGGREGATES))})\b(?!\s+of\b)", r
 _ONE = re.compile(rf"\b(?:it|its|that|this)\b|\bthe\s+(?:{_NOUNS})\b(?!\s+of\b)", re.IGNORECASE)
 _DUMMY = re.compile(r"\btime\s+(?:is\s+it|it\s+is)\b|\bwhen\s+it(?:'s|\s+is)\b", re.IGNORECASE)
 """Phrases in which "it" refers to nothing: "what time is it when it is noon"."""
+_PRONOUN = re.compile(r"\b(?:it|its|them|their)\b(?!['’])", re.IGNORECASE)
 _OPENING = re.compile(r"[A-Za-z]+")
 
 
@@ -31,6 +32,12 @@ def refers_to_several(masked: str) -> bool:
 def refers_to_one(masked: str) -> bool:
     """Whether a masked clause refers to one result: "it", "the result"."""
     return bool(_ONE.search(_DUMMY.sub("", masked)))
+
+
+def pronouns(text: str) -> list[tuple[int, int]]:
+    """The spans of the pronouns that stand for an earlier result."""
+    blank = _DUMMY.sub(lambda match: "¤" * len(match.group()), text)
+    return [match.span() for match in _PRONOUN.finditer(blank)]
 
 
 def refers_back(masked: str) -> bool:

@@ -4,35 +4,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
+from callsheet.agents.keyless.entities.measurement_units import unit_of
 from callsheet.agents.keyless.entities.quantities import is_unit
-from callsheet.agents.keyless.entities.result_values import composed, read
+from callsheet.agents.keyless.entities.result_values import read
 from callsheet.agents.keyless.entities.time_zones import is_zone
-from callsheet.agents.keyless.language.references import refers_back, with_value
+from callsheet.agents.keyless.language.lexicon import is_plural
+from callsheet.agents.keyless.language.references import with_value
+from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
-from callsheet.agents.keyless.slots.value_formats import FORMATS, find_path, is_formatted, is_mail, is_path, paths_in
+from callsheet.agents.keyless.slots.value_formats import (
+    FORMATS,
+    find_path,
+    is_formatted,
+    is_mail,
+    is_path,
+    is_path_list,
+    paths_in,
+)
 from callsheet.agents.keyless.slots.vocabularies import fill_closed, fill_flag
-from callsheet.agents.planning.plan import StepResult
 
 _CONTENT = ("content", "text", "body", "data", "message", "note", "insight", "observation", "summary")
 """Names of parameters that take a result."""
-_REFERS = re.compile(
-    r"\b(?:it|its|that|this|them|those|these|both|all|each|results?|answers?|values?|output|summary|translation|report"
-    r"|average|total|sum|time|text|list|number|contents?|lines)\b",
-    re.IGNORECASE,
-)
 _IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order", "ticket", "hash", "commit", "issue")
 _WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
 """Words of names that do not label a value."""
 _BRIDGE = r"(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?\s*$"
 _AIM = re.compile(r"\b(?:to|into|as)\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
 _ORIGIN = re.compile(r"\bfrom\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
-_REVERSED = re.compile(r"\b(?:from|into)\b", re.IGNORECASE)
-"""Between two numbers: the second may be the first operand, as in "subtract 3 from 10"."""
+_OPERANDS = re.compile(
+    r"[\s,;x×/*+]*(?:(?:and|to|by|with|plus|minus|times|divided\s+by|to\s+the\s+power\s+of)\b)?\s*", re.IGNORECASE
+)
+"""Between two numbers in the order of the parameters; not "subtract 3 from 10", nor "5 songs of 2020"."""
+_NOUN_AFTER = re.compile(r"\s+([a-z]+)\b")
+_COUNTS = (
+    "count",
+    "limit",
+    "number",
+    "n",
+    "num",
+    "max",
+    "maximum",
+    "quantity",
+    "qty",
+    "size",
+    "amount",
+    "total",
+    "top",
+    "k",
+)
+"""Names of parameters that count what the tool is about."""
 _BETWEEN = re.compile(r"\s*(?:[,;]|,?\s*(?:and|&)\s)?\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"\s*(?:%|per\s?cent\b)", re.IGNORECASE)
 _TIMES_A_YEAR = {
@@ -45,45 +69,6 @@ _TIMES_A_YEAR = {
     "daily": 365,
 }
 _OFTEN = re.compile(rf"\b(?:{'|'.join(_TIMES_A_YEAR)})\b", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What the rules read and fill.
-
-    Attributes:
-        pool: The step's evidence.
-        inputs: Finished results that the step refers to.
-        slots: All slots of the tool, because slots compete for evidence.
-        filled: Values so far; a rule may fill several slots at once.
-    """
-
-    pool: Pool
-    inputs: tuple[StepResult, ...]
-    slots: Sequence[Slot]
-    filled: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def open(self) -> list[Slot]:
-        """Required slots without a value."""
-        return [slot for slot in self.slots if slot.required and slot.name not in self.filled]
-
-    @property
-    def loose(self) -> list[Slot]:
-        """Required slots without a value that take any text."""
-        return [s for s in self.open if s.textual and not s.vocabulary and not is_formatted(s)]
-
-    @property
-    def numbers(self) -> list[float | int]:
-        """The numbers in the earlier results; none if the text has numbers and refers to no result."""
-        if any(item.kind is Kind.NUMBER for item in self.pool.items) and not refers_back(self.pool.bare):
-            return []
-        return [r.number for r in (read(done.result) for done in with_value(self.inputs)) if r.number is not None]
-
-    @property
-    def refers(self) -> bool:
-        """Whether the text refers to the results that the step uses."""
-        return bool(self.inputs) and bool(_REFERS.search(self.pool.bare) or not self.pool.free(Kind.QUOTED))
 
 
 Rule = Callable[[Slot, Context], Any]
@@ -117,8 +102,14 @@ def _formatted(slot: Slot, context: Context) -> Any:
 
 
 def _path(slot: Slot, context: Context) -> Any:
-    """A path. If a tool takes several: "from" and an earlier step's path name the first, "to" names the last."""
+    """A path. If a tool takes several: "from" and an earlier step's path name the first, "to" names the last.
+
+    Beside a list of paths, only "to" names a path.
+    """
     rivals = [other.name for other in context.slots if other.required and other.textual and is_path(other)]
+    if any(map(is_path_list, context.slots)):
+        before = context.pool.text
+        return find_path(slot, context.pool, (), [p for p in paths_in(context.pool) if _AIM.search(before[: p.start])])
     inputs = context.inputs if context.refers and slot.name not in rivals[1:] else ()
     if len(rivals) < 2 or slot.name not in rivals:
         return find_path(slot, context.pool, inputs)
@@ -159,12 +150,14 @@ def _array(slot: Slot, context: Context) -> Any:
     items, pool = slot.spec.get("items"), context.pool
     kind = items.get("type") if "array" in slot.types and isinstance(items, dict) else None
     if kind in {"number", "integer"}:
-        return [*context.numbers, *map(pool.take, _listed(pool))] or None
+        given = context.numbers
+        pool.uses_results |= bool(given)
+        return [*given, *map(pool.take, _listed(pool))] or None
     if kind == "string" and slot.required:
         if is_path(slot) or is_mail(slot):
             return [pool.take(item) for item in pool.free(Kind.PATH if is_path(slot) else Kind.EMAIL)] or None
         if slot.says(*_CONTENT) and context.refers:
-            return [composed(with_value(context.inputs))]
+            return [context.composed]
         return [pool.take(item) for item in pool.free(Kind.QUOTED)] or None
     return None
 
@@ -185,7 +178,7 @@ def _composed(slot: Slot, context: Context) -> Any:
     wanted = (
         slot.textual and slot.required and slot.says(*_CONTENT) and not slot.says("find", "search", "target", "old")
     )
-    return composed(with_value(context.inputs)) if wanted and context.refers else None
+    return context.composed if wanted and context.refers else None
 
 
 def _number(slot: Slot, context: Context) -> Any:
@@ -193,19 +186,30 @@ def _number(slot: Slot, context: Context) -> Any:
     rivals = [s for s in context.open if s.numeric]
     if slot not in rivals:
         return None
-    left, given = context.pool.free(Kind.NUMBER), context.numbers
+    left = [i for i in context.pool.free(Kind.NUMBER) if not _counts_other(context.pool.bare[i.end :], rivals)]
+    given = context.numbers
     shares = [item for item in left if _PERCENT.match(context.pool.text, item.end)]
     if [s for s in rivals if s.takes_percentage] == [slot] and len(shares) == 1:
         return _taken(slot, context.pool, shares[0])
     joints = (context.pool.text[one.end : other.start] for one, other in pairwise(left))
-    in_order = _is_named(context) and not any(map(_REVERSED.search, joints))
+    in_order = _is_named(context) and all(map(_OPERANDS.fullmatch, joints))
     if len(given) + len(left) == len(rivals) and (len(rivals) == 1 or in_order):
         found = [*given, *(_taken(s, context.pool, item) for s, item in zip(rivals[len(given) :], left, strict=True))]
+        context.pool.uses_results |= bool(given)
         context.filled.update(zip((s.name for s in rivals), found, strict=True))
         return context.filled[slot.name]
     if len(rivals) == 1 and len(left) == 1:
         return _taken(slot, context.pool, left[0])
     return None
+
+
+def _counts_other(after: str, slots: Sequence[Slot]) -> bool:
+    """Whether a number counts something that no parameter counts: "2 plants" for a tool that asks for litres."""
+    match = _NOUN_AFTER.match(after)
+    if match is None or not is_plural(match[1]) or any(slot.says(*_COUNTS) for slot in slots):
+        return False
+    said = {stem(word) for slot in slots for word in (*slot.words, *re.findall(r"[a-z]+", slot.note.lower()))}
+    return stem(match[1]) not in said and unit_of(match[1]) is None
 
 
 def _is_named(context: Context) -> bool:
@@ -224,6 +228,12 @@ def _taken(slot: Slot, pool: Pool, item: Evidence) -> Any:
     return value
 
 
+def _glob(slot: Slot, context: Context) -> Any:
+    """A file name with an asterisk, for a pattern."""
+    wanted = slot.required and slot.textual and slot.says("pattern", "glob", "wildcard")
+    return context.pool.first(Kind.GLOB) if wanted else None
+
+
 def _quoted(slot: Slot, context: Context) -> Any:
     """The first remaining quotation, for the only required string that takes any text."""
     return context.pool.first(Kind.QUOTED) if context.loose == [slot] else None
@@ -232,13 +242,14 @@ def _quoted(slot: Slot, context: Context) -> Any:
 def _raw(slot: Slot, context: Context) -> Any:
     """The result that "translate it" refers to, for a single text parameter."""
     spent = any(other.says(*_CONTENT) and other.name in context.filled for other in context.slots)
-    if spent or context.loose != [slot] or not context.refers or slot.says("id", "name"):
+    if spent or context.loose != [slot] or not context.refers or not slot.says(*_CONTENT, "query", "question"):
         return None
+    context.pool.uses_results = True
     return read(with_value(context.inputs)[-1].result).text or None
 
 
 RULES: tuple[Rule, ...] = (
-    _whole, _frequency, _formatted, _closed, _flag, _labelled, _identified, _array, _composed, _number, _quoted,
+    _whole, _frequency, _formatted, _closed, _flag, _glob, _labelled, _identified, _array, _composed, _number, _quoted,
     _raw,
 )  # fmt: skip
 """In this order: unmistakable evidence first, leftovers last."""

@@ -23,10 +23,18 @@ _SPELLED = {
     "divided by": " / ", "to the power of": "**", "squared": "**2", "cubed": "**3",
 }  # fmt: skip
 """Operators in words."""
+_OPERAND = r"(-?\d[\d,]*(?:\.\d+)?)"
+_ORDERED = (
+    (re.compile(rf"\badd\s+{_OPERAND}\s+(?:and|to)\s+{_OPERAND}(?![\w.,]*\d)", re.IGNORECASE), r"\1 + \2"),
+    (re.compile(rf"\bsubtract\s+{_OPERAND}\s+from\s+{_OPERAND}(?![\w.,]*\d)", re.IGNORECASE), r"\2 - \1"),
+    (re.compile(rf"\bmultiply\s+{_OPERAND}\s+(?:by|and|with)\s+{_OPERAND}(?![\w.,]*\d)", re.IGNORECASE), r"\1 * \2"),
+    (re.compile(rf"\bdivide\s+{_OPERAND}\s+by\s+{_OPERAND}(?![\w.,]*\d)", re.IGNORECASE), r"\1 / \2"),
+)
+"""Orders to compute with two numbers, and their formulas."""
 _WORDED = re.compile(rf"\s*(?<![A-Za-z])({'|'.join(_SPELLED)})\b\s*", re.IGNORECASE)
 _SIGN = r"\*\*|[-+*/^%=×÷−·]"
 _TOKEN = (
-    rf"(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\d)|\b{_FUNCTION}\b(?=\s*\()|\bpi\b|(?<![A-Za-z])[A-Za-z](?![A-Za-z])"
+    rf"(?:\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\d)|\b{_FUNCTION}\b(?=\s*\()|\bpi\b|(?<![A-Za-z'’])[A-Za-z](?![A-Za-z])"
     rf"|{_WORDED.pattern}|{_SIGN}|[(),!])"
 )
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -49,6 +57,7 @@ def find_path(
     for text in (text for done in reversed(inputs) for text in (done.result[:500], done.text)):
         found = Pool.of(text).free(Kind.PATH)
         if slot.required and (chosen := _best_path(slot, found)) and len({item.value for item in found}) == 1:
+            pool.uses_results = True
             return chosen.value
     return None
 
@@ -74,7 +83,8 @@ def _expression(slot: Slot, pool: Pool) -> str | None:
     text = pool.rest
     for item in pool.free(Kind.DATE, Kind.CLOCK, Kind.PHONE, Kind.IDENTIFIER):
         text = text[: item.start] + "¤" * (item.end - item.start) + text[item.end :]
-    runs = [(m, _WORDED.sub(lambda word: _SPELLED[word[1].lower()], m.group())) for m in _RUN.finditer(text)]
+    runs = [(m, m.expand(formula)) for order, formula in _ORDERED for m in order.finditer(text)]
+    runs += [(m, _WORDED.sub(lambda word: _SPELLED[word[1].lower()], m.group())) for m in _RUN.finditer(text)]
     runs = [(match, formula) for match, formula in runs if _OPERATED.search(formula)]
     if not runs:
         return None
@@ -133,6 +143,11 @@ def is_path(slot: Slot) -> bool:
     maybe = slot.says(*_MAYBE_PATH) and len(slot.words) == 1 and (not about or "path" in about or "file" in about)
     named = slot.head.removesuffix("s") in _PATH or slot.says("path", "filename", "filepath", "directory")
     return named or maybe or (slot.head == "name" and slot.says("file"))
+
+
+def is_path_list(slot: Slot) -> bool:
+    """Whether a slot takes several paths."""
+    return "array" in slot.types and is_path(slot)
 
 
 def is_sql(slot: Slot) -> bool:

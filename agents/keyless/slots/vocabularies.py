@@ -11,7 +11,7 @@ from callsheet.agents.keyless.entities.evidence import Kind, Pool
 from callsheet.agents.keyless.entities.quantities import compound, is_unit, units_in
 from callsheet.agents.keyless.entities.time_zones import is_zone, zones_in
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
-from callsheet.agents.keyless.slots.value_formats import is_path
+from callsheet.agents.keyless.slots.value_formats import is_path, is_path_list
 
 _SYNONYMS: dict[str, tuple[str, ...]] = {
     "mean": ("average",),
@@ -158,5 +158,5 @@ def _atoms(text: str, slots: Sequence[Slot]) -> Iterator[list[Span]]:
         if slot.vocabulary and not is_unit(slot) and "array" not in slot.types:
             yield mentions(slot, pool)
     paths = [slot for slot in slots if slot.required and slot.textual and is_path(slot)]
-    if len(paths) == 1:
+    if len(paths) == 1 and not any(map(is_path_list, slots)):
         yield [(item.start, item.end) for item in pool.free(Kind.PATH)]

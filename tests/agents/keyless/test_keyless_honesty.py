@@ -86,6 +86,7 @@ def test_nothing_is_invented(given: dict[str, Any], said: str, known: dict[str, 
 LENGTH = {"type": "string", "enum": ["kilometer", "mile", "nanometer"]}
 CONVERT = schema("value from_unit to_unit", value=NUMBER, from_unit=LENGTH, to_unit=LENGTH)
 NUMBERS = schema("numbers", numbers={"type": "array", "items": NUMBER})
+FORECAST = schema("city", city=STRING, days=NUMBER)
 COPY = {**schema("source_path destination_path", source_path=STRING, destination_path=STRING), "title": "copy file"}
 
 
@@ -96,6 +97,11 @@ COPY = {**schema("source_path destination_path", source_path=STRING, destination
         (CONVERT, "~5 miles to km", ("~",)),
         (CONVERT, "1,5 miles to km", ("1", "5")),
         (CONVERT, "5 NM to km", ("NM",)),
+        (CONVERT, "3rd mile to km", ("3rd",)),
+        (CONVERT, "a third of a mile to km", ("third",)),
+        (FORECAST, "in Oslo in 3 days", ("3 days",)),
+        (FORECAST, "in Oslo 3 days ago", ("3 days ago",)),
+        (FORECAST, "in Oslo for 3 days", ()),
         (NUMBERS, "1 to 10", ("10",)),
         (NUMBERS, "1-5", ("5",)),
         (NUMBERS, "3/4 and 1/2", ("4", "1", "2")),

@@ -132,6 +132,28 @@ def test_what_a_person_confirms_is_called() -> None:
     assert call_of(answer) == ("file_delete", {"file_path": "a.txt"})
 
 
+LIST = tool("list_issues", "List issues", "", limit="number")
+WEIGH = tool(
+    "convert_mass",
+    "Convert mass between units.",
+    "value from_unit to_unit",
+    value="number",
+    from_unit={"type": "string", "enum": ["kilogram", "short ton (US)", "long ton (UK)"]},
+    to_unit={"type": "string", "enum": ["kilogram", "short ton (US)", "long ton (UK)"]},
+)
+
+
+@pytest.mark.parametrize(("said", "offered"), [("Find files named a.txt", READ), ("limit 5", LIST)])
+def test_a_tool_that_the_step_does_not_name_is_not_called(said: str, offered: dict[str, Any]) -> None:
+    assert not ask(said, offered).tool_calls
+
+
+def test_a_unit_with_several_meanings_is_named_with_those_that_the_tool_knows() -> None:
+    assert '"tons" may mean several units' in str(ask("Convert 2 tons to kg", WEIGH).content)
+    assert "(short ton (US), long ton (UK))" in str(ask("Convert 2 tons to kg", WEIGH).content)
+    assert "may mean" not in str(ask("Convert kg to kg", WEIGH).content)
+
+
 QUERY = tool("query_database", "Run a SQL query", "query", query={"type": "string", "description": "SQL query"})
 FIND = tool("find_file", "Find files by name", "pattern", pattern="string")
 

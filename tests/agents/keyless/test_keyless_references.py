@@ -135,3 +135,36 @@ def test_a_noun_with_its_own_values_refers_to_no_step() -> None:
     assert [step.depends_on for step in steps] == [(), ()]
     steps = split("Convert 3 miles to km, convert 5 miles to km and compute the average").steps
     assert [step.depends_on for step in steps] == [(), (), ("1", "2")]
+
+
+FIND: dict[str, Any] = {
+    "title": "file search",
+    "description": "Search for files by name",
+    "properties": {"pattern": TEXT},
+    "required": ["pattern"],
+}
+
+
+def test_a_pronoun_that_no_argument_uses_is_left_over() -> None:
+    assert fill(FIND, "find 'gamma' in it", (SHORT,)).unused == ("it",)
+    assert fill(FIND, "find 'gamma' in it").unused == ("it",)
+    assert fill(READ, "read it again", (WRITTEN,)).unused == ("again",)
+
+
+@pytest.mark.parametrize(
+    ("made", "noun", "unused"),
+    [
+        ("Calculate 2+2", "sum", ()),
+        ("Calculate 2+2", "product", ("product",)),
+        ("Calculate 2+2*3", "sum", ("sum",)),
+        ("Add 2 and 3", "sum", ()),
+        ("Subtract 2 from 3", "difference", ()),
+    ],
+)
+def test_what_an_operation_gives_has_a_name(made: str, noun: str, unused: tuple[str, ...]) -> None:
+    assert fill(WRITE, f"write the {noun} to y.txt", (done(made, "4"),), plainly=True).unused == unused
+
+
+def test_a_result_goes_only_into_a_parameter_for_text() -> None:
+    keys = {"title": "json list keys", "properties": {"tool_input": TEXT}, "required": ["tool_input"]}
+    assert fill(keys, "list its lines", (NOTES,)).missing == ("tool_input",)

@@ -273,3 +273,8 @@ def test_odd_requests_give_a_plan(request_: str) -> None:
 @pytest.mark.parametrize("request_", [request for request, _ in DEVELOPED + HELD_OUT])
 def test_every_word_is_the_requests_own(request_: str) -> None:
     assert all(step.text in request_ for step in split(request_).steps)
+
+
+def test_a_number_after_a_noun_is_no_order() -> None:
+    assert [step.text for step in split("List issues, limit 5").steps] == ["List issues, limit 5"]
+    assert [step.text for step in split("Convert 3 miles to km, add 5").steps] == ["Convert 3 miles to km", "add 5"]
