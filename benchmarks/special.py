@@ -120,10 +120,10 @@ def _latency(options: Options, say: Say) -> Mapping[str, object]:
     return latency.measure(known, quick=options.quick, scale=options.scale, say=say)
 
 
-def _scale(options: Options, say: Say) -> Mapping[str, object]:
+def _scale(sizes: Sequence[int], options: Options, say: Say) -> Mapping[str, object]:
     if options.scale:
-        return scale.measure(say)
-    say("scale: left out without --scale")
+        return scale.measure(say, sizes)
+    say(f"scale, {max(sizes):,} tools: left out without --scale")
     return {}
 
 
@@ -213,7 +213,8 @@ SPECIAL: Mapping[str, Callable[[Options, Say], Mapping[str, object]]] = {
     "not-found": partial(_reading, not_found.on_hotpotqa, "hotpotqa"),
     "planning-costs": _planning_costs,
     "latency": _latency,
-    "scale": _scale,
+    "scale": partial(_scale, scale.SIZES),
+    "scale-million": partial(_scale, scale.MILLION),
     "document-costs": _documents,
     "coldstart": _coldstart,
     "first-minute": _first_minute,

