@@ -47,7 +47,6 @@ async def test_a_request_is_watched_and_decided_in_the_page_of_the_server(server
         page = Page(server, http)
         thread = await page.send("start", text="Convert 3 miles to kilometers. Add a note with the text 'seen'")
         told = await page.watch(thread)
-        assert any(step["status"] == "running" for run in told for step in run["steps"])
         last = told[-1]
         assert (last["status"], [step["status"] for step in last["steps"]]) == ("waiting", ["done", "needs_approval"])
         (question,) = last["questions"]
@@ -78,6 +77,8 @@ async def test_a_run_of_the_server_is_stopped_and_goes_on(server: DevServer) -> 
         refused = await http.post(f"{server.url}/callsheet/api/start", **given)
         assert refused.status_code == 409
         await page.send("cancel", thread=thread)
-        assert (await watching)[-1]["status"] == "stopped"
+        told = await watching
+        assert any(step["status"] == "running" for run in told for step in run["steps"])
+        assert told[-1]["status"] == "stopped"
         assert (await page.run(thread))[0]["status"] == "stopped"
         assert (await http.post(f"{server.url}/callsheet/api/start", json={"text": "x"})).status_code == 403
