@@ -6,6 +6,7 @@ import base64
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -21,6 +22,10 @@ from websockets.sync.client import connect
 Run = Callable[[str], Any]
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "/": 191}
+
+
+class BrowserError(Exception):
+    """The browser did not carry out a command of the protocol."""
 
 
 class Browser:
@@ -58,7 +63,10 @@ class Browser:
         """One command of the protocol, and its result."""
         number = next(self._numbers)
         self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
-        return self._until(lambda message: message.get("id") == number)["result"]
+        answer = self._until(lambda message: message.get("id") == number)
+        if "error" in answer:
+            raise BrowserError(f"{method}: {answer['error'].get('message')}")
+        return answer["result"]
 
     def show(self, address: str) -> None:
         """Goes to a page and waits until it is loaded."""
@@ -77,11 +85,20 @@ class Browser:
     def wait(self, condition: str, seconds: float = 30) -> None:
         """Waits until an expression is true."""
         deadline = time.monotonic() + seconds
-        while not self.run(f"Boolean({condition})"):
+        while not self._holds(condition):
             if time.monotonic() > deadline:
                 page = self.run("document.body.innerText")
                 pytest.fail(f"never came true: {condition}\n{page}\n{self.complaints}")
             time.sleep(0.02)
+
+    def _holds(self, condition: str) -> bool:
+        """Whether an expression is true; not while the page is left for another, which has no context yet."""
+        try:
+            return bool(self.run(f"Boolean({condition})"))
+        except BrowserError as error:
+            if re.search(r"context|navigated", str(error)):
+                return False
+            raise
 
     def press(self, key: str, *, shift: bool = False) -> None:
         """A key of the keyboard, by its name."""
