@@ -208,13 +208,12 @@ def _number(match: re.Match[str]) -> float | int | None:
     times = match["times"] or ""
     digits = match.group().removesuffix(times).strip().replace(",", "").replace("−", "-")
     value = float(digits) * _TIMES.get(times.lower(), 1)
-    return (
-        None
-        if not math.isfinite(value)
-        else int(value)
-        if abs(value) < _EXACT and value.is_integer() and "." not in digits
-        else value
-    )
+    return exact_number(value, whole="." not in digits) if math.isfinite(value) else None
+
+
+def exact_number(value: float, *, whole: bool) -> float | int:
+    """A number that was written as a whole one as an integer, if it is exact."""
+    return int(value) if whole and abs(value) < _EXACT and value.is_integer() else value
 
 
 _KEPT = re.compile(

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from callsheet.agents.keyless.entities.evidence import exact_number
 from callsheet.agents.planning.plan import StepResult
 
 _SALIENT = (
@@ -119,12 +120,5 @@ def _only_number(text: str) -> float | int | None:
     if not found or (len(parts) != 2 and len(found) != 1):
         return None
     value = float(found[0].replace(",", "").replace("−", "-"))
-    return (
-        value
-        if re.search(r"[.eE]", found[0])
-        else int(value)
-        if abs(value) < 2**53
-        else value
-        if math.isfinite(value)
-        else None
-    )
+    whole = not re.search(r"[.eE]", found[0])
+    return exact_number(value, whole=whole) if math.isfinite(value) or not whole else None
