@@ -21,6 +21,7 @@ from callsheet.graphs.dependencies import (
 )
 from callsheet.graphs.storage import private_folder
 from callsheet.retrievers.inference.matching import Ends, Hint, matches
+from callsheet.retrievers.inference.record_types import record_types
 from callsheet.retrievers.inference.structural_signals import hints_by_rules
 
 LEAST = 0.5
@@ -53,7 +54,7 @@ def infer_dependencies(
         raise SettingsError(f"least must be above 0 and below 1, not {least!r}")
     tools = list(catalog.tools.values())
     ends = Ends.of(tools)
-    hints = [*hints_by_rules(ends), *matches(ends, least=least)]
+    hints = [*hints_by_rules(ends), *record_types(ends), *matches(ends, least=least)]
     best = _best(hint for hint in hints if hint.confidence >= least)
     held = [(tool.id, edge) for tool in tools for edge in tool.depends_on if edge.holds]
     filled = {(tool, edge.parameter) for tool, edge in held if edge.parameter}
@@ -103,7 +104,7 @@ def _proposal(hint: Hint, tools: Sequence[Tool], *, first: bool) -> Proposal:
     )
 
 
-RECIPE = 2
+RECIPE = 3
 """Version of the rules of inference; a cache of another version is not used."""
 _KEPT = 32
 

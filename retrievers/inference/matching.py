@@ -194,6 +194,7 @@ class Access:
         worth: ``(n,)``: factor for the confidence that a tool is called to get an identifier: 1 for a tool that finds,
             .9 for one that lists, .8 for one that needs another identifier.
         agent: The agent of each tool.
+        names: The words in the name of each tool.
         found: Agent -> the words in the names of its tools that find.
     """
 
@@ -201,6 +202,7 @@ class Access:
     finds: NDArray[np.bool_]
     worth: Floats
     agent: Sequence[str]
+    names: Sequence[frozenset[str]]
     found: dict[str, frozenset[str]]
 
     @classmethod
@@ -212,7 +214,8 @@ class Access:
             if ask.required and ask.identifier:
                 ids[ask.tool].add(ask.words)
             finds[ask.tool] |= ask.required and bool(ask.words & FINDING)
-        for row, name in enumerate(name_of(tool.name) for tool in tools):
+        names = [name_of(tool.name) for tool in tools]
+        for row, name in enumerate(names):
             finds[row] |= bool(name.words & SEARCHING)
             finds[row] &= name.act in ("read", "compute", "") and row not in ids
         worth = np.where(finds, 1.0, _LISTED).astype(np.float32)
@@ -220,15 +223,16 @@ class Access:
         known = {row: frozenset(words) for row, words in ids.items()}
         found: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
         for row in np.flatnonzero(finds).tolist():
-            found[tools[row].agent] |= name_of(tools[row].name).words
-        return cls(known, finds, worth, [tool.agent for tool in tools], dict(found))
+            found[tools[row].agent] |= names[row].words
+        return cls(known, finds, worth, [tool.agent for tool in tools], [name.words for name in names], dict(found))
 
     def sources(self, ask: Ask, tools: Sequence[int]) -> set[int]:
         """Those of the tools whose results fit an input that are called to get it.
 
         If a tool needs only other identifiers of the same call, as the show of a season, only such tools are. If a
         tool of the agent finds records by what people know, those that only list such records are not, nor are
-        those that need the same identifier, or one whose records no tool finds.
+        those that need the same identifier, or one whose records no tool finds. If a tool reaches such records by
+        other identifiers, a tool for something else that takes no identifier is not.
         """
         others = self.ids.get(ask.tool, frozenset()) - {ask.words}
         parents = {tool for tool in tools if tool in self.ids and self.ids[tool] <= others}
@@ -236,7 +240,15 @@ class Access:
             return parents
         if ask.identifier and any(self.finds[tool] and self.agent[tool] == self.agent[ask.tool] for tool in tools):
             return {tool for tool in tools if self.finds[tool] or self._is_near(tool, ask)}
+        if ask.identifier and any(self._is_near(tool, ask) for tool in tools):
+            return {tool for tool in tools if tool in self.ids or self.names[tool] & ask.specific}
         return set(tools)
+
+    def finders(self, agent: str, words: frozenset[str]) -> list[int]:
+        """Rows of the tools of an agent that find records with these words."""
+        return [
+            row for row in np.flatnonzero(self.finds).tolist() if self.agent[row] == agent and words <= self.names[row]
+        ]
 
     def _is_near(self, tool: int, ask: Ask) -> bool:
         """Whether a tool needs other identifiers only, and those of records that a tool of its agent finds."""

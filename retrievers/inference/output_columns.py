@@ -30,6 +30,7 @@ class Columns:
         told: Whether it is from a description of the result.
         many: Whether it is in a list.
         number: Whether it is a number or a boolean.
+        count: Whether it is the number of something.
         made: Whether it comes only from the name or description of a tool that makes something.
         context: Whether the tool needs no input, and it comes only from the tool's name or description.
         even: The score at which a match has an even chance.
@@ -42,6 +43,7 @@ class Columns:
     told: Flags
     many: Flags
     number: Flags
+    count: Flags
     made: Flags
     context: Flags
     even: Floats
@@ -60,6 +62,7 @@ class Columns:
             told=np.array([give.source == "returns" for give in gives], bool),
             many=np.array([give.many for give in gives], bool),
             number=np.array([bool(give.types) and give.types <= NUMBERS | {"boolean"} for give in gives], bool),
+            count=np.array(["number of " in give.text for give in gives], bool) & output,
             made=np.array([act == "store" for act in acts], bool) & ~output,
             context=np.array([act == "read" for act in acts], bool) & np.array(free, bool) & ~output,
             even=np.array([EVEN[give.source] for give in gives], np.float32),
@@ -82,8 +85,10 @@ class Columns:
         return factor
 
     def kinds(self, ask: Ask, rows: NDArray[np.intp]) -> Floats:
-        """Less for values of tools that make something, and for a number if the input is a text."""
+        """Less for values of tools that make something, for a number if the input is a text, and for counts."""
         factor = np.where(self.made[rows], 0.3, 1).astype(np.float32)
+        if ask.words & RECORD_ID:
+            factor[self.count[rows]] *= 0.5
         if ask.types and not ask.types & (NUMBERS | {"boolean"}):
             factor[self.number[rows]] *= 0.5
         return factor
