@@ -34,6 +34,7 @@ _ACTS = (
     *_CHANGES,
     "read show open display print view get give see say contain content",
     "search find look lookup query",
+    "get find fetch retrieve look lookup",
     "list show content",
     "convert change turn express",
     "calculate compute evaluate work solve find",

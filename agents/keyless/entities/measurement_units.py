@@ -35,12 +35,18 @@ def _registry() -> Any:
     return pint.UnitRegistry()
 
 
-@cache
 def unit_of(said: str) -> tuple[str, float] | None:
     """Dimension and size in base units of a unit such as ``km`` or ``square feet``; None if it is unknown.
 
     Different spellings of one unit give equal results.
     """
+    unit = _unit(said)
+    return unit and unit[:2]
+
+
+@cache
+def _unit(said: str) -> tuple[str, float, str] | None:
+    """As ``unit_of``, with pint's name of the unit: a millilitre is as large as a cubic centimetre."""
     plain = re.sub(r"\s+", " ", said.strip())
     lower = plain.lower()
     if {plain, lower} & _AMBIGUOUS:
@@ -53,7 +59,7 @@ def unit_of(said: str) -> tuple[str, float] | None:
     return None
 
 
-def _parsed(spelling: str) -> tuple[str, float] | None:
+def _parsed(spelling: str) -> tuple[str, float, str] | None:
     for pattern, into in _REWRITTEN:
         spelling = pattern.sub(into, spelling)
     if not re.fullmatch(r"[A-Za-zµΩ_]+(?:\*\*[23])?(?:/[A-Za-zµ_]+(?:\*\*[23])?)*", spelling):
@@ -64,7 +70,7 @@ def _parsed(spelling: str) -> tuple[str, float] | None:
         unit = _registry().parse_units(spelling)
         one = _registry().Quantity(1, unit)
         kind = str(one.dimensionality) if one.dimensionality else str(unit)
-        return kind, round(float(one.to_base_units().magnitude), 12)
+        return kind, round(float(one.to_base_units().magnitude), 12), str(unit)
     except (pint.errors.PintError, AttributeError, ValueError, TypeError):
         return None
 
@@ -75,9 +81,10 @@ def spelled_in(said: str, values: Sequence[str]) -> str | None:
     if not values:
         return said if wanted else None
     named = [value for value in values if _plain(value) == _plain(said)]
+    own = [value for value in values if wanted and _unit(value) == _unit(said)]
     same = [value for value in values if wanted and unit_of(value) == wanted]
     bare = [value for value in values if wanted and unit_of(re.sub(r"\s*\(.*?\)", "", value)) == wanted]
-    return next((found[0] for found in (named, same, bare) if len(found) == 1), None)
+    return next((found[0] for found in (named, own, same, bare) if len(found) == 1), None)
 
 
 def meanings(said: str, values: Sequence[str]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ _TO_BEFORE = re.compile(
     r"(?:\b(?:to|into|in|as)\s+(?:degrees?\s+)?|\bhow\s+(?:many|much)\s+(?:is\s+)?)$", re.IGNORECASE
 )
 _FROM_BEFORE = re.compile(r"(?:\d\s*(?:degrees?\s*|°\s*)?|\bfrom\s+(?:degrees?\s+)?|\bconvert\s+)$", re.IGNORECASE)
+_ENDS = re.compile(r"\s*(?:[.,;!?]|(?:and|then)\b|$)")
 _JOINT = re.compile(r"\s*(?:,|and)?\s*$", re.IGNORECASE)
 _ONE = re.compile(r"\b(half\s+)?an?\s+$", re.IGNORECASE)
 _WORDS = frozenset("a am an are as at be bar can cup do hand has i in is it may me my no of or so to we".split())
@@ -114,7 +115,7 @@ def _number(pool: Pool, source: Named | None) -> Any:
         n for n in numbers if source and re.fullmatch(r"\s*(?:degrees?|°|-)?\s*", pool.text[n.end : source.start])
     ]
     chosen = before or (numbers if len(numbers) == 1 else [])
-    if not numbers and source and (one := _ONE.search(pool.bare[: source.start])):
+    if not numbers and source and source.end - source.start > 1 and (one := _ONE.search(pool.bare[: source.start])):
         pool.used.append(one.span())
         return 0.5 if one[1] else 1
     return pool.take(chosen[0]) if chosen else None
@@ -147,7 +148,8 @@ def _value(text: str, start: int, end: int, values: Sequence[str]) -> str | None
     plain = said.replace("°", "").strip()
     if plain.lower() in _WORDS or len(plain) == 1:
         counted = re.search(r"[\d°]\s*(?:degrees?\s*)?$", text[:start]) or "°" in said
-        aimed = plain.isupper() and (_TO_BEFORE.search(text[:start]) or re.match(r"\s+to\s", text[end:]))
+        aimed = _TO_BEFORE.search(text[:start]) and plain.lower() not in _WORDS and _ENDS.match(text[end:])
+        aimed = aimed or plain.isupper() and (_TO_BEFORE.search(text[:start]) or re.match(r"\s+to\s", text[end:]))
         goes_on = re.match(r"\s+(?!(?:to|into|as|in)\b)\w", text[end:])
         if not (counted or aimed) or (plain.lower() == "in" and goes_on):
             return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from callsheet.agents.keyless import Filled, fill
@@ -35,14 +37,36 @@ def test_an_order_to_compute_with_more_is_not_cut_short(said: str) -> None:
     ("said", "value"), [("How many km in a mile?", 1), ("half a mile in km", 0.5), ("a mile and a half in km", 1)]
 )
 def test_a_unit_without_a_number(said: str, value: float) -> None:
-    unit = {"type": "string", "enum": ["kilometer", "mile"]}
-    given = {
-        "properties": {"value": {"type": "number"}, "from_unit": unit, "to_unit": unit},
-        "required": ["value", "from_unit", "to_unit"],
-    }
-    filled = fill(given, said)
+    filled = fill(converter("kilometer", "mile"), said)
     assert filled.args == {"value": value, "from_unit": "mile", "to_unit": "kilometer"}
     assert filled.unused == (("half",) if "and a half" in said else ())
+
+
+VOLUMES = ("cubic centimeter", "cubic meter", "cup", "kiloliter", "liter", "milliliter", "pint")
+
+
+@pytest.mark.parametrize(
+    ("said", "source", "target"),
+    [
+        ("Convert 2 cups to ml", "cup", "milliliter"),
+        ("convert 2 cc to l", "cubic centimeter", "liter"),
+        ("2 l in pints?", "liter", "pint"),
+        ("convert 2 m3 to kl", "cubic meter", "kiloliter"),
+    ],
+)
+def test_a_unit_has_its_own_name_among_those_of_its_size(said: str, source: str, target: str) -> None:
+    assert fill(converter(*VOLUMES), said) == Filled({"value": 2, "from_unit": source, "to_unit": target})
+
+
+@pytest.mark.parametrize(("said", "missing"), [("convert a C to F", "value"), ("convert 2 C to a file", "to_unit")])
+def test_a_letter_is_a_unit_only_in_the_place_of_one(said: str, missing: str) -> None:
+    assert missing in fill(converter("celsius", "fahrenheit"), said).missing
+
+
+def converter(*units: str) -> dict[str, Any]:
+    unit = {"type": "string", "enum": [*units]}
+    properties = {"value": {"type": "number"}, "from_unit": unit, "to_unit": unit}
+    return {"properties": properties, "required": [*properties]}
 
 
 def test_a_file_name_with_an_asterisk_is_a_pattern_and_no_path() -> None:
@@ -107,3 +131,11 @@ def test_a_list_of_paths_and_where_they_go() -> None:
     assert variants("merge a.pdf and b.pdf into c.pdf", slots) == ("merge a.pdf and b.pdf into c.pdf",)
     assert fill(merge, "merge a.pdf and b.pdf into c.pdf").args == {"paths": ["a.pdf", "b.pdf"], "output_path": "c.pdf"}
     assert fill(merge, "merge a.pdf, b.pdf and c.pdf").missing == ("output_path",)
+
+
+@pytest.mark.parametrize("order", ["Find", "Look up", "Fetch", "Get", "Show me"])
+def test_to_find_a_value_is_to_get_it(order: str) -> None:
+    zone = {"timezone": {"type": "string", "description": "IANA timezone name"}}
+    clock = {"title": "get_current_time", "properties": zone, "required": ["timezone"]}
+    assert fill(clock, f"{order} the time in Tokyo") == Filled({"timezone": "Asia/Tokyo"})
+    assert "weather" in " ".join(fill(clock, f"{order} the weather in Tokyo").unused)
