@@ -7,11 +7,12 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.fleet.end_states import SANDBOX, FleetTask, moved, read_tasks
 from benchmarks.fleet.fleet_runs import opened
 from callsheet.agents import chat_model
-from callsheet.graphs import Catalog, load
+from callsheet.graphs import load
 from callsheet.orchestrator.apps.model_evaluation.arms import Arm, Arms
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog
 from callsheet.orchestrator.apps.model_evaluation.grading import CAUSES, graded_task
@@ -106,7 +107,7 @@ async def on_queries(folder: Path, model: str) -> ModelEvaluation:
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
     arms = Arms(recorded(loaded), retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS, records=True)
     cases = sampled(read_queries(folder / "queries.jsonl", loaded.catalog), SAMPLE)
-    return await _evaluated(arms, SET, cases, model, retriever.catalog)
+    return await _evaluated(arms, SET, cases, model, _content(retriever))
 
 
 def on_demo(model: str) -> Mapping[str, ModelEvaluation]:
@@ -119,7 +120,7 @@ def on_demo(model: str) -> Mapping[str, ModelEvaluation]:
         retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
         arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=DEMO_TOOLS)
         return {
-            name: asyncio.run(_evaluated(arms, name, cases, model, retriever.catalog))
+            name: asyncio.run(_evaluated(arms, name, cases, model, _content(retriever)))
             for first, name in DEMO.items()
             if (cases := [task_case(task, data) for task in tasks if task.id.startswith(first)])
         }
@@ -133,7 +134,9 @@ def on_fleet(config: Path, tasks: Path, model: str) -> ModelEvaluation:
         data = TaskData(config.resolve().parent / SANDBOX, scratch / SANDBOX)
         cases = [_case(task, data) for task in read_tasks(tasks, scratch)]
         arms = Arms(world.loaded, world.retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS)
-        return asyncio.run(_evaluated(arms, FLEET, cases, model, world.retriever.catalog))
+        # Texts of servers name the copied folders, and sets in the order of one process.
+        content = [config.read_text(encoding="utf-8"), *sorted(world.retriever.catalog.tools)]
+        return asyncio.run(_evaluated(arms, FLEET, cases, model, content))
 
 
 def _case(task: FleetTask, data: TaskData) -> Case:
@@ -147,8 +150,13 @@ def _case(task: FleetTask, data: TaskData) -> Case:
     return Case(task.id, task.task, task.check.kind, task.task, attempt, graded_task)
 
 
-async def _evaluated(arms: Arms, name: str, cases: Sequence[Case], model: str, catalog: Catalog) -> ModelEvaluation:
-    key = (AttemptLog.key(catalog.model_dump(mode="json")), arms.tools, "")
+def _content(retriever: AgentGraphRetriever) -> Any:
+    return retriever.catalog.model_dump(mode="json")
+
+
+async def _evaluated(arms: Arms, name: str, cases: Sequence[Case], model: str, content: Any) -> ModelEvaluation:
+    """Attempts are kept by the content of the catalog."""
+    key = (AttemptLog.key(content), arms.tools, "")
     named = [arms.named(arm) for arm in ARMS[name]]
     return await evaluate_arms(named, cases, model=model, log=AttemptLog(ATTEMPTS), key=key)
 
