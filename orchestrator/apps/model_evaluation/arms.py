@@ -265,10 +265,14 @@ class _Supervised:
 
 
 class _ModelErrors(AsyncCallbackHandler):
-    """Remembers errors of models: the supervisor goes on by rules after some of them."""
+    """Remembers errors of models: the supervisor goes on without an answer after some of them.
+
+    An answer that its token limit cut is the model's own failure, and the same when it is asked again.
+    """
 
     def __init__(self) -> None:
         self.messages: list[str] = []
 
     async def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
-        self.messages.append(f"{type(error).__name__}: {error}")
+        if type(error).__name__ != "LengthFinishReasonError":  # of openai, which may not be installed
+            self.messages.append(f"{type(error).__name__}: {error}")

@@ -89,6 +89,29 @@ async def test_each_cause_of_a_failure_is_named(
     assert evaluation.arms[0].causes[cause] >= 1  # type: ignore[index]
 
 
+class LengthFinishReasonError(Exception):
+    """As openai raises it."""
+
+
+class Wordy(ChoosingModel):
+    """Its plans are longer than an answer may be."""
+
+    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        if "PlanDraft" in kwargs.get("tools", []):
+            raise LengthFinishReasonError("the length limit was reached")
+        return super()._generate(messages, *args, **kwargs)
+
+
+async def test_an_answer_that_was_cut_is_the_models_own_and_the_attempt_is_graded_and_kept(
+    arms: Any, tmp_path: Path
+) -> None:
+    model, log = Wordy(choices=RIGHT), tmp_path / "a.jsonl"
+    for _ in range(2):
+        evaluation = await evaluated(arms(model), ["adaptive"], AttemptLog(log))
+        assert [case.grade.cause for case in evaluation.arms[0].cases] == ["", ""]
+    assert len(log.read_text().splitlines()) == 2
+
+
 def made(**fields: Any) -> Attempt:
     return Attempt(**{"offered": ("weather/forecast",), **fields})
 
