@@ -113,6 +113,10 @@ class Threads:
                 yield saver
             except sqlite3.Error as error:
                 raise self._unusable(thread, error) from error
+            finally:
+                # First what a cancelled run still writes: its cursor would outlive the connection, with the lock.
+                async with saver.lock:
+                    await saver.conn.close()
 
     def _unusable(self, thread: str, error: Exception) -> SettingsError:
         file = self._file(thread)
