@@ -153,6 +153,7 @@ class Agent(Record):
         description: What it is for.
         instructions: Instructions for a model that uses it.
         category: Category, if the source has one.
+        system: Id of the API that it is a part of: agents of one system share identifiers; empty if it is one itself.
         tools: Its tools.
     """
 
@@ -161,6 +162,7 @@ class Agent(Record):
     description: str = ""
     instructions: str = ""
     category: str = ""
+    system: str = ""
     tools: tuple[Tool, ...] = ()
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
 _LARGEST = 2**63 - 1  # of Cypher's integers
 _FIELD = "name STRING, type STRING, description STRING, format STRING, enum STRING, default_value STRING"
 _NODES: Mapping[str, str] = {
-    "Agent": "id STRING, name STRING, description STRING, instructions STRING, category STRING",
+    "Agent": "id STRING, name STRING, description STRING, instructions STRING, category STRING, system STRING",
     "Tool": "id STRING, name STRING, title STRING, description STRING, core BOOLEAN, input_schema STRING, "
     "output_schema STRING, annotations STRING",
     "Skill": "id STRING, name STRING, description STRING, text STRING",

@@ -45,7 +45,7 @@ def knowledge_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = No
     graph: KnowledgeGraph = nx.MultiDiGraph()
     for agent in catalog.agents:
         texts = {"name": agent.name, "description": agent.description, "instructions": agent.instructions}
-        _node(graph, agent_key(agent.id), "agent", id=agent.id, **texts, category=agent.category)
+        _node(graph, agent_key(agent.id), "agent", id=agent.id, **texts, category=agent.category, system=agent.system)
         for tool in agent.tools:
             _add_tool(graph, tool)
     for skill in catalog.skills:

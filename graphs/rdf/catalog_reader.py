@@ -67,6 +67,7 @@ class _Reading:
             "description": DCTERMS.description,
             "instructions": CS.instructions,
             "category": CS.category,
+            "system": CS.system,
         }
         return {"id": self._agents[node], "tools": tools, **self._texts(node, texts)}
 

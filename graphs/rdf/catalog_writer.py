@@ -94,6 +94,7 @@ class _Writing:
                 DCTERMS.description: agent.description,
                 CS.instructions: agent.instructions,
                 CS.category: agent.category,
+                CS.system: agent.system,
             },
         )
         for place, tool in enumerate(agent.tools, 1):

@@ -39,6 +39,7 @@ class CS(DefinedNamespace):
     name: URIRef
     instructions: URIRef
     category: URIRef
+    system: URIRef
     position: URIRef
     core: URIRef
     inputSchema: URIRef

@@ -53,7 +53,7 @@ def infer_dependencies(
     if not 0 < least < 1:
         raise SettingsError(f"least must be above 0 and below 1, not {least!r}")
     tools = list(catalog.tools.values())
-    ends = Ends.of(tools)
+    ends = Ends.of(tools, {agent.id: agent.system or agent.id for agent in catalog.agents})
     hints = [*hints_by_rules(ends), *record_types(ends), *matches(ends, least=least)]
     best = _best(hint for hint in hints if hint.confidence >= least)
     held = [(tool.id, edge) for tool in tools for edge in tool.depends_on if edge.holds]
@@ -104,7 +104,7 @@ def _proposal(hint: Hint, tools: Sequence[Tool], *, first: bool) -> Proposal:
     )
 
 
-RECIPE = 3
+RECIPE = 4
 """Version of the rules of inference; a cache of another version is not used."""
 _KEPT = 32
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +14,11 @@ from callsheet.graphs import Tool
 from callsheet.retrievers.inference.endpoints import Ask, Give, asks_of, gives_of
 from callsheet.retrievers.inference.output_columns import Columns, part_of
 from callsheet.retrievers.inference.term_similarity import Floats, Postings, Terms
-from callsheet.retrievers.inference.word_roles import FINDING, IDENTIFIER, SEARCHING, name_of, stems_in
+from callsheet.retrievers.inference.word_roles import CALLER, FINDING, IDENTIFIER, OWN, SEARCHING, name_of, stems_in
 
 _WORDS, _ALIKE, _CONTEXT = 0.5, 0.1, 0.1
 _WIDTH, _TEXT_POWER = 0.12, 0.5
+_ANOTHER = 0.5  # for the identifier of a record with another name
 _MARGIN, _MOST, _INSPECTED = 0.08, 3, 300
 
 
@@ -48,17 +49,19 @@ class Ends:
 
     Attributes:
         tools: The tools; rows are indexes of this sequence.
+        systems: The system of each tool: its API if that is split into several agents, else its agent.
         gives: Their outputs, by tool; of output fields, only those that share a specific word with an input.
     """
 
     tools: Sequence[Tool]
+    systems: Sequence[str]
     asks: Sequence[Ask]
     gives: Sequence[Give]
     terms: Terms
 
     @classmethod
-    def of(cls, tools: Sequence[Tool]) -> Ends:
-        """Derives them from names, schemas and descriptions."""
+    def of(cls, tools: Sequence[Tool], systems: Mapping[str, str] | None = None) -> Ends:
+        """Derives them from names, schemas and descriptions; ``systems`` has those of agents."""
         asks = [ask for row, tool in enumerate(tools) for ask in asks_of(row, tool)]
         specific = frozenset(word for ask in asks for word in ask.specific)
         gives = [
@@ -67,7 +70,8 @@ class Ends:
             for give in gives_of(row, tool)
             if give.source != "output" or give.words & specific
         ]
-        return cls(tools, asks, gives, Terms([name_of(tool.name).words for tool in tools]))
+        system_of = [(systems or {}).get(tool.agent, tool.agent) for tool in tools]
+        return cls(tools, system_of, asks, gives, Terms([name_of(tool.name).words for tool in tools]))
 
 
 def matches(ends: Ends, *, least: float) -> list[Hint]:
@@ -104,13 +108,13 @@ class _Match:
         self.words = Postings([give.words for give in self.gives], ends.terms)
         self.own_words = [name_of(tool.name).words for tool in ends.tools]
         self.names = Postings(self.own_words, ends.terms)
-        agents = {agent: i for i, agent in enumerate(dict.fromkeys(tool.agent for tool in ends.tools))}
-        self.agent = np.array([agents[tool.agent] for tool in ends.tools], np.intp)
-        self.alone = np.bincount(self.agent, minlength=1)[self.agent] == 1
+        systems = {system: i for i, system in enumerate(dict.fromkeys(ends.systems))}
+        self.system = np.array([systems[system] for system in ends.systems], np.intp)
+        self.alone = np.bincount(self.system, minlength=1)[self.system] == 1
         askers: defaultdict[tuple[frozenset[str], bool], list[int]] = defaultdict(list)
         for ask in ends.asks:
             askers[ask.words, ask.required].append(ask.tool)
-        self.access = Access.of(ends.tools, ends.asks)
+        self.access = Access.of(ends)
         self.askers = {key: np.array(rows, np.intp) for key, rows in askers.items()}
         texts = [stems_in(give.text) for give in self.gives]
         self.texts = Postings(texts, Terms(texts, power=_TEXT_POWER))
@@ -146,6 +150,8 @@ class _Match:
         confidence = ask.worth * columns.part[near] / (1 + np.exp((columns.even[near] - scores) / _WIDTH))
         if ask.identifier:
             confidence *= columns.sorts(ask, near) * self.access.worth[columns.tool[near]]
+            if ask.specific:
+                confidence[columns.output[near] & ~self.words.shared(ask.specific)[near]] *= _ANOTHER
         else:
             confidence *= columns.kinds(ask, near)
         confidence = (confidence * self._echo(ask, near) * self._near_by(ask, near)).astype(np.float32)
@@ -164,10 +170,10 @@ class _Match:
         return factor
 
     def _near_by(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
-        """A factor below 1 for a tool of another agent, unless the agent of the input has only one tool."""
+        """A factor below 1 for a tool of another system, unless the system of the input has only one tool."""
         if self.alone[ask.tool]:
             return np.ones(len(near), np.float32)
-        elsewhere = self.agent[self.columns.tool[near]] != self.agent[ask.tool]
+        elsewhere = self.system[self.columns.tool[near]] != self.system[ask.tool]
         return np.where(elsewhere, ask.elsewhere, 1).astype(np.float32)
 
 
@@ -190,24 +196,27 @@ class Access:
 
     Attributes:
         ids: Row of a tool -> the words of each identifier that it requires.
-        finds: ``(n,)``: whether a tool finds records by what people know, such as a name.
+        finds: ``(n,)``: whether a tool finds records by what people know, such as a name, or because they are theirs.
+        makes: ``(n,)``: whether a tool makes records, whose identifiers it returns.
         worth: ``(n,)``: factor for the confidence that a tool is called to get an identifier: 1 for a tool that finds,
             .9 for one that lists, .8 for one that needs another identifier.
-        agent: The agent of each tool.
+        systems: The system of each tool.
         names: The words in the name of each tool.
-        found: Agent -> the words in the names of its tools that find.
+        found: System -> the words in the names of its tools that find.
     """
 
     ids: dict[int, frozenset[frozenset[str]]]
     finds: NDArray[np.bool_]
+    makes: NDArray[np.bool_]
     worth: Floats
-    agent: Sequence[str]
+    systems: Sequence[str]
     names: Sequence[frozenset[str]]
     found: dict[str, frozenset[str]]
 
     @classmethod
-    def of(cls, tools: Sequence[Tool], asks: Sequence[Ask]) -> Access:
+    def of(cls, ends: Ends) -> Access:
         """Derives it from the names and the required inputs of tools."""
+        tools, asks = ends.tools, ends.asks
         ids: defaultdict[int, set[frozenset[str]]] = defaultdict(set)
         finds = np.zeros(len(tools), bool)
         for ask in asks:
@@ -216,21 +225,22 @@ class Access:
             finds[ask.tool] |= ask.required and bool(ask.words & FINDING)
         names = [name_of(tool.name) for tool in tools]
         for row, name in enumerate(names):
-            finds[row] |= bool(name.words & SEARCHING)
+            finds[row] |= bool(name.words & (SEARCHING | OWN)) or name.words >= CALLER
             finds[row] &= name.act in ("read", "compute", "") and row not in ids
         worth = np.where(finds, 1.0, _LISTED).astype(np.float32)
         worth[list(ids)] = _RELATED
         known = {row: frozenset(words) for row, words in ids.items()}
         found: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
         for row in np.flatnonzero(finds).tolist():
-            found[tools[row].agent] |= names[row].words
-        return cls(known, finds, worth, [tool.agent for tool in tools], [name.words for name in names], dict(found))
+            found[ends.systems[row]] |= names[row].words
+        makes = np.array([name.act == "store" for name in names], bool)
+        return cls(known, finds, makes, worth, ends.systems, [name.words for name in names], dict(found))
 
     def sources(self, ask: Ask, tools: Sequence[int]) -> set[int]:
         """Those of the tools whose results fit an input that are called to get it.
 
         If a tool needs only other identifiers of the same call, as the show of a season, only such tools are. If a
-        tool of the agent finds records by what people know, those that only list such records are not, nor are
+        tool of the system finds records by what people know, those that only list such records are not, nor are
         those that need the same identifier, or one whose records no tool finds. If a tool reaches such records by
         other identifiers, a tool for something else that takes no identifier is not.
         """
@@ -238,20 +248,19 @@ class Access:
         parents = {tool for tool in tools if tool in self.ids and self.ids[tool] <= others}
         if parents:
             return parents
-        if ask.identifier and any(self.finds[tool] and self.agent[tool] == self.agent[ask.tool] for tool in tools):
-            return {tool for tool in tools if self.finds[tool] or self._is_near(tool, ask)}
+        if ask.identifier and any(self.finds[tool] and self.systems[tool] == self.systems[ask.tool] for tool in tools):
+            return {tool for tool in tools if self.finds[tool] or self.makes[tool] or self._is_near(tool, ask)}
         if ask.identifier and any(self._is_near(tool, ask) for tool in tools):
             return {tool for tool in tools if tool in self.ids or self.names[tool] & ask.specific}
         return set(tools)
 
-    def finders(self, agent: str, words: frozenset[str]) -> list[int]:
-        """Rows of the tools of an agent that find records with these words."""
-        return [
-            row for row in np.flatnonzero(self.finds).tolist() if self.agent[row] == agent and words <= self.names[row]
-        ]
+    def finders(self, system: str, words: frozenset[str]) -> list[int]:
+        """Rows of the tools of a system that find records with these words."""
+        rows = np.flatnonzero(self.finds).tolist()
+        return [row for row in rows if self.systems[row] == system and words <= self.names[row]]
 
     def _is_near(self, tool: int, ask: Ask) -> bool:
-        """Whether a tool needs other identifiers only, and those of records that a tool of its agent finds."""
+        """Whether a tool needs other identifiers only, and those of records that a tool of its system finds."""
         needed = self.ids.get(tool, frozenset())
-        found = self.found.get(self.agent[tool], frozenset())
+        found = self.found.get(self.systems[tool], frozenset())
         return bool(needed) and ask.words not in needed and all(words & found - IDENTIFIER for words in needed)

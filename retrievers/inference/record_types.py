@@ -12,7 +12,7 @@ from callsheet.retrievers.inference.matching import Access, Ends, Hint
 from callsheet.retrievers.inference.word_roles import FREE, GENERIC, IDENTIFIER, name_of, stems
 
 Type = tuple[str, frozenset[str]]
-"""Agent and specific words of an identifier: ``person`` of ``person_id``."""
+"""System and specific words of an identifier: ``person`` of ``person_id``."""
 _SURE, _SHARED, _COVERED, _MOST = 0.75, 3, 0.5, 2
 
 
@@ -49,17 +49,17 @@ def record_types(ends: Ends) -> Iterator[Hint]:
     Yields:
         For each input at most two tools, those that need the fewest inputs first.
     """
-    access = Access.of(ends.tools, ends.asks)
+    access = Access.of(ends)
     records = [record for row, tool in enumerate(ends.tools) for record in _records(row, tool)]
     asks: defaultdict[Type, list[Ask]] = defaultdict(list)
     for ask in ends.asks if records else ():
         if ask.required and ask.identifier and ask.specific:
-            asks[ends.tools[ask.tool].agent, ask.specific].append(ask)
+            asks[ends.systems[ask.tool], ask.specific].append(ask)
     needs = Counter(ask.tool for ask in ends.asks if ask.required)
-    types = {kind: fields for kind in asks if (fields := _fields(kind, records, ends.tools, access))}
+    types = {kind: fields for kind in asks if (fields := _fields(kind, records, ends, access))}
     shares: defaultdict[Type, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
     for record in records:
-        if record.many and (kind := _type_of(record, ends.tools[record.tool].agent, types)):
+        if record.many and (kind := _type_of(record, ends.systems[record.tool], types)):
             shares[kind][record.tool] += record.share
     for kind, tools in shares.items():
         for ask in asks[kind]:
@@ -83,22 +83,22 @@ def _records(row: int, tool: Tool) -> Iterator[Record]:
             yield Record(row, holder, names, fields[0].many, len(fields) / len(leaves))
 
 
-def _fields(kind: Type, records: Sequence[Record], tools: Sequence[Tool], access: Access) -> frozenset[str]:
+def _fields(kind: Type, records: Sequence[Record], ends: Ends, access: Access) -> frozenset[str]:
     """The fields of the records that a type's finders list, and that the tool with this object reads."""
-    agent, words = kind
+    system, words = kind
     fields: set[str] = set()
     for record in records:
-        name = name_of(tools[record.tool].name)
-        if tools[record.tool].agent == agent and len(record.holder) <= 1:
+        name = name_of(ends.tools[record.tool].name)
+        if ends.systems[record.tool] == system and len(record.holder) <= 1:
             lists = record.many and access.finds[record.tool] and words <= name.words
             reads = not record.holder and name.object - GENERIC == words and len(access.ids.get(record.tool, ())) == 1
             fields |= record.fields if lists or reads else frozenset()
     return frozenset(fields)
 
 
-def _type_of(record: Record, agent: str, types: Mapping[Type, frozenset[str]]) -> Type | None:
+def _type_of(record: Record, system: str, types: Mapping[Type, frozenset[str]]) -> Type | None:
     """The type of a list of records; None if its own name tells it, or if it is not clear."""
-    known = {kind: fields for kind, fields in types.items() if kind[0] == agent}
+    known = {kind: fields for kind, fields in types.items() if kind[0] == system}
     named = frozenset(word for part in record.holder for word in stems(part))
     if any(words & named for _, words in known):
         return None

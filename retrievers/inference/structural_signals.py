@@ -37,7 +37,7 @@ class Shelf:
     """The tools of a catalog, indexed for the rules."""
 
     def __init__(self, ends: Ends) -> None:
-        self.tools, self.asks = ends.tools, ends.asks
+        self.tools, self.systems, self.asks = ends.tools, ends.systems, ends.asks
         self.tell_credentials = {
             give.tool for give in ends.gives if give.source == "output" and give.words & CREDENTIAL
         }
@@ -53,16 +53,16 @@ class Shelf:
 
     @cached_property
     def by_object(self) -> dict[tuple[str, frozenset[str]], list[int]]:
-        """Agent and specific words of an object -> rows of the tools for this object."""
+        """System and specific words of an object -> rows of the tools for this object."""
         rows: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
         for row, name in enumerate(self.names):
             if name.object - GENERIC:
-                rows[self.tools[row].agent, name.object - GENERIC].append(row)
+                rows[self.systems[row], name.object - GENERIC].append(row)
         return dict(rows)
 
     def same_object(self, row: int) -> Iterator[int]:
-        """Rows of other tools of the agent for the same object, at most 20 with each act."""
-        key = (self.tools[row].agent, self.names[row].object - GENERIC)
+        """Rows of other tools of the system for the same object, at most 20 with each act."""
+        key = (self.systems[row], self.names[row].object - GENERIC)
         counts: Counter[str] = Counter()
         for other in self.by_object.get(key, ()):
             counts[self.names[other].act] += 1
@@ -81,23 +81,23 @@ def hints_by_rules(ends: Ends) -> list[Hint]:
 
 
 def sessions(shelf: Shelf) -> Iterator[Hint]:
-    """The other tools of an agent need its tool that opens a session; if there are several, those with its name do.
+    """The other tools of a system need its tool that opens a session; if there are several, those with its name do.
 
-    If tools of the agent have the session as input, only these need it.
+    If tools of the system have the session as input, only these need it.
     """
-    explicit = {shelf.tools[ask.tool].agent for ask in shelf.asks if ask.words & CREDENTIAL}
+    explicit = {shelf.systems[ask.tool] for ask in shelf.asks if ask.words & CREDENTIAL}
     doors: defaultdict[str, list[int]] = defaultdict(list)
     for row, name in enumerate(shelf.names):
         if name.act == "enter" and _opens(shelf, row):
-            doors[shelf.tools[row].agent].append(row)
-    for row, tool in enumerate(shelf.tools):
-        at_hand = doors.get(tool.agent, [])
+            doors[shelf.systems[row]].append(row)
+    for row, system in enumerate(shelf.systems):
+        at_hand = doors.get(system, [])
         if row in at_hand:
             continue
         for door in at_hand:
             own = shelf.names[door].words - SESSION
             credential = next((ask for ask in shelf.asks_of.get(row, ()) if ask.words & CREDENTIAL), None)
-            only = len(at_hand) == 1 and (credential is not None or tool.agent not in explicit)
+            only = len(at_hand) == 1 and (credential is not None or system not in explicit)
             if only or (own and own <= shelf.names[row].words):
                 why = "it opens the session that this tool works in"
                 yield Hint(row, door, credential.parameter if credential else None, _SESSION, True, why)
@@ -130,10 +130,10 @@ def lookups(shelf: Shelf) -> Iterator[Hint]:
         if not ask.required and ask.identifier and shelf.names[ask.tool].act == "read":
             tool = shelf.tools[ask.tool]
             if ask.specific & (shelf.names[ask.tool].words | stems_in(shown(tool.description))):
-                filters[tool.agent, ask.words].append(ask.tool)
+                filters[shelf.systems[ask.tool], ask.words].append(ask.tool)
     for ask in shelf.asks:
         if ask.required and ask.identifier:
-            for row in filters.get((shelf.tools[ask.tool].agent, ask.words), [])[:_MOST]:
+            for row in filters.get((shelf.systems[ask.tool], ask.words), [])[:_MOST]:
                 why = f"it looks records up by {ask.parameter}, so they hold one"
                 yield Hint(ask.tool, row, ask.parameter, _LOOKUP, True, why)
 
@@ -158,10 +158,10 @@ def parts(shelf: Shelf) -> Iterator[Hint]:
     for row, name in enumerate(shelf.names):
         if name.act == "read" and not shelf.tools[row].input_schema.get("required"):
             for part in parts_of(name.object):
-                tellers[shelf.tools[row].agent, part].append(row)
+                tellers[shelf.systems[row], part].append(row)
     for ask in shelf.asks:
-        agent = shelf.tools[ask.tool].agent
-        for row in dict.fromkeys(row for word in sorted(ask.words) for row in tellers.get((agent, word), ())[:_MOST]):
+        system = shelf.systems[ask.tool]
+        for row in dict.fromkeys(row for word in sorted(ask.words) for row in tellers.get((system, word), ())[:_MOST]):
             if row != ask.tool:
                 why = f"{ask.parameter} can be read off what it tells"
                 yield Hint(ask.tool, row, ask.parameter, _PART, False, why)
@@ -177,9 +177,11 @@ def states(shelf: Shelf) -> Iterator[Hint]:
 
 
 def named(shelf: Shelf) -> Iterator[Hint]:
-    """A tool whose description names another tool of its agent, except as an alternative, needs it."""
+    """A tool whose description names another tool of its system, except as an alternative, needs it."""
     rows = {
-        (tool.agent, tool.name.casefold()): row for row, tool in enumerate(shelf.tools) if _COMPOSED.search(tool.name)
+        (shelf.systems[row], tool.name.casefold()): row
+        for row, tool in enumerate(shelf.tools)
+        if _COMPOSED.search(tool.name)
     }
     if not rows:
         return
@@ -187,7 +189,7 @@ def named(shelf: Shelf) -> Iterator[Hint]:
         for parameter, needed, text in _texts(tool):
             for sentence in _SENTENCE.split(shown(text)):
                 for word in dict.fromkeys(_WORD.findall(sentence.casefold())):
-                    other = rows.get((tool.agent, word))
+                    other = rows.get((shelf.systems[row], word))
                     if other is not None and other != row and not _OTHERWISE.search(sentence):
                         quote = " ".join(sentence.split())[:_QUOTED]
                         direct = needed and bool(parameter or _NEEDED.search(sentence))

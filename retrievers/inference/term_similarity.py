@@ -56,6 +56,13 @@ class Postings:
                 rows[word].append(row)
         self._rows: Mapping[str, NDArray[np.intp]] = {word: np.array(places, np.intp) for word, places in rows.items()}
 
+    def shared(self, words: Iterable[str]) -> NDArray[np.bool_]:
+        """``(n,)``: whether each set has one of these words."""
+        found = np.zeros(len(self._masses), bool)
+        for word in words:
+            found[self._rows.get(word, [])] = True
+        return found
+
     def fit(self, words: frozenset[str]) -> Floats:
         """How well each set matches these words.
 

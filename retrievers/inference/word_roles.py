@@ -51,6 +51,8 @@ _ALWAYS_VERBS = frozenset(
 )
 """Words that are verbs at any place in a name; others can be nouns and count only at its beginning."""
 _LOG_IN = re.compile(r"\b(?:log|sign) (?:in|on)(?: to)?\b")
+_COLLECTIONS = frozenset("a an the list set collection page all".split())
+"""What is before "of" in names such as "get a list of playlists"."""
 _PREPOSITIONS = frozenset("by for in from with near of to at on using via per into after before and or as".split())
 
 IDENTIFIER = stems(
@@ -77,6 +79,10 @@ FINDING = stems("query keyword keywords q search term name title phrase")
 """Words of inputs by which people find a record."""
 SEARCHING = stems("search find lookup query resolve")
 """Words in names of tools that find records by what people know."""
+OWN = stems("my mine own saved followed starred bookmarked favorite favourite")
+"""Words in names of tools that list records of the caller."""
+CALLER = stems("current user")
+"""Words that say the same together."""
 PAGING = stems(
     "limit offset page size per count max min maximum minimum sort order cursor verbose timeout format mode include "
     "exclude filter dry fields"
@@ -121,7 +127,9 @@ def name_of(name: str) -> Name:
     verb = next((i for i, word in enumerate(words) if word in _ACT_OF and (i == 0 or word in _ALWAYS_VERBS)), None)
     nouns: list[str] = []
     for word in words[0 if verb is None else verb + 1 :]:
-        if word in _PREPOSITIONS and nouns:
+        if word == "of" and nouns and {*nouns} <= _COLLECTIONS:
+            nouns.clear()
+        elif word in _PREPOSITIONS and nouns:
             break
         if word not in _PREPOSITIONS:
             nouns.append(word)

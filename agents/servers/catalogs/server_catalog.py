@@ -173,6 +173,8 @@ def _listed(server: ServerConfig, listing: Listing) -> Listed:
 def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Listing) -> Part:
     about = {**said.about, "description": server.description} if server.description else said.about
     agent, malformed = agent_from_listing(agent_id, said.entries, **about)
+    if server.tag:
+        agent = agent.model_copy(update={"system": agent_id.removesuffix(f"-{server.tag}")})
     # They are not pinned, as they come and go; but nothing is read from a server whose command is not accepted.
     accepted = not any(change.quarantines and not change.tool for change in said.changes)
     resources, left_out = resources_of(agent_id, listing.resources if accepted else ())

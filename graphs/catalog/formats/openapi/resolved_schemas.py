@@ -55,6 +55,8 @@ Direction = Literal["readOnly", "writeOnly"]
 """Properties with this mark are left out: ``readOnly`` of a request, ``writeOnly`` of a response."""
 _DEPTHS = (3, 2, 1)
 _DEEPEST = 40
+_MOST_NAMES = 12
+_COMPOSED = frozenset("$ref properties items allOf oneOf anyOf additionalProperties".split())
 _SMALL = 100  # characters of texts that weigh as much as a subschema
 _TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 _TEXTS = ("title", "description", "format", "pattern")
@@ -69,8 +71,9 @@ _Sized = tuple[dict[str, Any], int]
 class Schemas:
     """Resolves schemas; what several operations use is resolved once and shared.
 
-    References are followed up to a depth, beyond which, and so in every cycle, a schema is ``{}``: any value. A
-    schema that is too large is resolved less deeply.
+    References are followed up to a depth, beyond which, and so in every cycle, a schema is ``{}``: any value. Of a
+    response, it still names its properties, as these tell which records it holds. A schema that is too large is
+    resolved less deeply.
     """
 
     def __init__(self, references: References) -> None:
@@ -116,11 +119,26 @@ class Schemas:
     def _target(self, reference: Any, depth: int, without: Direction) -> _Sized:
         target = self._references.lookup(reference)
         if depth == 0:
-            return {}, 1
+            names = self._names(target) if without == "writeOnly" else []
+            found = {"properties": {name: {} for name in names}} if names else {}
+            return found, 1 + sum(map(len, names)) // _SMALL
         key = (reference, depth, without)
         if key not in self._known:
             self._known[key] = self._sized(target, depth - 1, without, 0)
         return self._known[key]
+
+    def _names(self, schema: Any, depth: int = 3) -> list[str]:
+        """The first names of properties that hold single values, also those of ``allOf``."""
+        if depth == 0 or not isinstance(schema, dict):
+            return []
+        if "$ref" in schema:
+            return self._names(self._references.lookup(schema["$ref"]), depth - 1)
+        properties, parts = schema.get("properties"), schema.get("allOf")
+        listed = parts[:_MOST_NAMES] if isinstance(parts, list) else ()
+        names = [name for part in listed for name in self._names(part, depth - 1)]
+        single = properties.items() if isinstance(properties, dict) else ()
+        names += [str(name) for name, part in single if isinstance(part, dict) and not part.keys() & _COMPOSED]
+        return list(dict.fromkeys(names))[:_MOST_NAMES]
 
     def _object(self, schema: Mapping[str, Any], depth: int, without: Direction, level: int) -> _Sized:
         found = _keywords(schema)

@@ -109,6 +109,25 @@ def test_cycles_end_in_any_value() -> None:
     assert found.problems == ()
 
 
+def test_of_a_response_the_records_beyond_the_depth_keep_the_names_of_their_values() -> None:
+    def ref(name: str) -> dict[str, str]:
+        return {"$ref": f"#/components/schemas/{name}"}
+
+    song = {"properties": {"id": {"type": "string"}, "artists": {"type": "array", "items": ref("A")}}}
+    schemas: dict[str, Any] = {
+        "A": {"allOf": [ref("A"), ref("S")]},
+        "S": song,
+        **{f"P{n}": {"properties": {"next": ref(f"P{n + 1}")}} for n in range(2)},
+        "P2": {"properties": {"items": {"type": "array", "items": ref("A")}}},
+    }
+    content = {"application/json": {"schema": ref("P0")}}
+    paths = {"/x": {"get": {"operationId": "x", "responses": {"200": {"content": content}}}}}
+    schema = json.dumps(entries(read(paths, components={"schemas": schemas}))["x"]["outputSchema"])
+    assert '{"items": {"type": "array", "items": {"properties": {"id": {}}}}}' in schema.replace(
+        '"type": "object", ', ""
+    )
+
+
 def test_references_that_are_nothing_but_references_end() -> None:
     schemas = {"A": {"$ref": "#/components/schemas/B"}, "B": {"$ref": "#/components/schemas/A"}}
     found = read(with_body({"$ref": "#/components/schemas/A"}), components={"schemas": schemas})
