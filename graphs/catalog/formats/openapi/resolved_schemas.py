@@ -120,7 +120,7 @@ class Schemas:
         target = self._references.lookup(reference)
         if depth == 0:
             names = self._names(target) if without == "writeOnly" else []
-            found = {"properties": {name: {} for name in names}} if names else {}
+            found: dict[str, Any] = {"properties": {name: {} for name in names}} if names else {}
             return found, 1 + sum(map(len, names)) // _SMALL
         key = (reference, depth, without)
         if key not in self._known:
