@@ -122,10 +122,8 @@ def test_of_a_response_the_records_beyond_the_depth_keep_the_names_of_their_valu
     }
     content = {"application/json": {"schema": ref("P0")}}
     paths = {"/x": {"get": {"operationId": "x", "responses": {"200": {"content": content}}}}}
-    schema = json.dumps(entries(read(paths, components={"schemas": schemas}))["x"]["outputSchema"])
-    assert '{"items": {"type": "array", "items": {"properties": {"id": {}}}}}' in schema.replace(
-        '"type": "object", ', ""
-    )
+    schema = entries(read(paths, components={"schemas": schemas}))["x"]["outputSchema"]
+    assert '"items": {"type": "array", "items": {"properties": {"id": {}}}}' in json.dumps(schema)
 
 
 def test_references_that_are_nothing_but_references_end() -> None:
