@@ -117,6 +117,7 @@ def _types(declared: Any) -> list[str]:
 Source = Literal["output", "name", "returns"]
 _MAX_TEXT, _CLAUSE = 160, 16
 _RETURNS = re.compile(r"\b(?:returns?|outputs?|yields?|provides?)\b:?\s+([^.;\n]{3,160})", re.IGNORECASE)
+_LINK = re.compile(r"\[([^\]\[]{0,160})\]\([^)\s]{0,400}\)")
 _NAMING = IDENTIFIER | stems("name")
 _PLAIN = GENERIC | stems("address")
 NUMBERS = frozenset({"number", "integer", "int", "float"})
@@ -283,4 +284,4 @@ def _qualified(field: Field, name: Name) -> tuple[frozenset[str], str]:
 
 
 def _description(field: Field) -> str:
-    return shown(field.description).strip()[:_MAX_TEXT]
+    return _LINK.sub(r"\1", shown(field.description)).strip()[:_MAX_TEXT]
