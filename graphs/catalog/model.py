@@ -14,9 +14,7 @@ from callsheet.graphs.catalog.errors import CatalogError, lookup, near_names
 from callsheet.graphs.catalog.record import Name, Record
 from callsheet.graphs.text.sanitizing import counted
 
-SKILLS = "skills"
-"""The first part of the id of every skill."""
-_ANY = "any"
+SKILLS = "skills"  # the first part of the id of every skill
 
 
 class DependencyKind(StrEnum):
@@ -299,4 +297,4 @@ def _type_of(spec: Mapping[str, Any]) -> str:
         return declared if isinstance(declared, str) else "|".join(map(str, declared))
     options = spec.get("anyOf") or spec.get("oneOf") or []
     types = (_type_of(option) for option in options if isinstance(option, dict)) if isinstance(options, list) else ()
-    return "|".join(dict.fromkeys(types)) or _ANY
+    return "|".join(dict.fromkeys(types)) or "any"
