@@ -91,7 +91,7 @@ class Parameter:
     """
 
     name: str
-    type: str = _ANY
+    type: str = "any"
     description: str = ""
     required: bool = False
     enum: tuple[Any, ...] = ()
