@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from callsheet.graphs import Tool
@@ -14,6 +14,7 @@ from callsheet.retrievers.inference.word_roles import FREE, GENERIC, IDENTIFIER,
 Type = tuple[str, frozenset[str]]
 """System and specific words of an identifier: ``person`` of ``person_id``."""
 _SURE, _SHARED, _COVERED, _MOST = 0.75, 3, 0.5, 2
+_COMMON = 100  # a field of more types tells nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +51,20 @@ def record_types(ends: Ends) -> Iterator[Hint]:
         For each input at most two tools, those that need the fewest inputs first.
     """
     access = Access.of(ends)
-    records = [record for row, tool in enumerate(ends.tools) for record in _records(row, tool)]
     asks: defaultdict[Type, list[Ask]] = defaultdict(list)
-    for ask in ends.asks if records else ():
+    for ask in ends.asks:
         if ask.required and ask.identifier and ask.specific:
             asks[ends.systems[ask.tool], ask.specific].append(ask)
+    records = [record for row, tool in enumerate(ends.tools) for record in _records(row, tool)]
+    types = Types(asks, records, ends, access)
     needs = Counter(ask.tool for ask in ends.asks if ask.required)
-    types = {kind: fields for kind in asks if (fields := _fields(kind, records, ends, access))}
     shares: defaultdict[Type, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
     for record in records:
-        if record.many and (kind := _type_of(record, ends.systems[record.tool], types)):
+        if record.many and (kind := types.of(record, ends.systems[record.tool])):
             shares[kind][record.tool] += record.share
     for kind, tools in shares.items():
+        finders = access.finders(*kind)
         for ask in asks[kind]:
-            finders = access.finders(*kind)
             sources = access.sources(ask, [*finders, *tools]) - {ask.tool, *finders}
             ranked = sorted(sources, key=lambda row: (needs[row], -tools[row], row))
             for row in ranked[:_MOST]:
@@ -83,31 +84,43 @@ def _records(row: int, tool: Tool) -> Iterator[Record]:
             yield Record(row, holder, names, fields[0].many, len(fields) / len(leaves))
 
 
-def _fields(kind: Type, records: Sequence[Record], ends: Ends, access: Access) -> frozenset[str]:
-    """The fields of the records that a type's finders list, and that the tool with this object reads."""
-    system, words = kind
-    fields: set[str] = set()
-    for record in records:
-        name = name_of(ends.tools[record.tool].name)
-        if ends.systems[record.tool] == system and len(record.holder) <= 1:
-            lists = record.many and access.finds[record.tool] and words <= name.words
-            reads = not record.holder and name.object - GENERIC == words and len(access.ids.get(record.tool, ())) == 1
-            fields |= record.fields if lists or reads else frozenset()
-    return frozenset(fields)
+class Types:
+    """The fields of the records of each type: those that its finders list, and that the tool for its object reads."""
 
+    def __init__(self, kinds: Iterable[Type], records: Sequence[Record], ends: Ends, access: Access) -> None:
+        by_word: defaultdict[tuple[str, str], list[Type]] = defaultdict(list)
+        for kind in kinds:
+            for word in kind[1]:
+                by_word[kind[0], word].append(kind)
+        self._words = by_word.keys()
+        self._fields: defaultdict[Type, set[str]] = defaultdict(set)
+        for record in records:
+            system, name = ends.systems[record.tool], name_of(ends.tools[record.tool].name)
+            if record.many and len(record.holder) <= 1 and access.finds[record.tool]:
+                listed = {
+                    kind for word in name.words for kind in by_word.get((system, word), ()) if kind[1] <= name.words
+                }
+                for kind in listed:
+                    self._fields[kind] |= record.fields
+            elif not record.holder and len(access.ids.get(record.tool, ())) == 1:
+                self._fields[system, name.object - GENERIC] |= record.fields
+        self._types: defaultdict[tuple[str, str], list[Type]] = defaultdict(list)
+        for kind in kinds:
+            for field in sorted(self._fields.get(kind, ())):
+                self._types[kind[0], field].append(kind)
 
-def _type_of(record: Record, system: str, types: Mapping[Type, frozenset[str]]) -> Type | None:
-    """The type of a list of records; None if its own name tells it, or if it is not clear."""
-    known = {kind: fields for kind, fields in types.items() if kind[0] == system}
-    named = frozenset(word for part in record.holder for word in stems(part))
-    if any(words & named for _, words in known):
-        return None
-    counts = Counter(field for fields in known.values() for field in fields)
-    scores = {kind: sum(1 / counts[field] for field in record.fields & fields) for kind, fields in known.items()}
-    best = max(scores, key=lambda kind: scores[kind], default=None)
-    if best is None:
-        return None
-    shared = record.fields & known[best]
-    telling = any(counts[field] == 1 and not stems(field) <= GENERIC | FREE for field in shared)
-    enough = len(shared) >= _SHARED and len(shared) >= _COVERED * len(record.fields)
-    return best if telling and enough else None
+    def of(self, record: Record, system: str) -> Type | None:
+        """The type of a list of records; None if its own name tells it, or if it is not clear."""
+        if any((system, word) in self._words for part in record.holder for word in stems(part)):
+            return None
+        scores: defaultdict[Type, float] = defaultdict(float)
+        telling = set[Type]()
+        for field in sorted(record.fields):
+            kinds = self._types.get((system, field), ())
+            for kind in kinds if len(kinds) <= _COMMON else ():
+                scores[kind] += 1 / len(kinds)
+            if len(kinds) == 1 and not stems(field) <= GENERIC | FREE:
+                telling.add(kinds[0])
+        best = max(scores, key=lambda kind: scores[kind], default=None)
+        shared = len(record.fields & self._fields[best]) if best else 0
+        return best if best in telling and shared >= max(_SHARED, _COVERED * len(record.fields)) else None
