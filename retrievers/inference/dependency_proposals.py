@@ -104,7 +104,7 @@ def _proposal(hint: Hint, tools: Sequence[Tool], *, first: bool) -> Proposal:
     )
 
 
-RECIPE = 4
+RECIPE = 5
 """Version of the rules of inference; a cache of another version is not used."""
 _KEPT = 32
 

@@ -14,7 +14,16 @@ from callsheet.graphs import Tool
 from callsheet.retrievers.inference.endpoints import Ask, Give, asks_of, gives_of
 from callsheet.retrievers.inference.output_columns import Columns, part_of
 from callsheet.retrievers.inference.term_similarity import Floats, Postings, Terms
-from callsheet.retrievers.inference.word_roles import CALLER, FINDING, IDENTIFIER, OWN, SEARCHING, name_of, stems_in
+from callsheet.retrievers.inference.word_roles import (
+    CALLER,
+    FINDING,
+    IDENTIFIER,
+    OWN,
+    SEARCHING,
+    head_of,
+    name_of,
+    stems_in,
+)
 
 _WORDS, _ALIKE, _CONTEXT = 0.5, 0.1, 0.1
 _WIDTH, _TEXT_POWER = 0.12, 0.5
@@ -106,6 +115,8 @@ class _Match:
         self.gives = [give for give in ends.gives if part_of(give, ends.tools[give.tool]) >= least]
         self.columns = Columns.of(self.gives, ends.tools)
         self.words = Postings([give.words for give in self.gives], ends.terms)
+        heads = [head_of(ends.tools[give.tool].name) if give.source == "name" else frozenset() for give in self.gives]
+        self.heads, self.named = Postings(heads, ends.terms), np.array([bool(head) for head in heads], bool)
         self.own_words = [name_of(tool.name).words for tool in ends.tools]
         self.names = Postings(self.own_words, ends.terms)
         systems = {system: i for i, system in enumerate(dict.fromkeys(ends.systems))}
@@ -151,12 +162,16 @@ class _Match:
         if ask.identifier:
             confidence *= columns.sorts(ask, near) * self.access.worth[columns.tool[near]]
             if ask.specific:
-                confidence[columns.output[near] & ~self.words.shared(ask.specific)[near]] *= _ANOTHER
+                confidence[self._about_another(ask.specific)[near]] *= _ANOTHER
         else:
             confidence *= columns.kinds(ask, near)
         confidence = (confidence * self._echo(ask, near) * self._near_by(ask, near)).astype(np.float32)
         sufficient = confidence >= self.least
         return near[sufficient], scores[sufficient], confidence[sufficient]
+
+    def _about_another(self, words: frozenset[str]) -> NDArray[np.bool_]:
+        """``(n,)``: whether an output, or the last noun of a tool's name, is of a record with other words."""
+        return np.where(self.columns.output, ~self.words.shared(words), self.named & ~self.heads.shared(words))
 
     def _echo(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
         """A factor below 1 for a tool that takes the same input, unless it returns a list of identifiers."""

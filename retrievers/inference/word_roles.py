@@ -137,6 +137,13 @@ def name_of(name: str) -> Name:
     return Name(stems(" ".join(words)), "" if verb is None else _ACT_OF[words[verb]], stems(phrase), phrase)
 
 
+@lru_cache(maxsize=65_536)
+def head_of(name: str) -> frozenset[str]:
+    """The last specific noun of what a tool's name says, as its stem: ``credit`` of ``get_movie_credits``."""
+    nouns = (stems(word) - GENERIC for word in reversed(name_of(name).phrase.split()))
+    return next((noun for noun in nouns if noun), frozenset())
+
+
 def parts_of(words: Iterable[str]) -> frozenset[str]:
     """The parts of values with these names: a year of a date, a latitude of a location."""
     return frozenset(part for word in words for part in _PARTS.get(word, ()))

@@ -6,7 +6,7 @@ from typing import Any
 
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers.inference import infer_dependencies
-from callsheet.retrievers.inference.word_roles import name_of
+from callsheet.retrievers.inference.word_roles import head_of, name_of
 
 ID = {"type": "string", "description": "The Music ID."}
 
@@ -55,6 +55,16 @@ def test_lists_of_the_caller_and_makers_are_sources_beside_a_search() -> None:
     make = tool("music-playlists", "create_playlist", "title", output={"id": ID})
     found = inferred(PLAYLIST, search, own, popular, make, *OTHERS)
     assert found.keys() == {("get_playlist", name) for name in ("search", own.name, make.name)}
+
+
+def test_a_tool_returns_what_the_last_noun_of_its_name_says() -> None:
+    make = tool("music-playlists", "create_playlist", "user_id")
+    told = {"description": "The Music ID of the user."}
+    user = tool("music-users", "get_the_user").model_copy(update=told)
+    saved = tool("music-tracks", "get_user_tracks").model_copy(update=told)
+    assert inferred(make, user).keys() == {("create_playlist", "get_the_user")}
+    assert inferred(make, saved) == {}
+    assert head_of("get_user_tracks") == head_of("list_tracks") != head_of("get_user_id")
 
 
 def test_the_object_of_a_list_of_records_is_the_records() -> None:
