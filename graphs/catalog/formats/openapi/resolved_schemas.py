@@ -118,21 +118,25 @@ class Schemas:
 
     def _target(self, reference: Any, depth: int, without: Direction) -> _Sized:
         target = self._references.lookup(reference)
-        if depth == 0:
-            names = self._names(target) if without == "writeOnly" else []
-            found: dict[str, Any] = {"properties": {name: {} for name in names}} if names else {}
-            return found, 1 + sum(map(len, names)) // _SMALL
         key = (reference, depth, without)
         if key not in self._known:
-            self._known[key] = self._sized(target, depth - 1, without, 0)
+            self._known[key] = self._sized(target, depth - 1, without, 0) if depth else self._last(target, without)
         return self._known[key]
 
+    def _last(self, target: Any, without: Direction) -> _Sized:
+        """A schema at the end of the depth."""
+        names = self._names(target) if without == "writeOnly" else []
+        return ({"properties": {name: {} for name in names}} if names else {}), 1 + sum(map(len, names)) // _SMALL
+
     def _names(self, schema: Any, depth: int = 3) -> list[str]:
-        """The first names of properties that hold single values, also those of ``allOf``."""
+        """The first names of properties that hold single values, also of ``allOf``; a wrong reference has none."""
         if depth == 0 or not isinstance(schema, dict):
             return []
         if "$ref" in schema:
-            return self._names(self._references.lookup(schema["$ref"]), depth - 1)
+            try:
+                return self._names(self._references.lookup(schema["$ref"]), depth - 1)
+            except CatalogError:  # the operation can be called without it
+                return []
         properties, parts = schema.get("properties"), schema.get("allOf")
         listed = parts[:_MOST_NAMES] if isinstance(parts, list) else ()
         names = [name for part in listed for name in self._names(part, depth - 1)]

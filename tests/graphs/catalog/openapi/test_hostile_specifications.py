@@ -109,13 +109,15 @@ def test_cycles_end_in_any_value() -> None:
     assert found.problems == ()
 
 
-def test_of_a_response_the_records_beyond_the_depth_keep_the_names_of_their_values() -> None:
-    def ref(name: str) -> dict[str, str]:
-        return {"$ref": f"#/components/schemas/{name}"}
+def ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
 
+
+@pytest.mark.parametrize("broken", [[], [ref("None")], [{"$ref": "other.json"}]])
+def test_of_a_response_the_records_beyond_the_depth_keep_the_names_of_their_values(broken: list[Any]) -> None:
     song = {"properties": {"id": {"type": "string"}, "artists": {"type": "array", "items": ref("A")}}}
     schemas: dict[str, Any] = {
-        "A": {"allOf": [ref("A"), ref("S")]},
+        "A": {"allOf": [ref("A"), *broken, ref("S")]},
         "S": song,
         **{f"P{n}": {"properties": {"next": ref(f"P{n + 1}")}} for n in range(2)},
         "P2": {"properties": {"items": {"type": "array", "items": ref("A")}}},
