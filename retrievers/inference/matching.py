@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,11 @@ class Ends:
     gives: Sequence[Give]
     terms: Terms
 
+    @cached_property
+    def access(self) -> Access:
+        """What the tools need."""
+        return Access.of(self)
+
     @classmethod
     def of(cls, tools: Sequence[Tool], systems: Mapping[str, str] | None = None) -> Ends:
         """Derives them from names, schemas and descriptions; ``systems`` has those of agents."""
@@ -93,7 +99,8 @@ def matches(ends: Ends, *, least: float) -> list[Hint]:
         confidence = worth of the ask * part of the tool * 1 / (1 + exp((even - score) / .12))
 
     where ``even`` depends on the source of the output, and the part is less for tools that change things, that
-    need the same value as input, or that belong to another agent. The cosine is that of the words of both texts.
+    need the same value as input, or that belong to another system, and for an identifier of a record with other words.
+    The cosine is that of the words of both texts.
 
     Not every tool that returns an identifier is called to get it. If a tool finds records by what people know (a
     query, a name), lists of such records are no sources. If a tool needs no more than the other identifiers of the
@@ -125,7 +132,7 @@ class _Match:
         askers: defaultdict[tuple[frozenset[str], bool], list[int]] = defaultdict(list)
         for ask in ends.asks:
             askers[ask.words, ask.required].append(ask.tool)
-        self.access = Access.of(ends)
+        self.access = ends.access
         self.askers = {key: np.array(rows, np.intp) for key, rows in askers.items()}
         texts = [stems_in(give.text) for give in self.gives]
         self.texts = Postings(texts, Terms(texts, power=_TEXT_POWER))

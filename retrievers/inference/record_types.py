@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from callsheet.graphs import Tool
 from callsheet.retrievers.inference.endpoints import Ask, Field, fields_of
-from callsheet.retrievers.inference.matching import Access, Ends, Hint
+from callsheet.retrievers.inference.matching import Ends, Hint
 from callsheet.retrievers.inference.word_roles import FREE, GENERIC, IDENTIFIER, name_of, stems
 
 Type = tuple[str, frozenset[str]]
@@ -50,13 +50,13 @@ def record_types(ends: Ends) -> Iterator[Hint]:
     Yields:
         For each input at most two tools, those that need the fewest inputs first.
     """
-    access = Access.of(ends)
+    access = ends.access
     asks: defaultdict[Type, list[Ask]] = defaultdict(list)
     for ask in ends.asks:
         if ask.required and ask.identifier and ask.specific:
             asks[ends.systems[ask.tool], ask.specific].append(ask)
     records = [record for row, tool in enumerate(ends.tools) for record in _records(row, tool)]
-    types = Types(asks, records, ends, access)
+    types = Types(asks, records, ends)
     needs = Counter(ask.tool for ask in ends.asks if ask.required)
     shares: defaultdict[Type, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
     for record in records:
@@ -87,7 +87,7 @@ def _records(row: int, tool: Tool) -> Iterator[Record]:
 class Types:
     """The fields of the records of each type: those that its finders list, and that the tool for its object reads."""
 
-    def __init__(self, kinds: Iterable[Type], records: Sequence[Record], ends: Ends, access: Access) -> None:
+    def __init__(self, kinds: Collection[Type], records: Sequence[Record], ends: Ends) -> None:
         by_word: defaultdict[tuple[str, str], list[Type]] = defaultdict(list)
         for kind in kinds:
             for word in kind[1]:
@@ -96,13 +96,13 @@ class Types:
         self._fields: defaultdict[Type, set[str]] = defaultdict(set)
         for record in records:
             system, name = ends.systems[record.tool], name_of(ends.tools[record.tool].name)
-            if record.many and len(record.holder) <= 1 and access.finds[record.tool]:
+            if record.many and len(record.holder) <= 1 and ends.access.finds[record.tool]:
                 listed = {
                     kind for word in name.words for kind in by_word.get((system, word), ()) if kind[1] <= name.words
                 }
                 for kind in listed:
                     self._fields[kind] |= record.fields
-            elif not record.holder and len(access.ids.get(record.tool, ())) == 1:
+            elif not record.holder and len(ends.access.ids.get(record.tool, ())) == 1:
                 self._fields[system, name.object - GENERIC] |= record.fields
         self._types: defaultdict[tuple[str, str], list[Type]] = defaultdict(list)
         for kind in kinds:

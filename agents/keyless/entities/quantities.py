@@ -148,8 +148,9 @@ def _value(text: str, start: int, end: int, values: Sequence[str]) -> str | None
     plain = said.replace("°", "").strip()
     if plain.lower() in _WORDS or len(plain) == 1:
         counted = re.search(r"[\d°]\s*(?:degrees?\s*)?$", text[:start]) or "°" in said
-        aimed = _TO_BEFORE.search(text[:start]) and plain.lower() not in _WORDS and _ENDS.match(text[end:])
-        aimed = aimed or (plain.isupper() and (_TO_BEFORE.search(text[:start]) or re.match(r"\s+to\s", text[end:])))
+        last = plain.lower() not in _WORDS and _ENDS.match(text[end:])
+        aimed = (plain.isupper() or last) and _TO_BEFORE.search(text[:start])
+        aimed = aimed or (plain.isupper() and re.match(r"\s+to\s", text[end:]))
         goes_on = re.match(r"\s+(?!(?:to|into|as|in)\b)\w", text[end:])
         if not (counted or aimed) or (plain.lower() == "in" and goes_on):
             return None
