@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
+_INDIRECT = 0.5  # how likely an optional argument is filled
+
+
 @dataclass(frozen=True, slots=True)
 class Reached:
     """A tool that a walk along dependencies reached.
@@ -100,7 +103,12 @@ def strongest(
         W(start -> t) = max over paths from start to t of the product over their edges of
                         weight(kind of the edge) * listing ** (how many its tool lists before it)
 
-    The weight of a proposed or observed edge is multiplied by ``proposed * confidence ** 2``.
+    The weight of an edge that no person wrote or accepted is multiplied by::
+
+        proposed * confidence ** 2 * (.5 if it is indirect)
+                 * product over the sources of the same argument that are listed before it of (1 - their confidence)
+
+    since an optional argument is often left out, and one source of an argument is enough.
 
     Args:
         catalog: The tools with their dependencies.
@@ -122,8 +130,8 @@ def strongest(
         tool = todo.pop(0)
         weight, path = best[tool]
         before: dict[str, int] = {}
-        for edge in catalog.tool(tool).depends_on:
-            if not (worth := 1.0 if edge.holds else proposed * edge.confidence**2):
+        for edge, likely in _likelihoods(catalog.tool(tool).depends_on):
+            if not (worth := 1.0 if edge.holds else proposed * likely):
                 continue
             gained = weight * worth * weights[edge.kind] * listing ** before.setdefault(edge.tool, len(before))
             if gained > best.get(edge.tool, (0.0, ()))[0]:
@@ -134,6 +142,17 @@ def strongest(
         for reached in walk(catalog, start, direct_first=False, proposed=proposed > 0)
         if reached.tool in best
     )
+
+
+def _likelihoods(edges: Iterable[Dependency]) -> Iterator[tuple[Dependency, float]]:
+    """Each dependency, and how likely a call is to use it if no person wrote or accepted it."""
+    unfilled: dict[str, float] = {}
+    for edge in edges:
+        likely = edge.confidence**2 * (1 if edge.kind.direct else _INDIRECT)
+        if edge.parameter and not edge.holds:
+            likely *= unfilled.get(edge.parameter, 1.0)
+            unfilled[edge.parameter] = unfilled.get(edge.parameter, 1.0) * (1 - edge.confidence)
+        yield edge, likely
 
 
 def evidence(catalog: Catalog, path: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ MOST_CLAUSES = 8
 _LEAST_WORDS = 2
 _PREFIX = 4000  # characters that are cut into clauses: more than embedders of queries read
 _BEFORE = 400  # characters before a path that are searched for the beginning of its sentence
-_IMPLIED_WEIGHT = 0.5
+_WEIGHT, _IMPLIED_WEIGHT = 0.9, 0.45  # how likely a unit is a step
 
 _CONNECTIVE = (
     r"and then|then|after that|afterwards?|finally|lastly|as well as|next|in addition|additionally|also|furthermore"
@@ -60,13 +60,13 @@ class Unit:
     Attributes:
         text: Its text.
         kind: The whole query, a clause, or an implied step.
-        weight: Its weight.
+        weight: The probability that it is a step, 0 to 1.
         span: Its place in the query; None for an implied step.
     """
 
     text: str
     kind: UnitKind
-    weight: float = 1.0
+    weight: float = _WEIGHT
     span: Span | None = None
 
 

@@ -111,28 +111,30 @@ def expected_use(
     weights: Sequence[float],
     closures: Mapping[int, Mapping[int, float]] | None = None,
 ) -> tuple[dict[int, float], dict[int, int]]:
-    """The expected use of each tool over all units of a query.
+    """The expected use of each tool: the probability that at least one unit of a query uses it.
 
     ::
 
-        E(t) = sum over units u of weight(u) * sum over candidates c of p(c | u) * W(c -> t)
+        p(t | u) = sum over candidates c of p(c | u) * W(c -> t)
+        E(t)     = 1 - product over units u of (1 - weight(u) * p(t | u))
 
     where W(c -> t) is 1 for c itself, and for its dependencies the product of the weights of the edges on the
-    strongest path. Clauses and dependencies are one sum: a unit distributes its weight over its candidates, and a
-    candidate passes its share on to its dependencies.
+    strongest path. A unit distributes its weight over its candidates, and a candidate passes its share on to its
+    dependencies. A dependency of several units does not outweigh the tools that need it, as it would in a sum.
 
     Args:
         shares: For each unit, the rows of its candidates with their shares.
-        weights: The weight of each unit.
+        weights: The weight of each unit: the probability that it is a step, 0 to 1.
         closures: Row of a candidate -> rows of its dependencies with W; candidates without dependencies may be
             missing.
 
     Returns:
         E by row, in the order of the first occurrence; and for each row, the candidate that contributes the most.
     """
-    use: dict[int, float] = {}
+    unused: dict[int, float] = {}
     largest: dict[int, tuple[float, int]] = {}
     for (rows, parts), weight in zip(shares, weights, strict=True):
+        use: dict[int, float] = {}
         for candidate, part in zip(rows.tolist(), parts.tolist(), strict=True):
             needed = closures.get(candidate, {}) if closures else {}
             for row, passed in ((candidate, 1.0), *needed.items()):
@@ -140,7 +142,9 @@ def expected_use(
                 use[row] = use.get(row, 0.0) + gain
                 if gain > largest.get(row, (0.0, row))[0]:
                     largest[row] = (gain, candidate)
-    return use, {row: candidate for row, (_, candidate) in largest.items()}
+        for row, probability in use.items():
+            unused[row] = unused.get(row, 1.0) * max(0.0, 1.0 - probability)
+    return {row: 1.0 - rest for row, rest in unused.items()}, {row: source for row, (_, source) in largest.items()}
 
 
 def ranks_of(scores: Scores, rows: Rows) -> list[int]:

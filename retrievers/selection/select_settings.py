@@ -34,8 +34,8 @@ class SelectSettings:
         tool_dependency: Share of its use that a tool passes on to a tool that it depends on.
         parameter_dependency: The same for a tool that returns the value of a parameter.
         listing: Factor for each dependency that the author lists earlier.
-        proposed: Factor for dependencies that are only proposed or observed, 0 to 1, times confidence ** 2;
-            they never make a tool required.
+        proposed: Factor for dependencies that are only proposed or observed, 0 to 1, times how likely they are used
+            (``graphs.dependencies.traversal.strongest``); they never make a tool required.
         learned: Whether outcomes of earlier calls count: of tools that fit about equally, one whose calls failed more
             often comes later.
         capability_weight: Value of a sure match of capabilities, in cosine; 0 ignores capabilities.
@@ -68,7 +68,7 @@ class SelectSettings:
     tool_dependency: float = 0.8
     parameter_dependency: float = 0.95
     listing: float = 0.97
-    proposed: float = 0.5
+    proposed: float = 0.75
     learned: bool = True
     capability_weight: float = 0.0
     capability_sure: float = 0.9

@@ -59,3 +59,23 @@ def test_two_edges_to_one_tool_are_one_place_in_the_list() -> None:
     )
     found = strongest(Catalog(agents=(Agent(id="a", tools=tools),)), "a/start", WEIGHTS, listing=0.5)
     assert {reached.tool: weight for reached, weight in found} == {"a/x": 0.8, "a/y": 0.4}
+
+
+def test_one_source_of_an_argument_is_enough_and_an_optional_argument_counts_half() -> None:
+    kinds = (DependencyKind.PARAMETER_DIRECTLY, DependencyKind.PARAMETER_INDIRECTLY)
+    required_arg, other, optional = (
+        edge(f"a/{name}", Provenance.PROPOSED, 0.9).model_copy(update={"kind": kind, "parameter": parameter})
+        for name, kind, parameter in (("x", kinds[0], "p"), ("y", kinds[1], "p"), ("z", kinds[1], "q"))
+    )
+    tools = (
+        Tool(agent="a", name="start", depends_on=(required_arg, other, optional)),
+        *(Tool(agent="a", name=name) for name in "xyz"),
+    )
+    found = strongest(Catalog(agents=(Agent(id="a", tools=tools),)), "a/start", WEIGHTS, proposed=1.0)
+    assert {reached.tool: weight for reached, weight in found} == pytest.approx(
+        {
+            "a/x": 0.8 * 0.9**2,
+            "a/y": 0.8 * 0.9**2 * 0.5 * (1 - 0.9),  # used only if x is not
+            "a/z": 0.8 * 0.9**2 * 0.5,
+        }
+    )

@@ -48,7 +48,7 @@ def test_the_verdict_is_spoken_without_capabilities() -> None:
 def test_the_cut_leaves_out_what_is_hardly_expected_and_says_why() -> None:
     made = selector(CATALOG, {"a/x": 0.9, "a/y": 0.8, "b/z": 0.4})
     uses = {tool.id: tool.use for tool in made.select("q").tools}
-    assert uses["a/y"] == pytest.approx(exp(-0.1 / 0.04) / (1 + exp(-0.1 / 0.04)), abs=1e-3)
+    assert uses["a/y"] == pytest.approx(0.9 * exp(-0.1 / 0.04) / (1 + exp(-0.1 / 0.04)), abs=1e-3)
     kept = made.select("q", cut=0.01 * 10**2)
     assert [tool.id for tool in kept.tools] == ["a/x", "a/y"]
     (cut,) = kept.trace.cut

@@ -92,7 +92,7 @@ def test_ties_stay_in_the_order_of_their_rows(most: int) -> None:
     assert parts == pytest.approx([1 / len(rows)] * len(rows))
 
 
-def test_a_clause_a_dependency_and_an_implied_step_are_one_sum() -> None:
+def test_a_tool_is_used_unless_no_clause_dependency_or_implied_step_uses_it() -> None:
     query = rows_of(0, 1), scores_of(0.75, 0.25)
     clause = rows_of(1, 2), scores_of(0.5, 0.5)
     implied = rows_of(3), scores_of(1.0)
@@ -101,9 +101,9 @@ def test_a_clause_a_dependency_and_an_implied_step_are_one_sum() -> None:
     assert use == pytest.approx(
         {
             0: 0.75,
-            4: 0.75 * 0.5 + 0.5 * 1.0,  # what 0 and 2 need: .875
-            3: 0.75 * 0.25 + 0.5 * 1.0,  # what 0 needs, and the implied step: .6875
-            1: 0.25 + 0.5,  # a candidate twice: .75
+            4: 1 - (1 - 0.75 * 0.5) * (1 - 0.5 * 1.0),  # what 0 and 2 need: .6875
+            3: 1 - (1 - 0.75 * 0.25) * (1 - 0.5 * 1.0),  # what 0 needs, and the implied step: .59375
+            1: 1 - (1 - 0.25) * (1 - 0.5),  # a candidate twice: .625
             2: 0.5,
         }
     )
@@ -168,18 +168,26 @@ def test_the_smooth_maximum_is_between_the_maximum_and_a_little_more(scores: lis
 part = st.integers(0, 8).map(lambda n: n / 8)
 unit = st.dictionaries(st.integers(0, 5), part, max_size=4)
 closure = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 5), part, max_size=3), max_size=3)
-weighted = st.lists(st.tuples(unit, part, part), max_size=4)
+weighted = st.lists(st.tuples(unit, part), max_size=4)
 
 
 @given(weighted, closure)
-def test_the_expected_use_is_linear_in_the_weights(
-    units: Sequence[tuple[Mapping[int, float], float, float]], closures: Mapping[int, Mapping[int, float]]
+def test_the_expected_use_is_a_probability_at_least_that_of_each_unit_and_at_most_their_sum(
+    units: Sequence[tuple[Mapping[int, float], float]], closures: Mapping[int, Mapping[int, float]]
 ) -> None:
-    shares = [(rows_of(*of), scores_of(*of.values())) for of, _, _ in units]
-    one, other = [a for _, a, _ in units], [b for _, _, b in units]
-    both = [2 * a + 3 * b for a, b in zip(one, other, strict=True)]
-    first, second, joined = (expected_use(shares, weights, closures)[0] for weights in (one, other, both))
-    assert joined == pytest.approx({row: 2 * first[row] + 3 * second[row] for row in first})
+    shares = [(rows_of(*of), scores_of(*of.values())) for of, _ in units]
+    weights = [weight for _, weight in units]
+    together, _ = expected_use(shares, weights, closures)
+    alone = [expected_use([one], [weight], closures)[0] for one, weight in zip(shares, weights, strict=True)]
+    for row, use in together.items():
+        each = [unit.get(row, 0.0) for unit in alone]
+        assert max(each) - 1e-9 <= use <= min(1.0, sum(each)) + 1e-9
+
+
+def test_a_shared_dependency_does_not_come_before_the_tools_that_need_it() -> None:
+    first, second = (rows_of(0), scores_of(1.0)), (rows_of(1), scores_of(1.0))
+    use, _ = expected_use([first, second], [0.9, 0.9], {0: {2: 0.7}, 1: {2: 0.7}})
+    assert use == pytest.approx({0: 0.9, 1: 0.9, 2: 1 - (1 - 0.63) ** 2}), "a sum gives the dependency 1.26"
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 700, 3_000])

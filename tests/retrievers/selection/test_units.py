@@ -110,7 +110,7 @@ def test_a_very_long_query_is_cut_at_its_beginning_only_and_the_last_clause_has_
 def test_paths_addresses_and_relative_dates_imply_a_step(query: str, steps: list[str]) -> None:
     assert implied_steps(query) == steps
     implied = [unit for unit in units_of(query) if unit.kind == "implied"]
-    assert [(unit.text, unit.weight, unit.span) for unit in implied] == [(IMPLIED[step], 0.5, None) for step in steps]
+    assert [(unit.text, unit.weight, unit.span) for unit in implied] == [(IMPLIED[step], 0.45, None) for step in steps]
     assert all(unit.kind != "implied" for unit in units_of(query, implied=False))
 
 
@@ -133,10 +133,10 @@ def test_the_query_comes_first_then_its_clauses_then_what_is_implied() -> None:
     query = "find cheap flights; save them to /tmp/x.md"
     units = units_of(query)
     assert [(unit.kind, unit.weight) for unit in units] == [
-        ("query", 1.0),
-        ("clause", 1.0),
-        ("clause", 1.0),
-        ("implied", 0.5),
+        ("query", 0.9),
+        ("clause", 0.9),
+        ("clause", 0.9),
+        ("implied", 0.45),
     ]
     assert (units[0].text, units[0].span) == (query, (0, len(query)))
     assert spans_of(units) == [(0, 18), (20, 42)] == clause_spans(query)
