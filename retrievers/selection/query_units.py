@@ -39,6 +39,7 @@ _MAKING = re.compile(
     r"|creat(?:e|ed|ing)|make|draft|record|download(?:ed)?|produc(?:e|ed|ing)|compile)\b",
     re.IGNORECASE,
 )
+_COPYING = re.compile(r"\b(?:cop(?:y|ied|ying)|mov(?:e|ed|ing)|append(?:ed|ing)?|add(?:ed|ing)?)\b", re.IGNORECASE)
 _RELATIVE_DATE = re.compile(
     r"\b(?:today|tomorrow|tonight|yesterday|now|(?:next|this|last|past|coming)\s+(?:week|month|year|weekend"
     r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday|\d+\s*\w+))\b",
@@ -101,20 +102,26 @@ def clause_spans(query: str, *, most: int = MOST_CLAUSES) -> list[Span]:
 def implied_steps(query: str) -> list[str]:
     """The steps that the query implies, as keys of ``IMPLIED``.
 
-    A path is written if the sentence before it has a verb of making, otherwise it is read; a URL is fetched; a relative
-    date needs the current date.
+    A path is written if the sentence before it has a verb of making, or one of copying and then *to* before the path;
+    otherwise it is read. A URL is fetched; a relative date needs the current date.
     """
     steps: dict[str, None] = {}
     addresses = [match.span() for match in _URL.finditer(query)]
     for path in _PATH.finditer(query):
         if not any(start <= path.start() < end for start, end in addresses):
             sentence = _SENTENCE_END.split(query[max(0, path.start() - _BEFORE) : path.start()])[-1]
-            steps["write" if _MAKING.search(sentence) else "read"] = None
+            steps["write" if _makes(sentence) else "read"] = None
     if addresses:
         steps["fetch"] = None
     if _RELATIVE_DATE.search(query):
         steps["time"] = None
     return list(steps)
+
+
+def _makes(before: str) -> bool:
+    """Whether the words before a path say that it is written."""
+    into = before[-10:].casefold().split()[-1:] in (["to"], ["into"])
+    return bool(_MAKING.search(before) or (into and _COPYING.search(before)))
 
 
 def _cut(query: str) -> Iterator[Span]:
