@@ -130,8 +130,8 @@ def strongest(
         tool = todo.pop(0)
         weight, path = best[tool]
         before: dict[str, int] = {}
-        for edge, likely in _likelihoods(catalog.tool(tool).depends_on):
-            if not (worth := 1.0 if edge.holds else proposed * likely):
+        for edge, worth in _worths(catalog.tool(tool).depends_on, proposed):
+            if not worth:
                 continue
             gained = weight * worth * weights[edge.kind] * listing ** before.setdefault(edge.tool, len(before))
             if gained > best.get(edge.tool, (0.0, ()))[0]:
@@ -144,15 +144,19 @@ def strongest(
     )
 
 
-def _likelihoods(edges: Iterable[Dependency]) -> Iterator[tuple[Dependency, float]]:
-    """Each dependency, and how likely a call is to use it if no person wrote or accepted it."""
+def _worths(edges: Iterable[Dependency], proposed: float) -> Iterator[tuple[Dependency, float]]:
+    """Each dependency, and its factor: 1 if a person wrote or accepted it."""
     unfilled: dict[str, float] = {}
     for edge in edges:
-        likely = edge.confidence**2 * (1 if edge.kind.direct else _INDIRECT)
-        if edge.parameter and not edge.holds:
-            likely *= unfilled.get(edge.parameter, 1.0)
-            unfilled[edge.parameter] = unfilled.get(edge.parameter, 1.0) * (1 - edge.confidence)
-        yield edge, likely
+        if edge.holds:
+            yield edge, 1.0
+            continue
+        worth = proposed * edge.confidence**2 * (1 if edge.kind.direct else _INDIRECT)
+        if edge.parameter:
+            left = unfilled.get(edge.parameter, 1.0)
+            worth *= left
+            unfilled[edge.parameter] = left * (1 - edge.confidence)
+        yield edge, worth
 
 
 def evidence(catalog: Catalog, path: Sequence[str]) -> str:

@@ -116,11 +116,11 @@ def expected_use(
     ::
 
         p(t | u) = sum over candidates c of p(c | u) * W(c -> t)
-        E(t)     = 1 - product over units u of (1 - weight(u) * p(t | u))
+        E(t)     = 1 - product over units u of max(0, 1 - weight(u) * p(t | u))
 
     where W(c -> t) is 1 for c itself, and for its dependencies the product of the weights of the edges on the
     strongest path. A unit distributes its weight over its candidates, and a candidate passes its share on to its
-    dependencies. A dependency of several units does not outweigh the tools that need it, as it would in a sum.
+    dependencies. A dependency that several units share gains less over the tools that need it than in a sum.
 
     Args:
         shares: For each unit, the rows of its candidates with their shares.

@@ -184,7 +184,7 @@ def test_the_expected_use_is_a_probability_at_least_that_of_each_unit_and_at_mos
         assert max(each) - 1e-9 <= use <= min(1.0, sum(each)) + 1e-9
 
 
-def test_a_shared_dependency_does_not_come_before_the_tools_that_need_it() -> None:
+def test_a_shared_dependency_gains_less_than_in_a_sum() -> None:
     first, second = (rows_of(0), scores_of(1.0)), (rows_of(1), scores_of(1.0))
     use, _ = expected_use([first, second], [0.9, 0.9], {0: {2: 0.7}, 1: {2: 0.7}})
     assert use == pytest.approx({0: 0.9, 1: 0.9, 2: 1 - (1 - 0.63) ** 2}), "a sum gives the dependency 1.26"
