@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from callsheet.graphs import Tool
 from callsheet.retrievers.inference.endpoints import NUMBERS, Ask, Give, Source
 from callsheet.retrievers.inference.term_similarity import Floats
-from callsheet.retrievers.inference.word_roles import LOCATOR, RECORD_ID, Act, name_of
+from callsheet.retrievers.inference.word_roles import GENERIC, LOCATOR, RECORD_ID, Act, name_of, stems
 
 Flags = NDArray[np.bool_]
 EVEN: Mapping[Source, float] = {"output": 0.9, "returns": 0.8, "name": 0.65}
@@ -30,6 +30,7 @@ class Columns:
         told: Whether it is from a description of the result.
         many: Whether it is in a list.
         number: Whether it is a number or a boolean.
+        within: Whether it is a list or an object, or in a list of a record, such as the seasons of a show.
         count: Whether it is the number of something.
         made: Whether it comes only from the name or description of a tool that makes something.
         context: Whether the tool needs no input, and it comes only from the tool's name or description.
@@ -43,6 +44,7 @@ class Columns:
     told: Flags
     many: Flags
     number: Flags
+    within: Flags
     count: Flags
     made: Flags
     context: Flags
@@ -62,6 +64,7 @@ class Columns:
             told=np.array([give.source == "returns" for give in gives], bool),
             many=np.array([give.many for give in gives], bool),
             number=np.array([bool(give.types) and give.types <= NUMBERS | {"boolean"} for give in gives], bool),
+            within=np.array([_is_within(give) for give in gives], bool),
             count=np.array(["number of " in give.text for give in gives], bool) & output,
             made=np.array([act == "store" for act in acts], bool) & ~output,
             context=np.array([act == "read" for act in acts], bool) & np.array(free, bool) & ~output,
@@ -85,13 +88,24 @@ class Columns:
         return factor
 
     def kinds(self, ask: Ask, rows: NDArray[np.intp]) -> Floats:
-        """Less for values of tools that make something, for a number if the input is a text, and for counts."""
+        """Less for values of tools that make something, for a number if the input is a text, and for counts.
+
+        People say the number of a part of a record, as a season of a show, so such a value is rarely looked up.
+        """
         factor = np.where(self.made[rows], 0.3, 1).astype(np.float32)
         if ask.words & RECORD_ID:
             factor[self.count[rows]] *= 0.5
         if ask.types and not ask.types & (NUMBERS | {"boolean"}):
             factor[self.number[rows]] *= 0.5
+        if ask.types and ask.types <= NUMBERS:
+            factor[self.within[rows]] *= 0.5
         return factor
+
+
+def _is_within(give: Give) -> bool:
+    holders = give.field.split(".")[:-1]
+    listed = give.many and any(stems(holder) - GENERIC for holder in holders)
+    return listed or (bool(give.types) and give.types <= {"array", "object"})
 
 
 def part_of(give: Give, tool: Tool) -> float:

@@ -87,6 +87,20 @@ def test_the_parent_of_a_record_is_its_only_source() -> None:
     assert {key[1] for key in found if key[2] == "season_code"} == {show.id}
 
 
+def test_the_number_of_a_part_of_a_record_is_rarely_looked_up() -> None:
+    number = {"season_number": {"type": "integer"}}
+    listed = {"seasons": {"type": "array", "items": {"type": "object", "properties": number}}}
+    wanted = tool("tv/get_credits", "The credits of a season.", show="")
+    wanted.input_schema["properties"] |= number
+    wanted.input_schema["required"].append("season_number")
+    of_show = tool("tv/get_show", "Gets a show.", output=listed, show="")
+    unclear = tool("tv/get_show", "Gets a show.", output={"season_number": {"type": "array"}}, show="")
+    assert not [key for key in inferred(of_show, wanted) if key[2] == "season_number"]
+    assert not [key for key in inferred(unclear, wanted) if key[2] == "season_number"]
+    current = tool("tv/get_broadcast", "What is broadcast now.", output=number)
+    assert [key[1] for key in inferred(current, wanted) if key[2] == "season_number"] == [current.id]
+
+
 def test_a_record_that_is_only_echoed_is_no_source() -> None:
     show = tool("crm/show_contact", "Shows one contact.", output={"contact_id": {"type": "string"}}, contact_id="")
     find = tool("crm/find_contacts", "Finds contacts.", output={"contact_id": {"type": "string"}}, words="")
