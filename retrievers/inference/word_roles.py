@@ -36,7 +36,7 @@ _ACTS: Mapping[Act, str] = {
     "decode parse transform determine evaluate resolve analyze recommend suggest derive combine render",
     "store": "create add make new insert register book place schedule open start upload save build draft submit "
     "post write put init initialize launch reserve order clone copy",
-    "change": "set update modify edit change delete remove clear reset cancel move rename replace enable disable "
+    "change": "set update patch modify edit change delete remove clear reset cancel move rename replace enable disable "
     "toggle pause resume stop close mute lock unlock adjust archive restore assign unassign merge format "
     "deactivate activate uninstall",
     "use": "send play push apply log track rate review share print pay buy sell transfer checkout connect disconnect "
@@ -50,6 +50,8 @@ _ALWAYS_VERBS = frozenset(
     "validate verify login signin logon authenticate authorize modify edit send upload download".split()
 )
 """Words that are verbs at any place in a name; others can be nouns and count only at its beginning."""
+_METHODS = frozenset("get post put patch delete".split())
+"""Words that are verbs at the end of a name too: the methods of HTTP."""
 _LOG_IN = re.compile(r"\b(?:log|sign) (?:in|on)(?: to)?\b")
 _COLLECTIONS = frozenset("a an the list set collection page all".split())
 """What is before "of" in names such as "get a list of playlists"."""
@@ -122,19 +124,25 @@ class Name:
 
 @lru_cache(maxsize=65_536)
 def name_of(name: str) -> Name:
-    """Parses a tool's name: ``get_city_code_by_name`` reads a city code."""
+    """Parses a tool's name: ``get_city_code_by_name`` reads a city code, ``issues_list_for_repo`` issues."""
     words = _LOG_IN.sub("login", split_name(name)).split()
-    verb = next((i for i, word in enumerate(words) if word in _ACT_OF and (i == 0 or word in _ALWAYS_VERBS)), None)
+    verb = next((i for i, word in enumerate(words) if _is_verb(word, i, len(words))), None)
     nouns: list[str] = []
     for word in words[0 if verb is None else verb + 1 :]:
         if word == "of" and nouns and {*nouns} <= _COLLECTIONS:
             nouns.clear()
-        elif word in _PREPOSITIONS and nouns:
+        elif word in _PREPOSITIONS and (nouns or verb):
             break
         if word not in _PREPOSITIONS:
             nouns.append(word)
-    phrase = " ".join(nouns or [word for i, word in enumerate(words) if i != verb])
+    phrase = " ".join(nouns or words[:verb] or words[1:])
     return Name(stems(" ".join(words)), "" if verb is None else _ACT_OF[words[verb]], stems(phrase), phrase)
+
+
+def _is_verb(word: str, place: int, words: int) -> bool:
+    if word not in _ACT_OF:
+        return False
+    return place == 0 or word in _ALWAYS_VERBS or (place == words - 1 and word in _METHODS)
 
 
 @lru_cache(maxsize=65_536)
