@@ -14,6 +14,7 @@ from callsheet.retrievers.inference.word_roles import (
     CREDENTIAL,
     GENERIC,
     RECORD_ID,
+    REMOVING,
     SECRET,
     SESSION,
     Name,
@@ -68,6 +69,10 @@ class Shelf:
             counts[self.names[other].act] += 1
             if other != row and counts[self.names[other].act] <= _MOST:
                 yield other
+
+    def required(self, row: int) -> frozenset[str]:
+        """The inputs that a tool requires."""
+        return frozenset(ask.parameter for ask in self.asks_of.get(row, ()) if ask.required)
 
     def needs_id(self, row: int) -> bool:
         """Whether a tool requires an identifier."""
@@ -168,11 +173,13 @@ def parts(shelf: Shelf) -> Iterator[Hint]:
 
 
 def states(shelf: Shelf) -> Iterator[Hint]:
-    """A tool that changes something may need the tool that reads it."""
+    """A tool that changes something may need the tool that reads it with the inputs at hand, except to remove it."""
     for row, name in enumerate(shelf.names):
-        if name.act == "change":
+        if name.act == "change" and not name.words & REMOVING:
+            known = shelf.required(row)
             for other in shelf.same_object(row):
-                if shelf.names[other].act == "read" and shelf.names[other].object == name.object:
+                reads = shelf.names[other].act == "read" and shelf.names[other].object == name.object
+                if reads and shelf.tools[other].agent == shelf.tools[row].agent and shelf.required(other) <= known:
                     yield Hint(row, other, None, _STATE, False, "it tells what this tool changes")
 
 

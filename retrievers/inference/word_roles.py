@@ -81,6 +81,8 @@ FINDING = stems("query keyword keywords q search term name title phrase")
 """Words of inputs by which people find a record."""
 SEARCHING = stems("search find lookup query resolve")
 """Words in names of tools that find records by what people know."""
+REMOVING = stems("delete remove clear uninstall")
+"""Words in names of tools that remove records."""
 OWN = stems("my mine own saved followed starred bookmarked favorite favourite")
 """Words in names of tools that list records of the caller."""
 CALLER = stems("current user")
