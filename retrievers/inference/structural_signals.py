@@ -129,12 +129,16 @@ def checks(shelf: Shelf) -> Iterator[Hint]:
 
 
 def lookups(shelf: Shelf) -> Iterator[Hint]:
-    """A tool that can filter records by an identifier returns records with this identifier."""
+    """A tool that can filter records by an identifier returns them, unless tools of its system read what it names."""
+    read = {
+        (system, name.object - GENERIC) for system, name in zip(shelf.systems, shelf.names, strict=True) if name.act == "read"
+    }
     filters: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
     for ask in shelf.asks:
         if not ask.required and ask.identifier and shelf.names[ask.tool].act == "read":
-            tool = shelf.tools[ask.tool]
-            if ask.specific & (shelf.names[ask.tool].words | stems_in(shown(tool.description))):
+            tool, name = shelf.tools[ask.tool], shelf.names[ask.tool]
+            another = (shelf.systems[ask.tool], ask.specific) in read and not ask.specific & name.object
+            if not another and ask.specific & (name.words | stems_in(shown(tool.description))):
                 filters[shelf.systems[ask.tool], ask.words].append(ask.tool)
     for ask in shelf.asks:
         if ask.required and ask.identifier:
