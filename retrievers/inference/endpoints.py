@@ -252,7 +252,7 @@ def _gives(row: int, tool: Tool) -> Iterator[Give]:
     name = name_of(tool.name)
     for field in fields_of(tool.output_schema or {}):
         words, phrase = _qualified(field, name)
-        if (words - GENERIC) and not (stems(field.name) <= GENERIC - _NAMING):
+        if not field.closed and (words - GENERIC) and not (stems(field.name) <= GENERIC - _NAMING):
             description = _description(field)
             text = f"{phrase}: {description}" if description else phrase
             holder = phrase.removesuffix(split_name(field.name)).strip()

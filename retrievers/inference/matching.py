@@ -233,6 +233,7 @@ class Access:
     worth: Floats
     systems: Sequence[str]
     names: Sequence[frozenset[str]]
+    heads: Sequence[frozenset[str]]
     found: dict[str, frozenset[str]]
 
     @classmethod
@@ -256,7 +257,8 @@ class Access:
         for row in np.flatnonzero(finds).tolist():
             found[ends.systems[row]] |= names[row].words
         makes = np.array([name.act == "store" for name in names], bool)
-        return cls(known, finds, makes, worth, ends.systems, [name.words for name in names], dict(found))
+        heads = [head_of(tool.name) for tool in tools]
+        return cls(known, finds, makes, worth, ends.systems, [name.words for name in names], heads, dict(found))
 
     def sources(self, ask: Ask, tools: Sequence[int]) -> set[int]:
         """Those of the tools whose results fit an input that are called to get it.
@@ -270,11 +272,20 @@ class Access:
         parents = {tool for tool in tools if tool in self.ids and self.ids[tool] <= others}
         if parents:
             return parents
-        if ask.identifier and any(self.finds[tool] and self.systems[tool] == self.systems[ask.tool] for tool in tools):
-            return {tool for tool in tools if self.finds[tool] or self.makes[tool] or self._is_near(tool, ask)}
+        if ask.identifier and (best := self._for(ask, tools)):
+            return {tool for tool in tools if tool in best or self.makes[tool] or self._is_near(tool, ask)}
         if ask.identifier and any(self._is_near(tool, ask) for tool in tools):
             return {tool for tool in tools if tool in self.ids or self.names[tool] & ask.specific}
         return set(tools)
+
+    def _for(self, ask: Ask, tools: Sequence[int]) -> set[int]:
+        """Those of the tools that find records, or else that read what an identifier names without another one."""
+        found = {tool for tool in tools if self.finds[tool]}
+        if any(self.systems[tool] == self.systems[ask.tool] for tool in found):
+            return found
+        about = {tool for tool in tools if self.heads[tool] & ask.specific and tool not in self.ids}
+        read = any(self.systems[tool] == self.systems[ask.tool] and not self.makes[tool] for tool in about)
+        return found | about if read else set()
 
     def finders(self, system: str, words: frozenset[str]) -> list[int]:
         """Rows of the tools of a system that find records with these words."""
