@@ -131,7 +131,9 @@ def checks(shelf: Shelf) -> Iterator[Hint]:
 def lookups(shelf: Shelf) -> Iterator[Hint]:
     """A tool that can filter records by an identifier returns them, unless tools of its system read what it names."""
     read = {
-        (system, name.object - GENERIC) for system, name in zip(shelf.systems, shelf.names, strict=True) if name.act == "read"
+        (system, name.object - GENERIC)
+        for system, name in zip(shelf.systems, shelf.names, strict=True)
+        if name.act == "read"
     }
     filters: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
     for ask in shelf.asks:
