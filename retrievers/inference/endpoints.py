@@ -236,7 +236,7 @@ def _worth(ask: Ask, field: Field, name: Name) -> float:
         worth *= 0.5
     if ask.types and ask.types <= NUMBERS:
         worth *= 0.65
-    if name.act in ("store", "change") and not field.required:
+    if not field.required and (name.act in ("store", "change") or len(field.path) > 1):
         worth *= 0.5  # what the caller wants it to be
     elif name.act == "store":
         worth *= 0.8
