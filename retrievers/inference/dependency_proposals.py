@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from callsheet.graphs import Catalog, CatalogError, DependencyKind, SettingsError, Tool
@@ -25,6 +26,7 @@ from callsheet.retrievers.inference.record_types import record_types
 from callsheet.retrievers.inference.structural_signals import hints_by_rules
 
 LEAST = 0.5
+_NEW = 0.75  # for a tool that makes a new record
 
 
 def infer_dependencies(
@@ -55,7 +57,7 @@ def infer_dependencies(
     tools = list(catalog.tools.values())
     ends = Ends.of(tools, {agent.id: agent.system or agent.id for agent in catalog.agents})
     hints = [*hints_by_rules(ends), *record_types(ends), *matches(ends, least=least)]
-    best = _best(hint for hint in hints if hint.confidence >= least)
+    best = _best(hint for hint in _makers_less(hints, ends) if hint.confidence >= least)
     held = [(tool.id, edge) for tool in tools for edge in tool.depends_on if edge.holds]
     filled = {(tool, edge.parameter) for tool, edge in held if edge.parameter}
     inferred = (_proposal(hint, tools, first=first) for hint, first in _with_first(best))
@@ -68,6 +70,16 @@ def with_observed(proposals: Iterable[Proposal], seen: Mapping[Seen, int], catal
     known = {(tool.id, edge.tool) for tool in catalog.tools.values() for edge in tool.depends_on if edge.holds}
     edges = combine(proposals, observed_proposals(seen, catalog))
     return without_cycles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
+
+
+def _makers_less(hints: Sequence[Hint], ends: Ends) -> Iterator[Hint]:
+    """The hints, those of tools that make a new record less sure where another tool reads the identifier wanted."""
+    makes = ends.access.makes
+    read = {(hint.source, hint.parameter) for hint in hints if not makes[hint.target]}
+    read &= {(ask.tool, ask.parameter) for ask in ends.asks if ask.identifier}
+    for hint in hints:
+        made = makes[hint.target] and (hint.source, hint.parameter) in read
+        yield replace(hint, confidence=_NEW * hint.confidence) if made else hint
 
 
 def _best(hints: Iterable[Hint]) -> list[Hint]:

@@ -20,7 +20,6 @@ from callsheet.retrievers.inference.word_roles import head_of, name_of, stems_in
 
 _WORDS, _ALIKE, _CONTEXT = 0.5, 0.1, 0.1
 _WIDTH, _TEXT_POWER = 0.12, 0.5
-_NEW = 0.75  # for a tool that makes a new record, where others read one
 _ANOTHER = 0.5  # for the identifier of a record with another name
 _MARGIN, _MOST, _INSPECTED = 0.08, 3, 300
 
@@ -133,9 +132,6 @@ class _Match:
     def hints(self, ask: Ask) -> Iterator[Hint]:
         """The likeliest outputs of different tools for one input."""
         rows, scores, confidence = self._likely(ask)
-        makes = self.access.makes[self.columns.tool[rows]]
-        if ask.identifier and not makes.all():
-            confidence = np.where(makes, _NEW * confidence, confidence)
         order = np.argsort(-confidence, kind="stable")[:_INSPECTED]
         sources = self.access.sources(ask, self.columns.tool[rows[order]].tolist())
         tops: dict[bool, float] = {}
@@ -145,7 +141,7 @@ class _Match:
             tool, made = int(self.columns.tool[row]), bool(self.columns.made[row])
             if count == _MOST:
                 return
-            if tool not in sources or confidence[i] < self.least:
+            if tool not in sources:
                 continue
             if not self.columns.output[row] and score < tops.setdefault(made, score) - _MARGIN:
                 continue
