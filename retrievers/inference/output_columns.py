@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from callsheet.graphs import Tool
 from callsheet.retrievers.inference.endpoints import NUMBERS, Ask, Give, Source
 from callsheet.retrievers.inference.term_similarity import Floats
-from callsheet.retrievers.inference.word_roles import GENERIC, LOCATOR, RECORD_ID, Act, name_of, stems
+from callsheet.retrievers.inference.word_roles import GENERIC, LOCATOR, RECORD_ID, TIMES, Act, name_of, stems
 
 Flags = NDArray[np.bool_]
 EVEN: Mapping[Source, float] = {"output": 0.9, "returns": 0.8, "name": 0.65}
@@ -90,13 +90,16 @@ class Columns:
     def kinds(self, ask: Ask, rows: NDArray[np.intp]) -> Floats:
         """Less for values of tools that make something, for a number if the input is a text, and for counts.
 
-        People say the number of a part of a record, as a season of a show, so such a value is rarely looked up.
+        People say times, and the number of a part of a record, as a season of a show: these are rarely looked up in
+        records.
         """
         factor = np.where(self.made[rows], 0.3, 1).astype(np.float32)
         if ask.words & RECORD_ID:
             factor[self.count[rows]] *= 0.5
         if ask.types and not ask.types & (NUMBERS | {"boolean"}):
             factor[self.number[rows]] *= 0.5
+        if ask.words & TIMES:
+            factor[self.output[rows]] *= 0.6
         if ask.types and ask.types <= NUMBERS:
             factor[self.within[rows]] *= 0.5
         return factor

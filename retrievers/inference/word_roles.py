@@ -77,6 +77,8 @@ FREE = stems(
     "kind category status mode color style"
 )
 """Words of values that the caller writes or selects."""
+TIMES = stems("date time datetime timestamp day month year hour since until")
+"""Words of dates and times."""
 FINDING = stems("query keyword keywords q search term name title phrase")
 """Words of inputs by which people find a record."""
 SEARCHING = stems("search find lookup query resolve")
