@@ -16,6 +16,7 @@ from callsheet.graphs.catalog.formats.openapi.resolved_schemas import References
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 _INPUTS, _OUTPUTS = 150, 50  # sizes of schemas
 _LONGEST_NAME = 64
+_NO_WORD = re.compile(r"\W")
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _VARIABLE = re.compile(r"\{([^{}/]+)\}")
@@ -104,7 +105,7 @@ class OperationTools:
         texts = [text.strip() for text in (read.summary, read.description) if text.strip()]
         output = self._output(read.responses)
         entry = {
-            "name": self._name(read.operation_id or f"{method}{path}"),
+            "name": self._name(path, method, read.operation_id),
             "description": texts[-1] if len(texts) == 2 and texts[1].startswith(texts[0]) else "\n".join(texts),
             "inputSchema": schema,
             **({"outputSchema": output} if output else {}),
@@ -113,8 +114,11 @@ class OperationTools:
         }
         return next(iter(read.tags), "").strip(), entry
 
-    def _name(self, text: str) -> str:
-        name = base = _plain(text)[:_LONGEST_NAME] or "operation"
+    def _name(self, path: str, method: str, operation_id: str) -> str:
+        """A name that no other operation has; without the path and the method that FastAPI appends to its ids."""
+        whole = operation_id or f"{method}{path}"
+        short = _plain(whole.removesuffix(f"{_NO_WORD.sub('_', path)}_{method}"))
+        name = base = (short if short and short not in self._names else _plain(whole))[:_LONGEST_NAME] or "operation"
         number = 2
         while name in self._names:
             name, number = f"{base}_{number}", number + 1

@@ -49,6 +49,17 @@ def test_a_name_is_the_operation_id_or_method_and_path() -> None:
     assert read({}, path="/pets/{id}", method="delete")["name"] == "delete_pets_id"
 
 
+def test_a_name_is_without_the_path_and_method_that_fastapi_appends() -> None:
+    paths = {
+        "/items/{item_id}": {"get": {"operationId": "read_item_items__item_id__get"}},
+        "/v2/items/{item_id}": {"get": {"operationId": "read_item_v2_items__item_id__get"}},
+        "/get": {"get": {"operationId": "_get_get"}},
+    }
+    (agent,) = api_of({**HEAD, "paths": paths}).agents.values()
+    names = [entry["name"] for entry in agent.entries]
+    assert names == ["read_item", "read_item_v2_items__item_id__get", "get_get"], "each is told apart"
+
+
 def test_a_variable_of_the_path_is_required_though_nobody_declares_it() -> None:
     assert read({}, path="/a/{b}/{c}")["inputSchema"]["required"] == ["b", "c"]
 
