@@ -16,10 +16,11 @@ from callsheet.retrievers.inference.access import Access
 from callsheet.retrievers.inference.endpoints import Ask, Give, asks_of, gives_of
 from callsheet.retrievers.inference.output_columns import Columns, part_of
 from callsheet.retrievers.inference.term_similarity import Floats, Postings, Terms
-from callsheet.retrievers.inference.word_roles import head_of, name_of, stems_in
+from callsheet.retrievers.inference.word_roles import RECORD_ID, head_of, name_of, stems_in
 
 _WORDS, _ALIKE, _CONTEXT = 0.5, 0.1, 0.1
 _WIDTH, _TEXT_POWER = 0.12, 0.5
+_OWN = 0.5  # for a value of a new record, from one of the same kind
 _ANOTHER = 0.5  # for the identifier of a record with another name
 _MARGIN, _MOST, _INSPECTED = 0.08, 3, 300
 
@@ -118,6 +119,9 @@ class _Match:
         self.heads, self.named = Postings(heads, ends.terms), np.array([bool(head) for head in heads], bool)
         self.own_words = [name_of(tool.name).words for tool in ends.tools]
         self.names = Postings(self.own_words, ends.terms)
+        objects = [(system, name_of(tool.name).object) for system, tool in zip(ends.systems, ends.tools, strict=True)]
+        numbers = {thing: i for i, thing in enumerate(dict.fromkeys(objects))}
+        self.object = np.array([numbers[thing] for thing in objects], np.intp)
         systems = {system: i for i, system in enumerate(dict.fromkeys(ends.systems))}
         self.system = np.array([systems[system] for system in ends.systems], np.intp)
         self.alone = np.bincount(self.system, minlength=1)[self.system] == 1
@@ -164,6 +168,9 @@ class _Match:
                 confidence[self._about_another(ask.specific)[near]] *= _ANOTHER
         else:
             confidence *= columns.kinds(ask, near)
+        if self.access.makes[ask.tool] and not ask.words & RECORD_ID:
+            others = self.object[columns.tool[near]] != self.object[ask.tool]
+            confidence *= np.where(others, 1, _OWN)
         confidence = (confidence * self._echo(ask, near) * self._near_by(ask, near)).astype(np.float32)
         sufficient = confidence >= self.least
         return near[sufficient], scores[sufficient], confidence[sufficient]
