@@ -80,15 +80,17 @@ class Access:
         those that need the same identifier, or one whose records no tool finds. If a tool reaches such records by
         other identifiers, a tool for something else that takes no identifier is not.
         """
-        others = self.ids.get(ask.tool, frozenset()) - {ask.words}
-        parents = {tool for tool in tools if tool in self.ids and self.ids[tool] <= others}
-        if parents:
+        if parents := {tool for tool in tools if self.is_parent(tool, ask)}:
             return parents
         if ask.identifier and (best := self._for(ask, tools)):
             return {tool for tool in tools if tool in best or self.makes[tool] or self._is_near(tool, ask)}
         if ask.identifier and any(self._is_near(tool, ask) for tool in tools):
             return {tool for tool in tools if tool in self.ids or self.names[tool] & ask.specific}
         return set(tools)
+
+    def is_parent(self, tool: int, ask: Ask) -> bool:
+        """Whether a tool needs only other identifiers of the same call, at least one."""
+        return tool in self.ids and self.ids[tool] <= self.ids.get(ask.tool, frozenset()) - {ask.words}
 
     def _for(self, ask: Ask, tools: Sequence[int]) -> set[int]:
         """Those of the tools that find records, or else that read what an identifier names without another one."""

@@ -9,7 +9,17 @@ from typing import Any, Literal
 
 from callsheet.graphs import Tool, shown, split_name
 from callsheet.retrievers.index.node_texts import first_sentence
-from callsheet.retrievers.inference.word_roles import FREE, GENERIC, IDENTIFIER, PAGING, Name, name_of, stems, stems_in
+from callsheet.retrievers.inference.word_roles import (
+    FREE,
+    GENERIC,
+    IDENTIFIER,
+    PAGING,
+    RECORD_ID,
+    Name,
+    name_of,
+    stems,
+    stems_in,
+)
 
 _DEEPEST, _MOST = 5, 120
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
@@ -230,7 +240,7 @@ def _worth(ask: Ask, field: Field, name: Name) -> float:
     is_new = name.act == "store" and ask.specific <= name.object
     if is_new and not (ask.identifier and ask.required):
         worth *= 0.4  # the name of a new object cannot be looked up
-    if ask.identifier:
+    if ask.identifier and (field.required or ask.words & RECORD_ID):
         return worth
     if stems(field.name) & FREE:
         worth *= 0.5

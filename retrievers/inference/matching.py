@@ -21,6 +21,7 @@ from callsheet.retrievers.inference.word_roles import RECORD_ID, head_of, name_o
 _WORDS, _ALIKE, _CONTEXT = 0.5, 0.1, 0.1
 _WIDTH, _TEXT_POWER = 0.12, 0.5
 _OWN = 0.5  # for a value of a new record, from one of the same kind
+_FOREIGN = 0.6  # for a value that a record of another kind holds
 _ANOTHER = 0.5  # for the identifier of a record with another name
 _MARGIN, _MOST, _INSPECTED = 0.08, 3, 300
 
@@ -115,8 +116,10 @@ class _Match:
         self.gives = [give for give in ends.gives if part_of(give, ends.tools[give.tool]) >= least]
         self.columns = Columns.of(self.gives, ends.tools)
         self.words = Postings([give.words for give in self.gives], ends.terms)
-        heads = [head_of(ends.tools[give.tool].name) if give.source == "name" else frozenset() for give in self.gives]
-        self.heads, self.named = Postings(heads, ends.terms), np.array([bool(head) for head in heads], bool)
+        heads = [head_of(ends.tools[give.tool].name) for give in self.gives]
+        self.heads = Postings(heads, ends.terms)
+        named = [give.source == "name" and bool(head) for give, head in zip(self.gives, heads, strict=True)]
+        self.named = np.array(named, bool)
         self.own_words = [name_of(tool.name).words for tool in ends.tools]
         self.names = Postings(self.own_words, ends.terms)
         objects = [(system, name_of(tool.name).object) for system, tool in zip(ends.systems, ends.tools, strict=True)]
@@ -166,6 +169,10 @@ class _Match:
             confidence *= columns.sorts(ask, near) * self.access.worth[columns.tool[near]]
             if ask.specific:
                 confidence[self._about_another(ask.specific)[near]] *= _ANOTHER
+            if ask.words & RECORD_ID:
+                foreign = np.flatnonzero((columns.foreign & ~self.heads.shared(ask.specific))[near])
+                apart = [i for i in foreign if not self.access.is_parent(columns.tool[near[i]], ask)]
+                confidence[apart] *= _FOREIGN
         else:
             confidence *= columns.kinds(ask, near)
         if self.access.makes[ask.tool] and not ask.words & RECORD_ID:
@@ -180,11 +187,11 @@ class _Match:
         return np.where(self.columns.output, ~self.words.shared(words), self.named & ~self.heads.shared(words))
 
     def _echo(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
-        """A factor below 1 for a tool that takes the same input, unless it returns a list of identifiers."""
+        """A factor below 1 for a tool that takes the same input, unless it returns a list of records with their own."""
         factor = np.ones(len(near), np.float32)
         for required, value in ((False, 0.5), (True, 0.3)):
             if (askers := self.askers.get((ask.words, required))) is not None:
-                listed = self.columns.many[near] & ask.identifier
+                listed = (self.columns.many & ~self.columns.foreign)[near] & ask.identifier
                 tools = self.columns.tool[near]
                 found = askers[np.minimum(np.searchsorted(askers, tools), len(askers) - 1)]  # they are in order
                 factor[(found == tools) & ~listed] = value

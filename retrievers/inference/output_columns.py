@@ -31,6 +31,7 @@ class Columns:
         many: Whether it is in a list.
         number: Whether it is a number or a boolean.
         within: Whether it is a list or an object, or in a list of a record, such as the seasons of a show.
+        foreign: Whether it is an output field that names more than itself, as ``author_id`` of a book, not ``id``.
         count: Whether it is the number of something.
         made: Whether it comes only from the name or description of a tool that makes something.
         context: Whether the tool needs no input, and it comes only from the tool's name or description.
@@ -45,6 +46,7 @@ class Columns:
     many: Flags
     number: Flags
     within: Flags
+    foreign: Flags
     count: Flags
     made: Flags
     context: Flags
@@ -65,6 +67,7 @@ class Columns:
             many=np.array([give.many for give in gives], bool),
             number=np.array([bool(give.types) and give.types <= NUMBERS | {"boolean"} for give in gives], bool),
             within=np.array([_is_within(give) for give in gives], bool),
+            foreign=np.array([bool(stems(give.field.rpartition(".")[2]) - GENERIC) for give in gives], bool),
             count=np.array(["number of " in give.text for give in gives], bool) & output,
             made=np.array([act == "store" for act in acts], bool) & ~output,
             context=np.array([act == "read" for act in acts], bool) & np.array(free, bool) & ~output,

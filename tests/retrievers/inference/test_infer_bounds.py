@@ -39,7 +39,7 @@ def test_thousands_of_tools() -> None:
 def test_the_arithmetic_of_one_match() -> None:
     """score = 1 (the same text) + .5 * 1 (the same words) + 0; even at .9, .12 wide; .9 as a list."""
     tools = [
-        Tool(agent="a", name="give", output_schema={"properties": {"red_id": {}}}),
+        Tool(agent="a", name="red", output_schema={"properties": {"red_id": {}}}),
         Tool(agent="a", name="take", input_schema={"properties": {"red_id": {}}, "required": ["red_id"]}),
     ]
     (hint,) = matches(Ends.of(tools), least=0.5)
