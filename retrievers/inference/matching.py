@@ -154,7 +154,9 @@ class _Match:
                 continue
             sources.remove(tool)
             count += 1
-            yield Hint(ask.tool, tool, ask.parameter, float(confidence[i]), ask.required, _why(ask, self.gives[row]))
+            new = bool(self.access.makes[tool]) and self.object[tool] == self.object[ask.tool]
+            direct = ask.required and not new  # nobody makes a record to change it
+            yield Hint(ask.tool, tool, ask.parameter, float(confidence[i]), direct, _why(ask, self.gives[row]))
 
     def _likely(self, ask: Ask) -> tuple[NDArray[np.intp], Floats, Floats]:
         """Rows of the outputs with at least the minimum confidence, with score and confidence."""
