@@ -102,7 +102,7 @@ class Columns:
         if ask.types and not ask.types & (NUMBERS | {"boolean"}):
             factor[self.number[rows]] *= 0.5
         if ask.words & TIMES:
-            factor[self.output[rows]] *= 0.6
+            factor[self.output[rows]] *= 0.5
         if ask.types and ask.types <= NUMBERS:
             factor[self.within[rows]] *= 0.5
         return factor
