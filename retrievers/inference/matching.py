@@ -172,9 +172,7 @@ class _Match:
             if ask.specific:
                 confidence[self._about_another(ask.specific)[near]] *= _ANOTHER
             if ask.words & RECORD_ID:
-                foreign = np.flatnonzero((columns.foreign & ~self.heads.shared(ask.specific))[near])
-                apart = [i for i in foreign if not self.access.is_parent(columns.tool[near[i]], ask)]
-                confidence[apart] *= _FOREIGN
+                confidence[self._foreign(ask, near, confidence >= self.least)] *= _FOREIGN
         else:
             confidence *= columns.kinds(ask, near)
         if self.access.makes[ask.tool] and not ask.words & RECORD_ID:
@@ -187,6 +185,12 @@ class _Match:
     def _about_another(self, words: frozenset[str]) -> NDArray[np.bool_]:
         """``(n,)``: whether an output, or the last noun of a tool's name, is of a record with other words."""
         return np.where(self.columns.output, ~self.words.shared(words), self.named & ~self.heads.shared(words))
+
+    def _foreign(self, ask: Ask, near: NDArray[np.intp], likely: NDArray[np.bool_]) -> list[int]:
+        """Places in ``near`` of likely identifiers in records of another kind, except in what the call itself names."""
+        held = (self.columns.foreign & ~self.heads.shared(ask.specific))[near]
+        tools = self.columns.tool[near]
+        return [i for i in np.flatnonzero(held & likely).tolist() if not self.access.is_parent(int(tools[i]), ask)]
 
     def _echo(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
         """A factor below 1 for a tool that takes the same input, unless it returns a list of records with their own."""
