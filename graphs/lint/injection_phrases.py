@@ -22,6 +22,7 @@ _VALUABLES = (
     r"(?:user(?:'s)?|your|their|saved|stored|all|any) (?:\w+ ){0,2}(?:credentials|passwords?|api[ _-]keys?|"
     r"access tokens?|private keys?|secrets|cookies))"
 )
+_WITHIN = r"(?:[^.\n]|\.\S)"  # a character within a sentence
 _TALK = r"(?:conversation|chat|messages|prompts?|dialogue)"
 _MAIL = r"(?:bcc|forward|redirect|cop(?:y|ied)|sen[dt]|deliver)\w*"
 _ADDRESS = r"[\w.+-]+@[\w-]+\.[a-z]{2,}"
@@ -49,7 +50,7 @@ ORDERS = (
     _order(
         "tells a model to hide something from the user",
         r"\b(?:do not|don'?t|never|must not|should not|without|avoid|no need to) "
-        rf"(?:\w+ ){{0,3}}{_TELL}\b.{{0,60}}\b{_USER}",
+        rf"(?:\w+ ){{0,3}}{_TELL}\b{_WITHIN}{{0,60}}\b{_USER}",
         rf"\b(?:secret|hidden|hide|conceal)\b.{{0,30}}\bfrom (?:the |your |any )?{_USER}",
         rf"\bwithout (?:the |your |asking |any )*{_USER}(?:'s)? "
         r"(?:\w+ )?(?:knowledge|noticing|knowing|awareness|consent)",
