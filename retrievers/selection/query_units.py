@@ -120,7 +120,7 @@ def implied_steps(query: str) -> list[str]:
 
 def _makes(before: str) -> bool:
     """Whether the words before a path say that it is written."""
-    into = before.casefold().rstrip().endswith((" to", " into"))
+    into = before.casefold().rstrip(" \"'“`").endswith((" to", " into"))
     return bool(_MAKING.search(before) or (into and _COPYING.search(before)))
 
 

@@ -99,6 +99,7 @@ def test_a_very_long_query_is_cut_at_its_beginning_only_and_the_last_clause_has_
         ("Write a poem. Look at /etc/hosts", ["read"]),
         ("Read in.csv. Export it to out.json", ["read", "write"]),
         ("Find the note about Anna and copy it to /tmp/a.md", ["write"]),
+        ('Find the note about Anna and copy it to "/tmp/a.md"', ["write"]),
         ("Append the total INTO sums.csv", ["write"]),
         ("Copy in.csv to out.csv", ["read", "write"]),
         ("Listen to a.mp3", ["read"]),
