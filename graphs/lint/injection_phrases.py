@@ -23,6 +23,7 @@ _VALUABLES = (
     r"access tokens?|private keys?|secrets|cookies))"
 )
 _WITHIN = r"(?:[^.\n]|\.\S)"  # a character within a sentence
+_LINKED = r"\b(?:to|at|via|into) (?:\w+ ){0,3}\[[^\]]{0,60}\]"  # other links lead to documentation
 _TALK = r"(?:conversation|chat|messages|prompts?|dialogue)"
 _MAIL = r"(?:bcc|forward|redirect|cop(?:y|ied)|sen[dt]|deliver)\w*"
 _ADDRESS = r"[\w.+-]+@[\w-]+\.[a-z]{2,}"
@@ -89,7 +90,7 @@ ORDERS = (
         rf"\b{_MAIL}\b.{{0,60}}{_ADDRESS}.{{0,40}}\b(?:all|every|any|each|also|instead|always)\b",
         rf"\b(?:all|every|any|each|also|always|must|instead)\b.{{0,60}}\b{_MAIL}\b.{{0,60}}{_ADDRESS}",
         r"\b(?:send|upload|exfiltrate|forward|transmit|post)\w*\b.{0,40}\b(?:contents?|data|results?|output|response|"
-        rf"files?|{_TALK}|credentials|keys?)\b.{{0,40}}\bhttps?://",
+        rf"files?|{_TALK}|credentials|keys?)\b.{{0,40}}(?:[^\w(]|[^\]]\(|{_LINKED}\()https?://",
     ),
 )
 
