@@ -37,6 +37,7 @@ class Access:
             .9 for one that lists, .8 for one that needs another identifier.
         systems: The system of each tool.
         names: The words in the name of each tool.
+        heads: The last specific noun in the name of each tool.
         found: System -> the words in the names of its tools that find.
     """
 
@@ -77,12 +78,13 @@ class Access:
 
         If a tool needs only other identifiers of the same call, as the show of a season, only such tools are. If a
         tool of the system finds records by what people know, those that only list such records are not, nor are
-        those that need the same identifier, or one whose records no tool finds. If a tool reaches such records by
-        other identifiers, a tool for something else that takes no identifier is not.
+        those that need the same identifier, or one whose records no tool finds. If none finds them, but one reads what
+        the identifier names, as ``get_users`` for ``user_id``, those that only hold it are not. If a tool reaches
+        such records by other identifiers, a tool for something else that takes no identifier is not.
         """
         if parents := {tool for tool in tools if self.is_parent(tool, ask)}:
             return parents
-        if ask.identifier and (best := self._for(ask, tools)):
+        if ask.identifier and (best := self._readers(ask, tools)):
             return {tool for tool in tools if tool in best or self.makes[tool] or self._is_near(tool, ask)}
         if ask.identifier and any(self._is_near(tool, ask) for tool in tools):
             return {tool for tool in tools if tool in self.ids or self.names[tool] & ask.specific}
@@ -92,7 +94,7 @@ class Access:
         """Whether a tool needs only other identifiers of the same call, at least one."""
         return tool in self.ids and self.ids[tool] <= self.ids.get(ask.tool, frozenset()) - {ask.words}
 
-    def _for(self, ask: Ask, tools: Sequence[int]) -> set[int]:
+    def _readers(self, ask: Ask, tools: Sequence[int]) -> set[int]:
         """Those of the tools that find records, or else that read what an identifier names without another one."""
         found = {tool for tool in tools if self.finds[tool]}
         if any(self.systems[tool] == self.systems[ask.tool] for tool in found):

@@ -93,12 +93,11 @@ def matches(ends: Ends, *, least: float) -> list[Hint]:
         confidence = worth of the ask * part of the tool * 1 / (1 + exp((even - score) / .12))
 
     where ``even`` depends on the source of the output, and the part is less for tools that change things, that
-    need the same value as input, or that belong to another system, and for an identifier of a record with other words.
-    The cosine is that of the words of both texts.
+    need the same value as input, or that belong to another system, for an identifier of a record with other words or
+    in a record of another kind, and for a value of a new record from one of its kind. ``output_columns`` has the
+    factors for kinds of values. The cosine is that of the words of both texts.
 
-    Not every tool that returns an identifier is called to get it. If a tool finds records by what people know (a
-    query, a name), lists of such records are no sources. If a tool needs no more than the other identifiers of the
-    same call, as the show of a season, only such tools are.
+    Not every tool that returns an identifier is called to get it: see ``Access.sources``.
 
     Returns:
         For each input at most three tools.
