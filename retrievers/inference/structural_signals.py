@@ -144,7 +144,8 @@ def lookups(shelf: Shelf) -> Iterator[Hint]:
                 filters[shelf.systems[ask.tool], ask.words].append(ask.tool)
     for ask in shelf.asks:
         if ask.required and ask.identifier:
-            for row in filters.get((shelf.systems[ask.tool], ask.words), [])[:_MOST]:
+            rows = filters.get((shelf.systems[ask.tool], ask.words), [])[:_MOST]
+            for row in (row for row in rows if row != ask.tool):
                 why = f"it looks records up by {ask.parameter}, so they hold one"
                 yield Hint(ask.tool, row, ask.parameter, _LOOKUP, True, why)
 

@@ -66,6 +66,12 @@ def test_what_can_be_filtered_by_an_identifier_is_a_source_only_where_nothing_el
     assert ("delete_user", "get_orders") not in proposals(orders, GET_USERS, DELETE_USER)
 
 
+def test_a_tool_is_no_source_of_its_own_input() -> None:
+    both = tool("get_member", "owner.user_id", needs=["user_id"]).model_copy(update={"description": "Of a user."})
+    assert ("get_member", "get_member") not in proposals(both, tool("ping"))
+    assert ("delete_user", "get_member") in proposals(both, tool("ping"), DELETE_USER), "as a lookup"
+
+
 def test_a_list_of_what_a_call_already_names_is_no_source_of_the_name() -> None:
     keys = tool("get_keys", needs=["app_id"], output=listed(id=TEXT, app_id=TEXT))
     rename = tool("rename_app", needs=["app_id"])
