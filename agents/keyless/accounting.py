@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
 from callsheet.agents.keyless.entities.measurement_units import unit_of
-from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, OPERATIONS, QUESTION_WORDS, RESULT_NOUNS
-from callsheet.agents.keyless.language.references import pronouns, with_value
+from callsheet.agents.keyless.language.lexicon import (
+    COMPUTED_NOUNS,
+    NEUTRAL,
+    OPERATIONS,
+    QUESTION_WORDS,
+    RESULT_NOUNS,
+    mask,
+)
+from callsheet.agents.keyless.language.references import aggregates, opening, pronouns, refers_to_several, with_value
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.planning.plan import StepResult
-from callsheet.agents.safety.tool_effects import alike
+from callsheet.agents.safety.tool_effects import alike, changes
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
 _STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")
@@ -29,6 +37,7 @@ _FILLER = re.compile(r"\bfind\s+out\b|\bright\s+(?=now\b)", re.IGNORECASE)
 _AFTER = re.compile(r"[ -]?([^\W\d_]+)")
 _ON = re.compile(r"\bon\s+$", re.IGNORECASE)
 """Before a date."""
+_OPERATOR = re.compile(r"(?<=[\w)])\s*([-+*×/÷])\s*(?=[\d(])")
 _COUNTING = re.compile(
     r"how\s+(?:many|much)\b|how\s+(?:long|far|heavy|hot|big|old|tall|fast|warm|cold|high)\s+(?:is|are|was|were)\b", re.I
 )
@@ -41,6 +50,7 @@ def unused_words(
     filled: Collection[str],
     *,
     builds_on: Sequence[StepResult] = (),
+    unclear: Collection[str] = (),
     plainly: bool = False,
 ) -> tuple[str, ...]:
     """The content words of a step that went into no argument, in text order.
@@ -51,11 +61,12 @@ def unused_words(
         slots: The tool's parameters.
         filled: Names of the parameters that have a value.
         builds_on: Earlier results that the step uses; words that refer to them are then accounted for.
+        unclear: Nouns that may be the result of several earlier steps (``ambiguous``).
         plainly: Whether question words count as content, as for a tool that may change something.
     """
     left = [(item.start, item.end) for item in pool.items if not pool.is_covered(item.start, item.end)]
     said = _said(about, slots, filled)
-    known = _known(said, builds_on=builds_on, plainly=plainly)
+    known = _known(said, builds_on=builds_on, unclear=unclear, plainly=plainly)
     offered = {stem(word) for slot in slots for value in slot.vocabulary for word in words_of(str(value))}
     counted = [m.span() for m in _COUNTING.finditer(pool.text)] if _took(pool, Kind.NUMBER) else []
     counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
@@ -91,13 +102,16 @@ def _said(about: str, slots: Sequence[Slot], filled: Collection[str]) -> list[st
     return said
 
 
-def _known(said: Collection[str], *, builds_on: Sequence[StepResult], plainly: bool) -> set[str]:
+def _known(
+    said: Collection[str], *, builds_on: Sequence[StepResult], unclear: Collection[str], plainly: bool
+) -> set[str]:
     """Words and stems that need no argument of their own."""
     known = {other for word in said for other in (stem(word), *map(stem, alike(word) | _computing(word)))} | NEUTRAL
     if not plainly:
         known |= QUESTION_WORDS
     if builds_on:
-        known |= _REFERENCES | RESULT_NOUNS - COMPUTED_NOUNS | _computed(builds_on)
+        known |= _REFERENCES | RESULT_NOUNS - COMPUTED_NOUNS
+        known |= {noun for done in builds_on for noun in made_by(done)}.difference(unclear)
         known |= {word for word, count in _COUNTS.items() if count == _number(builds_on)}
     return known
 
@@ -127,16 +141,38 @@ def _number(builds_on: Sequence[StepResult]) -> int:
     return sum(sum(not call.error for call in done.calls) or 1 for done in with_value(builds_on))
 
 
-def _computed(builds_on: Sequence[StepResult]) -> set[str]:
-    """The nouns for a computed value that some earlier step computed: "the average" after "the mean of 1, 2 and 3"."""
-    made = " ".join([*(done.text for done in builds_on), *(call.tool for done in builds_on for call in done.calls)])
-    said = {stem(word) for word in re.findall(r"[a-z]+", made.lower())}
-    named = {noun for noun in COMPUTED_NOUNS if any(stem(word) in said for word in alike(noun))}
-    last = with_value(builds_on)[-1].text
-    signs = set(re.findall(r"(?<=[\w)])\s*([-+*×/÷])\s*(?=[\d(])", last)) or set(re.findall(r"[a-z]+", last.lower()))
+def computed(text: str, tools: Iterable[str] = ()) -> frozenset[str]:
+    """The nouns for what a step computes: "the average" after "the mean of 1, 2 and 3", "the sum" after "2 + 3".
+
+    Args:
+        text: The text of the step.
+        tools: The ids of the tools that it called.
+    """
+    said = {stem(word) for word in re.findall(r"[a-z]+", " ".join([text, *tools]).lower())}
+    names = () if changes(opening(mask(text))) else COMPUTED_NOUNS
+    named = {noun for noun in names if any(stem(word) in said for word in alike(noun))}
+    signs = set(_OPERATOR.findall(text)) or set(re.findall(r"[a-z]+", text.lower()))
     operated = {noun for noun, how in OPERATIONS.items() if signs & {*how, *how.split()}}
     several = len({OPERATIONS[noun] for noun in operated}) > 1
-    return named if several else named | operated
+    return frozenset(named if several else named | operated)
+
+
+def made_by(done: StepResult) -> frozenset[str]:
+    """The nouns for what a step has computed."""
+    return computed(done.text, [call.tool for call in done.calls])
+
+
+def ambiguous(masked: str, makers: Iterable[Collection[str]]) -> frozenset[str]:
+    """The nouns of a masked clause that may be the result of several steps: "the sum" after "2 + 2" and "3 + 3".
+
+    Args:
+        masked: The clause.
+        makers: What each earlier step computes.
+    """
+    if refers_to_several(masked):
+        return frozenset()
+    counts = Counter(noun for nouns in makers for noun in nouns)
+    return frozenset(noun for noun in aggregates(masked) if counts[noun] > 1)
 
 
 def _signs(text: str, *, plainly: bool) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from callsheet.agents.keyless.accounting import ambiguous, computed
 from callsheet.agents.keyless.language.clauses import Clause, Link, clauses, words
 from callsheet.agents.keyless.language.lexicon import MOST, PATH
 from callsheet.agents.keyless.language.references import refers_back, refers_to_one, refers_to_several
@@ -59,6 +60,7 @@ def split(request: str, earlier: Collection[str] = ()) -> Plan:
 def dependencies(found: Sequence[Clause]) -> list[tuple[int, ...]]:
     """For each clause, the indices of the earlier clauses that it uses or must wait for."""
     waits: list[tuple[int, ...]] = []
+    makers: list[frozenset[str]] = []
     for index, clause in enumerate(found):
         used = {i for earlier in waits for i in earlier}
         needed = _same_objects(found, index)
@@ -66,6 +68,9 @@ def dependencies(found: Sequence[Clause]) -> list[tuple[int, ...]]:
             needed |= set(range(index)) - used
         elif clause.link is Link.THEN or refers_to_one(clause.masked):
             needed |= {index - 1} if index else set()
+        if unclear := ambiguous(clause.masked, makers):
+            needed |= {i for i, nouns in enumerate(makers) if nouns & unclear}
+        makers.append(computed(clause.text))
         waits.append(tuple(sorted(needed)))
     return waits
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from callsheet.agents.keyless.accounting import unused_words
+from callsheet.agents.keyless.accounting import ambiguous, made_by, unused_words
 from callsheet.agents.keyless.entities.evidence import Pool, with_digits
 from callsheet.agents.keyless.entities.quantities import fill_quantities
 from callsheet.agents.keyless.entities.result_values import read
@@ -217,15 +217,17 @@ def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()
     about = f"{schema.get('title') or ''}\n{schema.get('description') or ''}"
     pool = Pool.of(text)
     slots = slots_of(schema, about=about)
-    done = referred(text, [given for given in inputs if given.status == "done"])
-    readings = [read(given.result) for given in with_value(done)]
+    given = [result for result in inputs if result.status == "done"]
+    done = referred(text, given)
+    readings = [read(result.result) for result in with_value(done)]
     together = fill_zones(slots, pool) | fill_quantities(slots, pool, readings)
     args = apply(Context(pool, done, slots, together))
     kept = {name: value for name, value in args.items() if _valid(name, value, schema)}
     ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
     missing = tuple(s.name for s in slots if s.required and s.name not in kept)
     refused = tuple(f"{name} {value!r}" for name, value in args.items() if name not in kept)
-    unused = unused_words(pool, about, slots, kept, builds_on=done, plainly=plainly)
+    unclear = ambiguous(mask(text), map(made_by, given))
+    unused = unused_words(pool, about, slots, kept, builds_on=done, unclear=unclear, plainly=plainly)
     return Filled(ordered, missing, (*unused, *refused))
 
 

@@ -34,6 +34,11 @@ def refers_to_one(masked: str) -> bool:
     return bool(_ONE.search(_DUMMY.sub("", masked)))
 
 
+def aggregates(masked: str) -> frozenset[str]:
+    """The nouns of a masked clause for a value that is computed from several: "the average", not "the average of"."""
+    return frozenset(noun.lower() for noun in _AGGREGATE.findall(masked))
+
+
 def pronouns(text: str) -> list[tuple[int, int]]:
     """The spans of the pronouns that stand for an earlier result."""
     blank = _DUMMY.sub(lambda match: "¤" * len(match.group()), text)

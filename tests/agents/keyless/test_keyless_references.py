@@ -118,6 +118,34 @@ def test_a_value_that_a_step_computed_may_have_another_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("steps", "said", "unused"),
+    [
+        (("compute 2+2", "compute 3+3"), "write the sum to y.txt", ("sum",)),
+        (("add 1 and 2", "compute 3+3"), "write the total to y.txt", ("total",)),
+        (("compute 2*5", "compute 3+3"), "write the sum to y.txt", ()),
+        (("compute 3+3", "write the sum to x.txt"), "write the sum to y.txt", ()),
+        (("compute 2+2", "compute 3+3"), "write both sums to y.txt", ()),
+        (
+            ("calculate the mean of 1 and 2", "calculate the mean of 3 and 4"),
+            "write the average to y.txt",
+            ("average",),
+        ),
+    ],
+)
+def test_a_noun_for_the_results_of_several_steps_is_ambiguous(
+    steps: tuple[str, ...], said: str, unused: tuple[str, ...]
+) -> None:
+    assert fill(WRITE, said, [done(step, "6") for step in steps], plainly=True).unused == unused
+
+
+def test_a_noun_for_the_results_of_several_steps_waits_for_all_of_them() -> None:
+    steps = split("Compute 2+2, compute 3+3 and write the sum to y.txt").steps
+    assert steps[-1].depends_on == ("1", "2")
+    steps = split("Compute 2*2, compute 3+3 and write the sum to y.txt").steps
+    assert steps[-1].depends_on == ("2",)
+
+
+@pytest.mark.parametrize(
     ("said", "numbers"),
     [
         ("calculate the mean of 1, 2 and 3", [1, 2, 3]),
