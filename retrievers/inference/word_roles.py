@@ -58,10 +58,11 @@ _COLLECTIONS = frozenset("a an the list set collection page all".split())
 _PREPOSITIONS = frozenset("by for in from with near of to at on using via per into after before and or as".split())
 
 IDENTIFIER = stems(
-    "id ids identifier uuid guid key token code uri url href path handle hash sku symbol ticker slug ref"
+    "id ids identifier uuid guid gid sid uid oid key token code uri url href path handle hash sku symbol ticker slug "
+    "ref"
 )
 """Words of identifiers, which people rarely know."""
-RECORD_ID = stems("id ids identifier uuid guid key code slug ref handle sku number")
+RECORD_ID = stems("id ids identifier uuid guid gid sid uid oid key code slug ref handle sku number")
 """Words of identifiers of records."""
 LOCATOR = stems("path uri url href handle")
 """Words of identifiers of places."""

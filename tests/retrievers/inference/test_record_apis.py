@@ -66,6 +66,18 @@ def test_what_can_be_filtered_by_an_identifier_is_a_source_only_where_nothing_el
     assert ("delete_user", "get_orders") not in proposals(orders, GET_USERS, DELETE_USER)
 
 
+@pytest.mark.parametrize("word", ["id", "gid", "sid", "uid", "oid", "uuid"])
+def test_the_identifier_of_a_part_is_not_that_of_the_record(word: str) -> None:
+    records = listed(**{word: TEXT, "name": TEXT})
+    found = proposals(
+        tool("get_projects", output=records),
+        tool("get_project_events", output=listed(author={"type": "object", "properties": {word: TEXT}})),
+        tool("delete_project", needs=[f"project_{word}"]),
+    )
+    assert ("delete_project", "get_projects") in found
+    assert ("delete_project", "get_project_events") not in found
+
+
 def test_a_tool_is_no_source_of_its_own_input() -> None:
     both = tool("get_member", "owner.user_id", needs=["user_id"]).model_copy(update={"description": "Of a user."})
     assert ("get_member", "get_member") not in proposals(both, tool("ping"))
