@@ -52,7 +52,8 @@ ORDERS = (
         "tells a model to hide something from the user",
         r"\b(?:do not|don'?t|never|must not|should not|without|avoid|no need to) "
         rf"(?:\w+ ){{0,3}}{_TELL}\b{_WITHIN}{{0,60}}\b{_USER}",
-        rf"\b(?:secret|hidden|hide|conceal)\b.{{0,30}}\bfrom (?:the |your |any )?{_USER}",
+        rf"\b(?:hide|conceal|(?:keep|kept|must|should|shall)\b.{{0,40}}\b(?:secret|hidden))\b.{{0,30}}"
+        rf"\bfrom (?:the |your |any )?{_USER}",
         rf"\bwithout (?:the |your |asking |any )*{_USER}(?:'s)? "
         r"(?:\w+ )?(?:knowledge|noticing|knowing|awareness|consent)",
         rf"\b{_USER}s? (?:must|should|does|do|need|may|can)(?: not|n'?t| never) "
