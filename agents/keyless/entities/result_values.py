@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from callsheet.agents.keyless.entities.evidence import exact_number
+from callsheet.agents.keyless.slots.slot import IDENTIFIERS, stem, words_of
 from callsheet.agents.planning.plan import StepResult
 
 _SALIENT = (
@@ -17,6 +18,8 @@ _SALIENT = (
     "count", "datetime", "time", "text", "content", "message", "summary", "price", "amount", "data", "id", "name",
 )  # fmt: skip
 """Names of fields that hold the result, the most likely first."""
+_RESULTS = _SALIENT[:6]
+"""Of these, those that hold the result of a record too."""
 _ORIGIN = re.compile(r"(?:^|_)(?:original|from|input|source)(?:_|$)")
 _NUMBER = re.compile(r"(?<![\w.:/-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w:/-])")
 
@@ -36,8 +39,15 @@ class Reading:
     unit: str = ""
 
 
-def read(result: str) -> Reading:
-    """Reads a tool's output, plain text or JSON."""
+def read(result: str, said: str = "") -> Reading:
+    """Reads a tool's output, plain text or JSON.
+
+    Of a record, an object with an identifier, no field is chosen except one that the step names.
+
+    Args:
+        result: The output.
+        said: The text of the step.
+    """
     try:
         data = json.loads(result)
     except ValueError:
@@ -45,21 +55,21 @@ def read(result: str) -> Reading:
     if isinstance(data, str):
         return Reading(data, _only_number(data), data)
     if (text := _text_of_blocks(data)) or not isinstance(data, Mapping):
-        return read(text) if text else Reading(_in_words(data), data if _is_number(data) else None)
-    value = _salient(data)
+        return read(text, said) if text else Reading(_in_words(data), data if _is_number(data) else None)
+    value = _salient(data, said)
     if text := _text_of_blocks(value):
         value = text
-    said = _with_zone(_in_words(value), data)
+    text = _with_zone(_in_words(value, said), data)
     unit = next((v for k, v in data.items() if "unit" in k.lower() and isinstance(v, str) and not _is_origin(k)), "")
     if _is_number(value):
-        return Reading(f"{said} {unit}".strip(), value, unit)
-    inner = read(json.dumps(value)).number if value is not data and isinstance(value, Mapping) else None
-    return Reading(said, _only_number(said) if isinstance(value, str) else inner, unit)
+        return Reading(f"{text} {unit}".strip(), value, unit)
+    inner = read(json.dumps(value), said).number if value is not data and isinstance(value, Mapping) else None
+    return Reading(text, _only_number(text) if isinstance(value, str) else inner, unit)
 
 
 def line(done: StepResult) -> str:
     """A step and its result in one readable line."""
-    said = read(done.result).text
+    said = read(done.result, done.text).text
     label = done.text.strip().rstrip(".;,")
     return f"{label[:1].upper()}{label[1:]}{'' if label.endswith('?') else ':'} {said}"
 
@@ -79,9 +89,33 @@ def _text_of_blocks(value: Any) -> str:
     return "\n".join(said) if len(said) == len(blocks) else ""
 
 
-def _salient(data: Mapping[str, Any]) -> Any:
+def identifier(result: str, words: Sequence[str]) -> str | int | None:
+    """The identifier of the record that is a result, for a parameter of these words: ``book_id`` takes ``id``.
+
+    Args:
+        result: The output of a tool.
+        words: The words of the parameter, lower case, the last one a word for identifiers.
+
+    Returns:
+        The field with the same words, otherwise the one with the last of them alone; None if there is none.
+    """
+    try:
+        data = json.loads(result)
+    except ValueError:
+        return None
+    if not isinstance(data, Mapping):
+        return None
+    fields = {words_of(str(key)): value for key, value in data.items()}
+    value = fields.get(tuple(words), fields.get(tuple(words[-1:])))
+    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def _salient(data: Mapping[str, Any], said: str = "") -> Any:
     """The field that holds the result; the whole object if there is none."""
     usable = {str(k).lower(): v for k, v in data.items() if v not in (None, "") and not _is_origin(k)}
+    if others := _of_record(data):
+        asked = [usable[name] for name in _RESULTS if name in usable][:1] or _asked(others, said)
+        return asked[0] if len(asked) == 1 else data
     named = [usable[name] for name in _SALIENT if name in usable]
     numbers = [value for value in usable.values() if _is_number(value)]
     return next(
@@ -90,17 +124,35 @@ def _salient(data: Mapping[str, Any]) -> Any:
     )
 
 
+def _asked(fields: Mapping[str, Any], said: str) -> list[Any]:
+    """The values of the fields that a step names without their values: "the price", not "with price 12"."""
+    stems = {stem(word) for word in re.findall(r"[^\W\d_]+", said)}
+    given = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", said)}
+    return [
+        value
+        for name, value in fields.items()
+        if stems.issuperset(map(stem, words_of(name)))
+        and not (value in given if _is_number(value) else isinstance(value, str) and value in said)
+    ]
+
+
+def _of_record(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record beside its identifiers; empty for what has no identifier, or nothing else."""
+    others = {str(k): v for k, v in data.items() if words_of(str(k))[-1:] not in {(word,) for word in IDENTIFIERS}}
+    return others if len(others) < len(data) else {}
+
+
 def _is_origin(key: str) -> bool:
     return bool(_ORIGIN.search(str(key).lower()))
 
 
-def _in_words(value: Any) -> str:
+def _in_words(value: Any, said: str = "") -> str:
     if isinstance(value, str):
         return value
-    inner = _salient(value) if isinstance(value, Mapping) else value
+    inner = _salient(value, said) if isinstance(value, Mapping) else value
     if inner is value or not isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False, default=str)
-    return _with_zone(_in_words(inner), value)
+    return _with_zone(_in_words(inner, said), value)
 
 
 def _with_zone(said: str, data: Mapping[str, Any]) -> str:

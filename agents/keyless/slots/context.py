@@ -52,7 +52,8 @@ class Context:
         """The numbers in the earlier results; none if the text has numbers and refers to no result."""
         if any(item.kind is Kind.NUMBER for item in self.pool.items) and not refers_back(self.pool.bare):
             return []
-        return [r.number for r in (read(done.result) for done in with_value(self.inputs)) if r.number is not None]
+        readings = (read(done.result, self.pool.bare) for done in with_value(self.inputs))
+        return [reading.number for reading in readings if reading.number is not None]
 
     @property
     def composed(self) -> str:

@@ -26,6 +26,9 @@ _SHARE = re.compile(
     r"|\be\.?g\.?,?\s*0?\.\d",
     re.IGNORECASE,
 )
+IDENTIFIERS = frozenset("gid guid id oid sid uid uuid".split())
+"""Last words of the names of identifiers."""
+_NUMBERED = frozenset({"number", "no"})
 _STEMMER = Stemmer.Stemmer("english")
 
 
@@ -87,6 +90,11 @@ class Slot:
     def numeric(self) -> bool:
         """Whether it takes a number."""
         return bool(self.types & {"number", "integer"})
+
+    @property
+    def identifies(self) -> bool:
+        """Whether it takes the identifier of a record, or several: ``book_id``, ``issue_number``."""
+        return self.head.removesuffix("s") in IDENTIFIERS or (len(self.words) > 1 and self.head in _NUMBERED)
 
     @property
     def is_share(self) -> bool:

@@ -10,10 +10,10 @@ from typing import Any
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.measurement_units import unit_of
 from callsheet.agents.keyless.entities.quantities import is_unit
-from callsheet.agents.keyless.entities.result_values import read
+from callsheet.agents.keyless.entities.result_values import identifier, read
 from callsheet.agents.keyless.entities.time_zones import is_zone
 from callsheet.agents.keyless.language.lexicon import is_plural
-from callsheet.agents.keyless.language.references import with_value
+from callsheet.agents.keyless.language.references import refers_to_one, with_value
 from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import (
@@ -135,6 +135,8 @@ def _labelled(slot: Slot, context: Context) -> Any:
     bare = context.pool.bare
     kinds = (Kind.NUMBER,) if slot.numeric else (Kind.QUOTED, Kind.IDENTIFIER)
     for item in context.pool.free(*kinds):
+        if slot.identifies and _counts(bare[item.end :]):
+            continue
         after = slot.numeric and re.match(rf"[\s-]*(?:{words})s?\b", bare[item.end :], re.IGNORECASE)
         if after or re.search(rf"\b(?:{words}){_BRIDGE}", bare[: item.start], re.IGNORECASE):
             return _taken(slot, context.pool, item)
@@ -146,11 +148,22 @@ def _identified(slot: Slot, context: Context) -> Any:
     return context.pool.first(Kind.IDENTIFIER) if wanted else None
 
 
+def _of_result(slot: Slot, context: Context) -> Any:
+    """The identifier of the record that "it" refers to."""
+    if not (slot.required and slot.identifies and context.refers and refers_to_one(context.pool.bare)):
+        return None
+    value = identifier(with_value(context.inputs)[-1].result, slot.words)
+    if slot.numeric and isinstance(value, str):
+        value = int(value) if value.isdecimal() else None
+    context.pool.uses_results |= value is not None
+    return str(value) if value is not None and not slot.numeric else value
+
+
 def _array(slot: Slot, context: Context) -> Any:
     items, pool = slot.spec.get("items"), context.pool
     kind = items.get("type") if "array" in slot.types and isinstance(items, dict) else None
     if kind in {"number", "integer"}:
-        given = context.numbers
+        given = [] if slot.identifies else context.numbers
         pool.uses_results |= bool(given)
         return [*given, *map(pool.take, _listed(pool))] or None
     if kind == "string" and slot.required:
@@ -176,7 +189,10 @@ def _listed(pool: Pool) -> list[Evidence]:
 
 def _composed(slot: Slot, context: Context) -> Any:
     wanted = (
-        slot.textual and slot.required and slot.says(*_CONTENT) and not slot.says("find", "search", "target", "old")
+        slot.textual
+        and slot.required
+        and slot.says(*_CONTENT)
+        and not (slot.identifies or slot.says("find", "search", "target", "old"))
     )
     return context.composed if wanted and context.refers else None
 
@@ -188,6 +204,8 @@ def _number(slot: Slot, context: Context) -> Any:
         return None
     left = [i for i in context.pool.free(Kind.NUMBER) if not _counts_other(context.pool.bare[i.end :], rivals)]
     given = context.numbers
+    if any(s.identifies for s in rivals):
+        left, given = [i for i in left if not _counts(context.pool.bare[i.end :])], []
     shares = [item for item in left if _PERCENT.match(context.pool.text, item.end)]
     if [s for s in rivals if s.takes_percentage] == [slot] and len(shares) == 1:
         return _taken(slot, context.pool, shares[0])
@@ -201,6 +219,12 @@ def _number(slot: Slot, context: Context) -> Any:
     if len(rivals) == 1 and len(left) == 1:
         return _taken(slot, context.pool, left[0])
     return None
+
+
+def _counts(after: str) -> bool:
+    """Whether a number is a count: "3 orders" is not order 3."""
+    match = _NOUN_AFTER.match(after)
+    return match is not None and is_plural(match[1])
 
 
 def _counts_other(after: str, slots: Sequence[Slot]) -> bool:
@@ -242,15 +266,21 @@ def _quoted(slot: Slot, context: Context) -> Any:
 def _raw(slot: Slot, context: Context) -> Any:
     """The result that "translate it" refers to, for a single text parameter."""
     spent = any(other.says(*_CONTENT) and other.name in context.filled for other in context.slots)
-    if spent or context.loose != [slot] or not context.refers or not slot.says(*_CONTENT, "query", "question"):
+    if (
+        spent
+        or context.loose != [slot]
+        or slot.identifies
+        or not context.refers
+        or not slot.says(*_CONTENT, "query", "question")
+    ):
         return None
     context.pool.uses_results = True
     return read(with_value(context.inputs)[-1].result).text or None
 
 
 RULES: tuple[Rule, ...] = (
-    _whole, _frequency, _formatted, _closed, _flag, _glob, _labelled, _identified, _array, _composed, _number, _quoted,
-    _raw,
+    _whole, _frequency, _formatted, _closed, _flag, _glob, _labelled, _identified, _of_result, _array, _composed,
+    _number, _quoted, _raw,
 )  # fmt: skip
 """In this order: unmistakable evidence first, leftovers last."""
 

@@ -1,0 +1,99 @@
+"""Records, such as those of a REST API: which field of one is used or said, and what identifies one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from callsheet.agents.keyless.entities.result_values import line
+from callsheet.agents.keyless.tool_choice import fill
+from callsheet.agents.planning.plan import StepResult
+
+BOOK = {"id": 2, "title": "Emma", "price": 7.0, "stock": 0}
+
+
+def got(result: object, text: str = "get book 2") -> StepResult:
+    return StepResult(id="1", text=text, result=json.dumps(result))
+
+
+def takes(name: str, kind: str = "integer", **others: str) -> dict[str, Any]:
+    properties = {key: {"type": of} for key, of in {name: kind, **others}.items()}
+    return {"title": "cancel_order", "properties": properties, "required": [name, *others]}
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "value"),
+    [
+        (BOOK, "book_id", 2),
+        (BOOK, "id", 2),
+        ({"book_id": 3, "id": 9, "price": 7}, "book_id", 3),
+        ({"bookId": 3, "price": 7}, "book_id", 3),
+        ({"number": 12, "comments": 4}, "issue_number", 12),
+        ({"id": "3", "total": 21.75}, "order_id", 3),
+        ({"id": "a-3", "total": 21.75}, "order_id", None),
+        ({"author_id": 4, "price": 7.0}, "book_id", None),
+        ({"price": 7.0}, "book_id", None),
+        ([BOOK], "book_id", None),
+        (7, "book_id", None),
+        ({"id": True, "price": 7.0}, "book_id", None),
+    ],
+)
+def test_a_reference_to_a_record_is_its_identifier(record: object, name: str, value: object) -> None:
+    assert fill(takes(name), "cancel it", [got(record)], plainly=True).args.get(name) == value
+
+
+def test_identifiers_that_are_texts() -> None:
+    assert fill(takes("order_id", "string"), "cancel it", [got({"id": "a-3"})], plainly=True).args == {
+        "order_id": "a-3"
+    }
+    assert fill(takes("order_id", "string"), "cancel it", [got({"id": 3})], plainly=True).args == {"order_id": "3"}
+    assert not fill(takes("message_id", "string"), "cancel it", [got("some text")], plainly=True).args
+
+
+def test_numbers_of_the_step_go_beside_the_identifier() -> None:
+    args = fill(takes("book_id", quantity="integer"), "order 3 copies of it", [got(BOOK)], plainly=True).args
+    assert args == {"book_id": 2, "quantity": 3}
+
+
+@pytest.mark.parametrize(
+    "said", ["cancel 3 orders", "cancel all 3 orders", "cancel the last 2 orders", "cancel an order of 3 books"]
+)
+def test_a_count_is_no_identifier(said: str) -> None:
+    filled = fill(takes("order_id"), said, plainly=True)
+    assert not filled.args
+    assert filled.missing == ("order_id",)
+
+
+@pytest.mark.parametrize("said", ["cancel order 3", "cancel order number 3", "cancel the order with id 3"])
+def test_a_number_after_its_noun_is_an_identifier(said: str) -> None:
+    assert fill(takes("order_id"), said, plainly=True).args == {"order_id": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "result", "said"),
+    [
+        ("get book 2", BOOK, f"Get book 2: {json.dumps(BOOK)}"),
+        ("get the price of book 2", BOOK, "Get the price of book 2: 7.0"),
+        ("set the price and the stock of book 2", BOOK, f"Set the price and the stock of book 2: {json.dumps(BOOK)}"),
+        (
+            "What is the status of order 5?",
+            {"order_id": 5, "status": "open", "total": 2},
+            "What is the status of order 5? open",
+        ),
+        ("add 1 and 2", {"request_id": "x", "result": 3}, "Add 1 and 2: 3"),
+        ("add a book with price 12", {"id": 4, "price": 12}, 'Add a book with price 12: {"id": 4, "price": 12}'),
+        ("get the tags of it", {"id": 4, "tags": ["a"], "title": ""}, 'Get the tags of it: ["a"]'),
+        ("make a key", {"id": "k-1"}, "Make a key: k-1"),
+        ("convert it", {"value": 3.5, "unit": "km"}, "Convert it: 3.5 km"),
+    ],
+)
+def test_the_field_of_a_record_that_the_step_names_is_said_otherwise_all(text: str, result: object, said: str) -> None:
+    assert line(got(result, text)) == said
+
+
+def test_arithmetic_takes_the_field_that_it_names() -> None:
+    schema = takes("a", "number", b="number") | {"title": "multiply"}
+    assert fill(schema, "multiply its price by 3", [got(BOOK)]).args == {"a": 7.0, "b": 3}
+    assert not fill(schema, "multiply it by 3", [got(BOOK)]).args
