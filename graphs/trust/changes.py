@@ -11,7 +11,7 @@ from callsheet.graphs.catalog.finding import Finding, Severity
 from callsheet.graphs.catalog.formats.mcp_format import Problem
 from callsheet.graphs.text.line_diff import aligned, difference
 from callsheet.graphs.text.sanitizing import escaped, one_line
-from callsheet.graphs.trust.pins import Change
+from callsheet.graphs.trust.pins import Change, suspicions
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+")
 _MOST_NAMES = 8
@@ -31,7 +31,13 @@ _SEVERITY = {"removed": Severity.INFO, "about": Severity.WARNING, "new": Severit
 
 def told(change: Change) -> str:
     """A change in one line."""
-    return f"{one_line(change.id)} {_description(change)}"
+    return f"{one_line(change.id)} {_in_detail(change)}"
+
+
+def _in_detail(change: Change) -> str:
+    """The description, for a suspect tool with the words that are suspected."""
+    why = "; it ".join(suspicions(change.after)) if change.kind == "suspect" else ""
+    return f"is new, and a text of it {why}" if why else _description(change)
 
 
 def _description(change: Change) -> str:
@@ -78,7 +84,7 @@ def findings_of(changes: Sequence[Change]) -> tuple[Finding, ...]:
         Finding(
             _SEVERITY.get(change.kind, Severity.ERROR),
             f"pin-{change.kind}",
-            f"{_description(change)}: {_cure(change.agent)}",
+            f"{_in_detail(change)}: {_cure(change.agent)}",
             change.agent,
             change.id if change.tool else "",
         )

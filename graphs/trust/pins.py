@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from callsheet.graphs.text.sanitizing import Hidden, hidden_in, one_line, string
 from callsheet.graphs.text.secret_patterns import masked
 
 ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]
+_HIDDEN = frozenset({Hidden.TAG, Hidden.BIDI, Hidden.CONTROL})
 _LONGEST_STORED, _LARGEST_SERVER = 65_536, 2_000_000
 
 
@@ -144,13 +145,21 @@ def pinned(listed: Listed) -> ServerPin:
     )
 
 
+def suspicions(value: Any) -> Iterator[str]:
+    """What the texts of a JSON value do to a model: each kind of order with its words, and hidden characters."""
+    from callsheet.graphs.lint.injection_phrases import orders_in  # the rules of lint load catalogs themselves
+    from callsheet.graphs.lint.lint_rule import quoted
+
+    texts = list(strings_in(value))
+    for says, words in orders_in(*texts):
+        yield f"{says}: {quoted(words)}"
+    if any(_HIDDEN & hidden_in(text).keys() for text in texts):
+        yield "hides characters"
+
+
 def suspect(value: Any) -> bool:
     """Whether any text of a JSON value gives a model orders, or contains hidden characters."""
-    from callsheet.graphs.lint.injection_phrases import orders_in  # the rules of lint load catalogs themselves
-
-    hidden = {Hidden.TAG, Hidden.BIDI, Hidden.CONTROL}
-    texts = list(strings_in(value))
-    return any(orders_in(*texts)) or any(hidden & hidden_in(text).keys() for text in texts)
+    return any(suspicions(value))
 
 
 def _suspect_tool(name: str, definition: Mapping[str, Any]) -> bool:

@@ -115,6 +115,10 @@ def test_what_gives_orders_or_hides_is_not_accepted_by_itself(book: PinBook) -> 
         ("suspect", "b"),
         ("suspect", "c"),
     ]
+    assert told(admitted.changes[1]) == "a/b is new, and a text of it hides characters"
+    assert "speaks as if it were the system: '<important>'; it asks for files that hold secrets" in told(
+        admitted.changes[2]
+    )
 
 
 def test_no_tool_of_the_recorded_servers_is_suspect(shared: Path) -> None:
