@@ -89,24 +89,30 @@ def _text_of_blocks(value: Any) -> str:
     return "\n".join(said) if len(said) == len(blocks) else ""
 
 
-def identifier(result: str, words: Sequence[str]) -> str | int | None:
-    """The identifier of the record that is a result, for a parameter of these words: ``book_id`` takes ``id``.
+def identifier(done: StepResult, words: Sequence[str], tool: str) -> str | int | None:
+    """The identifier of the record that a step gave, for a parameter of these words: ``book_id`` takes ``id``.
 
     Args:
-        result: The output of a tool.
+        done: The step.
         words: The words of the parameter, lower case, the last one a word for identifiers.
+        tool: The name of the tool that takes it.
 
     Returns:
-        The field with the same words, otherwise the one with the last of them alone; None if there is none.
+        The field with the same words, otherwise the one with the last of them alone, if the step was about such a
+        record: one of the parameter's other words, or of the tool's. None if there is neither.
     """
     try:
-        data = json.loads(result)
+        data = json.loads(done.result)
     except ValueError:
         return None
     if not isinstance(data, Mapping):
         return None
     fields = {words_of(str(key)): value for key, value in data.items()}
-    value = fields.get(tuple(words), fields.get(tuple(words[-1:])))
+    told = {stem(word) for text in (done.text, *(call.tool for call in done.calls)) for word in words_of(text)}
+    named, of_tool = ({stem(word) for word in some} for some in (words[:-1], words_of(tool)[1:]))
+    kin = named <= told if named else bool(of_tool & told)
+    bare = fields.get(tuple(words[-1:])) if kin else None
+    value = fields.get(tuple(words), bare) if named else bare
     return value if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 

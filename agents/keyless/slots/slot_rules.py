@@ -152,7 +152,7 @@ def _of_result(slot: Slot, context: Context) -> Any:
     """The identifier of the record that "it" refers to."""
     if not (slot.required and slot.identifies and context.refers and refers_to_one(context.pool.bare)):
         return None
-    value = identifier(with_value(context.inputs)[-1].result, slot.words)
+    value = identifier(with_value(context.inputs)[-1], slot.words, slot.about.partition("\n")[0])
     if slot.numeric and isinstance(value, str):
         value = int(value) if value.isdecimal() else None
     context.pool.uses_results |= value is not None

@@ -14,7 +14,7 @@ from callsheet.agents.planning.plan import StepResult
 BOOK = {"id": 2, "title": "Emma", "price": 7.0, "stock": 0}
 
 
-def got(result: object, text: str = "get book 2") -> StepResult:
+def got(result: object, text: str = "get the book, the order and the issue") -> StepResult:
     return StepResult(id="1", text=text, result=json.dumps(result))
 
 
@@ -28,6 +28,7 @@ def takes(name: str, kind: str = "integer", **others: str) -> dict[str, Any]:
     [
         (BOOK, "book_id", 2),
         (BOOK, "id", 2),
+        ({"id": 2, "order_id": 5}, "order_id", 5),
         ({"book_id": 3, "id": 9, "price": 7}, "book_id", 3),
         ({"bookId": 3, "price": 7}, "book_id", 3),
         ({"number": 12, "comments": 4}, "issue_number", 12),
@@ -42,6 +43,20 @@ def takes(name: str, kind: str = "integer", **others: str) -> dict[str, Any]:
 )
 def test_a_reference_to_a_record_is_its_identifier(record: object, name: str, value: object) -> None:
     assert fill(takes(name), "cancel it", [got(record)], plainly=True).args.get(name) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("get book 2", "order_id", None),
+        ("get the latest order", "order_id", 2),
+        ("get orders of today", "order_id", 2),
+        ("get book 2", "id", None),
+        ("get order 2", "id", 2),
+    ],
+)
+def test_the_identifier_of_a_record_of_another_kind_is_not_taken(text: str, name: str, value: object) -> None:
+    assert fill(takes(name), "cancel it", [got(BOOK, text)], plainly=True).args.get(name) == value
 
 
 def test_identifiers_that_are_texts() -> None:
