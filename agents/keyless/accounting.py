@@ -9,18 +9,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
 from callsheet.agents.keyless.entities.measurement_units import unit_of
-from callsheet.agents.keyless.language.lexicon import (
-    COMPUTED_NOUNS,
-    NEUTRAL,
-    OPERATIONS,
-    QUESTION_WORDS,
-    RESULT_NOUNS,
-    mask,
+from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, OPERATIONS, QUESTION_WORDS, RESULT_NOUNS
+from callsheet.agents.keyless.language.references import (
+    aggregates,
+    only_changes,
+    pronouns,
+    refers_to_several,
+    with_value,
 )
-from callsheet.agents.keyless.language.references import aggregates, opening, pronouns, refers_to_several, with_value
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.planning.plan import StepResult
-from callsheet.agents.safety.tool_effects import alike, changes
+from callsheet.agents.safety.tool_effects import alike
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
 _STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")
@@ -149,7 +148,7 @@ def computed(text: str, tools: Iterable[str] = ()) -> frozenset[str]:
         tools: The ids of the tools that it called.
     """
     said = {stem(word) for word in re.findall(r"[a-z]+", " ".join([text, *tools]).lower())}
-    names = () if changes(opening(mask(text))) else COMPUTED_NOUNS
+    names = () if only_changes(text) else COMPUTED_NOUNS
     named = {noun for noun in names if any(stem(word) in said for word in alike(noun))}
     signs = set(_OPERATOR.findall(text)) or set(re.findall(r"[a-z]+", text.lower()))
     operated = {noun for noun, how in OPERATIONS.items() if signs & {*how, *how.split()}}

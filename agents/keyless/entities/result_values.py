@@ -144,7 +144,7 @@ def _asked(fields: Mapping[str, Any], said: str) -> list[Any]:
 
 def _of_record(data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a record beside its identifiers; empty for what has no identifier, or nothing else."""
-    others = {str(k): v for k, v in data.items() if words_of(str(k))[-1:] not in {(word,) for word in IDENTIFIERS}}
+    others = {str(k): v for k, v in data.items() if IDENTIFIERS.isdisjoint(words_of(str(k))[-1:])}
     return others if len(others) < len(data) else {}
 
 

@@ -75,4 +75,9 @@ def with_value(inputs: Sequence[StepResult]) -> tuple[StepResult, ...]:
 
 
 def _has_value(done: StepResult) -> bool:
-    return not changes(opening(mask(done.text)))
+    return not only_changes(done.text)
+
+
+def only_changes(text: str) -> bool:
+    """Whether a step changes something, so that its result is no value: "write it to a.txt"."""
+    return changes(opening(mask(text)))

@@ -135,7 +135,7 @@ def _labelled(slot: Slot, context: Context) -> Any:
     bare = context.pool.bare
     kinds = (Kind.NUMBER,) if slot.numeric else (Kind.QUOTED, Kind.IDENTIFIER)
     for item in context.pool.free(*kinds):
-        if slot.identifies and _counts(bare[item.end :]):
+        if slot.identifies and _counted(bare[item.end :]):
             continue
         after = slot.numeric and re.match(rf"[\s-]*(?:{words})s?\b", bare[item.end :], re.IGNORECASE)
         if after or re.search(rf"\b(?:{words}){_BRIDGE}", bare[: item.start], re.IGNORECASE):
@@ -205,7 +205,7 @@ def _number(slot: Slot, context: Context) -> Any:
     left = [i for i in context.pool.free(Kind.NUMBER) if not _counts_other(context.pool.bare[i.end :], rivals)]
     given = context.numbers
     if any(s.identifies for s in rivals):
-        left, given = [i for i in left if not _counts(context.pool.bare[i.end :])], []
+        left, given = [i for i in left if not _counted(context.pool.bare[i.end :])], []
     shares = [item for item in left if _PERCENT.match(context.pool.text, item.end)]
     if [s for s in rivals if s.takes_percentage] == [slot] and len(shares) == 1:
         return _taken(slot, context.pool, shares[0])
@@ -221,19 +221,19 @@ def _number(slot: Slot, context: Context) -> Any:
     return None
 
 
-def _counts(after: str) -> bool:
-    """Whether a number is a count: "3 orders" is not order 3."""
+def _counted(after: str) -> str | None:
+    """The plural noun that a number counts: "3 orders" is not order 3."""
     match = _NOUN_AFTER.match(after)
-    return match is not None and is_plural(match[1])
+    return match[1] if match and is_plural(match[1]) else None
 
 
 def _counts_other(after: str, slots: Sequence[Slot]) -> bool:
     """Whether a number counts something that no parameter counts: "2 plants" for a tool that asks for litres."""
-    match = _NOUN_AFTER.match(after)
-    if match is None or not is_plural(match[1]) or any(slot.says(*_COUNTS) for slot in slots):
+    noun = _counted(after)
+    if noun is None or any(slot.says(*_COUNTS) for slot in slots):
         return False
     said = {stem(word) for slot in slots for word in (*slot.words, *re.findall(r"[a-z]+", slot.note.lower()))}
-    return stem(match[1]) not in said and unit_of(match[1]) is None
+    return stem(noun) not in said and unit_of(noun) is None
 
 
 def _is_named(context: Context) -> bool:
