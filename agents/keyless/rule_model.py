@@ -74,7 +74,7 @@ def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any
         fits = "None of the offered tools fits" if brief.offers else "No tool was offered for"
         return _failed(f'{fits} "{brief.text}".')
     chosen = ranked[0]
-    if chosen.unused or chosen.objection:
+    if chosen.unused or chosen.invalid or chosen.objection:
         return _incomplete(chosen)
     if answers := [message for message in messages[position + 1 :] if isinstance(message, ToolMessage)]:
         return _outcome(chosen, answers)
@@ -115,9 +115,8 @@ def _incomplete(chosen: Candidate) -> AIMessage:
     if chosen.objection:
         return _lacking(f"{chosen.offer.tool} was not called: {chosen.objection}", chosen, reason=chosen.objection)
     words = ", ".join(f'"{word}"' for word in chosen.unused)
-    return _lacking(
-        f"{chosen.offer.tool} was not called: nothing would be done with {words}", chosen, unused=list(chosen.unused)
-    )
+    why = "; ".join((*chosen.invalid, *([f"nothing would be done with {words}"] if words else [])))
+    return _lacking(f"{chosen.offer.tool} was not called: {why}", chosen, unused=list(chosen.unused))
 
 
 def _lacking(text: str, chosen: Candidate, **what: Any) -> AIMessage:

@@ -22,7 +22,7 @@ from callsheet.agents.keyless.slots.slot_rules import apply
 from callsheet.agents.keyless.slots.value_formats import is_sql
 from callsheet.agents.keyless.slots.vocabularies import variants
 from callsheet.agents.planning.plan import StepResult
-from callsheet.agents.safety.schema_validation import checked
+from callsheet.agents.safety.arguments import misfits
 from callsheet.agents.safety.tool_effects import alike, is_act
 from callsheet.agents.work.brief import Brief, Offer
 
@@ -30,6 +30,8 @@ MOST = 12
 """Maximum number of offers that are scored: the retriever has sorted them, and each takes time."""
 _NEAR_BEST = 0.75
 """Share of the best offer's score from which a tool that takes any whole question is considered."""
+_INVALID = 12
+"""What a value that its parameter does not take costs, in characters that are not used."""
 _RELATION = re.compile(r"\s*(?:of|in|at|for|from|to|on|with|by)\s", re.IGNORECASE)
 _CHANGES_DATA = re.compile(
     r"\b(?:insert|update|delete|drop|alter|create|replace|truncate|attach|detach|grant|revoke|vacuum|merge|into|call|exec|execute"
@@ -72,9 +74,14 @@ class Candidate:
         return tuple(dict.fromkeys(word for call in self.calls for word in call.unused))
 
     @property
+    def invalid(self) -> tuple[str, ...]:
+        """Values of the step that a parameter does not take, each with the reason."""
+        return tuple(dict.fromkeys(why for call in self.calls for why in call.invalid))
+
+    @property
     def ready(self) -> bool:
         """Whether it does everything that the step says."""
-        return not (self.missing or self.unused or self.objection)
+        return not (self.missing or self.unused or self.invalid or self.objection)
 
 
 def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Candidate]:
@@ -94,7 +101,8 @@ def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Can
 
 
 def _rank(one: Candidate) -> tuple[bool, int, int, float]:
-    return not one.ready, sum(map(len, one.unused)), len(one.missing), -one.score
+    lost = sum(map(len, one.unused)) + _INVALID * len(one.invalid)
+    return not one.ready, lost, len(one.missing), -one.score
 
 
 def schema_of(function: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,11 +197,13 @@ class Filled:
         args: Arguments that have evidence and fit the schema.
         missing: Required parameters without evidence, in schema order.
         unused: Content words of the text that went into no argument, in text order.
+        invalid: Values that were found but do not fit the schema, each with the reason.
     """
 
     args: dict[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     unused: tuple[str, ...] = field(default=(), compare=False)
+    invalid: tuple[str, ...] = field(default=(), compare=False)
 
 
 def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = (), *, plainly: bool = False) -> Filled:
@@ -222,21 +232,16 @@ def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()
     readings = [read(result.result) for result in with_value(done)]
     together = fill_zones(slots, pool) | fill_quantities(slots, pool, readings)
     args = apply(Context(pool, done, slots, together))
-    kept = {name: value for name, value in args.items() if _valid(name, value, schema)}
+    wrong = {name: why for name, value in args.items() if (why := _misfit(name, value, schema))}
+    kept = {name: value for name, value in args.items() if name not in wrong}
     ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
     missing = tuple(s.name for s in slots if s.required and s.name not in kept)
-    refused = tuple(f"{name} {value!r}" for name, value in args.items() if name not in kept)
     unclear = ambiguous(mask(text), map(made_by, given))
     unused = unused_words(pool, about, slots, kept, builds_on=done, unclear=unclear, plainly=plainly)
-    return Filled(ordered, missing, (*unused, *refused))
+    return Filled(ordered, missing, unused, tuple(wrong.values()))
 
 
-def _valid(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether a value fits its property; an invalid schema rejects nothing but objects."""
-    properties = schema.get("properties")
-    spec = properties.get(name) if isinstance(properties, Mapping) else None
-    if not isinstance(spec, Mapping):
-        return False
+def _misfit(name: str, value: Any, schema: Mapping[str, Any]) -> str:
+    """Why a value does not fit its parameter; empty if it does, or if its schema cannot be used."""
     shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-    found = checked({**shared, **spec}, value)
-    return not isinstance(value, Mapping) if found.unchecked else not found.errors
+    return "; ".join(misfits({**shared, "properties": {name: schema["properties"][name]}}, {name: value}))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
-from callsheet import Settings, create_supervisor
+from callsheet import Settings, create_supervisor, load
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.state import by_step, with_earlier
 from scripted_model import ScriptedModel
@@ -124,12 +127,40 @@ def test_what_other_agents_lack_is_not_asked_for_where_the_right_one_failed() ->
         "calls": [],
         "result": "",
     }
-    needs = {**start, "status": "needs_input", "error": "clock/tell needs city", "attempts": 2}
+    needs = {**start, "status": "needs_input", "error": "clock/tell needs city", "missing": ["city"], "attempts": 2}
     told = with_earlier(needs, start)
     assert told["error"] == "units did not start; after that, with other agents: clock/tell needs city"
     assert told["status"] == "failed"
+    unfit = {**needs, "error": "notes/write was not called: no plain order", "missing": []}
+    assert with_earlier(unfit, start)["error"] == "units did not start"
     made = {"agent": "clock", "error": ""}
     assert with_earlier({**needs, "status": "done", "error": "", "calls": [made]}, start)["error"] == ""
+
+
+def test_rules_do_not_call_a_tool_again_that_failed(tmp_path: Path) -> None:
+    called = []
+
+    @tool
+    def get_book(book_id: int) -> str:
+        """Gets a book."""
+        called.append(book_id)
+        raise RuntimeError("no such book")
+
+    @tool
+    def order_book(book_id: int, quantity: int) -> str:
+        """Orders a book."""
+        return "ordered"
+
+    get_book.metadata = order_book.metadata = {"callsheet/approval": "never"}
+    needs = {"source": "orders/order_book", "target": "books/get_book", "kind": "tool_directly", "accept": True}
+    dependencies = tmp_path / "dependencies.json"
+    dependencies.write_text(json.dumps({"callsheet_dependencies": 1, "edges": [needs]}))
+    catalog = load({"books": [get_book], "orders": [order_book]}, dependencies)
+    state = ask(create_supervisor(catalog).compile(), "Get book 99")
+    offered = [tool["id"] for agent in state["selections"]["1"]["agents"] for tool in agent["tools"]]
+    assert offered == ["orders/order_book", "books/get_book"]
+    assert called == [99]
+    assert state["results"]["1"]["error"].endswith("no such book")
 
 
 def test_a_second_worker_that_only_talks_hides_no_failure() -> None:
