@@ -29,8 +29,8 @@ def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) ->
     """The result of a step with the calls of earlier attempts; if it was not done, with their errors too.
 
     The first cause comes first, because it has to be fixed. The user is not asked for what other agents lack for a step
-    that was not meant for them, and a tool that does not fit the step is not told. A worker that only answers with text, after others have failed, has not
-    done the step.
+    that was not meant for them, and a tool that does not fit the step is not told. A worker that only answers with
+    text, after others have failed, has not done the step.
     """
     if before is None or result["attempts"] <= before["attempts"]:
         return dict(result)
