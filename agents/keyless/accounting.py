@@ -36,10 +36,23 @@ _FILLER = re.compile(r"\bfind\s+out\b|\bright\s+(?=now\b)", re.IGNORECASE)
 _AFTER = re.compile(r"[ -]?([^\W\d_]+)")
 _ON = re.compile(r"\bon\s+$", re.IGNORECASE)
 """Before a date."""
+_ASKING = r"\b(?:how\s+(?:many|much)|(?:who|when|where)\s+(?:is|are|was|were)(?:\s+(?:the|its|their))?)"
+"""Before a value that is asked for."""
+_CRITERION = re.compile(
+    r"\bby\s+(?:(?:the|its|their)\s+)?([a-z]+)(?=\s*(?:[.,;?!]|$)|\s+(?:and|in|asc\w*|desc\w*)\b)", re.IGNORECASE
+)
+"""A value that selects or sorts: "the books by price"."""
+_BEFORE_CRITERION = re.compile(
+    r"\b(?:by|with|without|per|for|from|in|into|on|to|under|over|above|below|than|whose|where|if)\s+(?:(?:the|its|their|an?)\s+)?$",
+    re.IGNORECASE,
+)
+"""Before a value that selects or sorts, and is not asked for."""
 _OPERATOR = re.compile(r"(?<=[\w)])\s*([-+*×/÷])\s*(?=[\d(])")
 _COUNTING = re.compile(
     r"how\s+(?:many|much)\b|how\s+(?:long|far|heavy|hot|big|old|tall|fast|warm|cold|high)\s+(?:is|are|was|were)\b", re.I
 )
+_AMOUNTS = frozenset("amount balance cost fare fee price total".split())
+"""Words in the names of tools that answer "how much"."""
 
 
 def unused_words(
@@ -48,6 +61,7 @@ def unused_words(
     slots: Sequence[Slot],
     filled: Collection[str],
     *,
+    results: Sequence[str] = (),
     builds_on: Sequence[StepResult] = (),
     unclear: Collection[str] = (),
     plainly: bool = False,
@@ -59,6 +73,7 @@ def unused_words(
         about: The tool's name, then its description from the next line on.
         slots: The tool's parameters.
         filled: Names of the parameters that have a value.
+        results: Names of the values that the tool gives.
         builds_on: Earlier results that the step uses; words that refer to them are then accounted for.
         unclear: Nouns that may be the result of several earlier steps (``ambiguous``).
         plainly: Whether question words count as content, as for a tool that may change something.
@@ -67,9 +82,12 @@ def unused_words(
     said = _said(about, slots, filled)
     known = _known(said, builds_on=builds_on, unclear=unclear, plainly=plainly)
     offered = {stem(word) for slot in slots for value in slot.vocabulary for word in words_of(str(value))}
-    counted = [m.span() for m in _COUNTING.finditer(pool.text)] if _took(pool, Kind.NUMBER) else []
+    tells = _took(pool, Kind.NUMBER) or (not plainly and bool(_AMOUNTS.intersection(said)))
+    counted = [m.span() for m in _COUNTING.finditer(pool.text)] if tells else []
     counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
     counted += [m.span() for i in pool.items if i.kind is Kind.DATE for m in _ON.finditer(pool.text[: i.start])]
+    counted += _asked(pool.bare, results)
+    left += [m.span(1) for m in _CRITERION.finditer(pool.bare) if _is_left(m, pool, about)]
     if plainly and "by" not in said:
         left += [m.span() for m in _DIFFERENCE.finditer(pool.bare) if pool.is_used(m.end(), m.end() + 1)]
     left += [span for span in _other_units(pool, said) if not pool.is_used(*span)]
@@ -89,6 +107,19 @@ def unused_words(
     left += [m.span() for m in _STRAY.finditer(pool.bare) if not pool.is_used(*m.span())]
     left += [(at, at + 1) for at in _signs(pool.bare, plainly=plainly) if not pool.is_used(at, at + 1)]
     return tuple(pool.text[start:end] for start, end in _joined(sorted(left), pool.text))
+
+
+def _asked(text: str, results: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Where a text asks for values of a result: "the price of book 2", not "the books by price"."""
+    for name in results:
+        joined = r"[\s_-]+".join(map(re.escape, words_of(name)))
+        found = re.finditer(rf"(?:{_ASKING}\s+)?\b{joined}s?\b", text, re.IGNORECASE) if joined else ()
+        yield from (match.span() for match in found if not _BEFORE_CRITERION.search(text, 0, match.start()))
+
+
+def _is_left(criterion: re.Match[str], pool: Pool, about: str) -> bool:
+    """Whether no argument has a criterion, and the tool does not select or sort by it anyway."""
+    return not pool.is_used(*criterion.span(1)) and f"by {criterion[1]}" not in about.lower()
 
 
 def _said(about: str, slots: Sequence[Slot], filled: Collection[str]) -> list[str]:

@@ -13,8 +13,8 @@ from callsheet.agents.keyless.entities.quantities import fill_quantities
 from callsheet.agents.keyless.entities.result_values import read
 from callsheet.agents.keyless.entities.time_zones import fill_zones
 from callsheet.agents.keyless.language.clauses import words
-from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, QUESTION_WORDS, QUOTED, is_verb, mask
-from callsheet.agents.keyless.language.mood import is_yes_or_no, objection
+from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, QUESTION_WORDS, QUOTED, is_noun, is_verb, mask
+from callsheet.agents.keyless.language.mood import head_of, is_yes_or_no, objection
 from callsheet.agents.keyless.language.references import referred, with_value
 from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
@@ -23,7 +23,7 @@ from callsheet.agents.keyless.slots.value_formats import is_sql
 from callsheet.agents.keyless.slots.vocabularies import variants
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.arguments import misfits
-from callsheet.agents.safety.tool_effects import alike, is_act
+from callsheet.agents.safety.tool_effects import alike, changes, is_act
 from callsheet.agents.work.brief import Brief, Offer
 
 MOST = 12
@@ -122,7 +122,7 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     text = with_digits(brief.text)
     slots = slots_of(schema, about=f"{schema['title']}\n{schema['description']}")
     texts = variants(text, slots)
-    calls = tuple(fill(schema, each, brief.inputs, plainly=plainly) for each in texts)
+    calls = tuple(fill(schema, each, brief.inputs, plainly=plainly, results=offer.results) for each in texts)
     first = calls[0]
     whole = text.strip() in first.args.values()
     named, described = (_agreement(said, mask(text)) for said in (_name(offer.tool), schema["description"][:300]))
@@ -143,11 +143,14 @@ def _objection(
     """Why rules may not call a tool for a step: a tool that may change something needs a plain order."""
     if any(is_sql(slot) and _changes_data(str(call.args.get(slot.name, ""))) for slot in slots):
         return "its SQL changes data, and rules alone never do that"
+    known = _orders(words_of(offer.tool.rpartition("/")[2]), schema["description"])
+    if offer.harm == "none" and not whole:
+        verb = head_of(brief.text)
+        if changes(verb) and not alike(verb) & known:
+            return f'it changes nothing, and "{verb}" is an order to change something'
+        return "it is a question for a yes or a no" if is_yes_or_no(brief.text) else ""
     if offer.harm == "none":
-        return "it is a question for a yes or a no" if is_yes_or_no(brief.text) and not whole else ""
-    named = words_of(offer.tool.rpartition("/")[2])
-    known = {word for word in named if is_act(word)} | {word for word in named[:1] if is_verb(word)}
-    known = known or {*named, *words_of(schema["description"][:80])[:1]}
+        return ""
     known |= {word for name, value in call.args.items() if value is True for word in words_of(name)}
     if whole:
         known |= {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
@@ -160,6 +163,22 @@ def _objection(
     if offer.harm == "destroy" and not offer.confirmed:
         return "it destroys something: rules alone never do that, and nobody is asked in this run"
     return ""
+
+
+def _orders(named: Sequence[str], description: str) -> set[str]:
+    """The verbs that order what a tool does: of its name, and the one that opens its description.
+
+    If the description opens with a verb of the name, other words of the name that can be nouns are objects: the "book"
+    of ``update_book`` ("Updates a book") is no order to reserve something.
+    """
+    first = words_of(description[:80])[:1]
+    opening = {form for word in first for form in (word, word.removesuffix("s")) if is_verb(form)}
+    acts = {word for word in named if is_act(word)}
+    said = opening & {*named}
+    known = opening | {word for word in acts if not (said and is_noun(word))}
+    if not said & acts:
+        known |= {word for word in named[:1] if is_verb(word)}
+    return known or {*named, *first}
 
 
 def _changes_data(sql: str) -> bool:
@@ -206,7 +225,14 @@ class Filled:
     invalid: tuple[str, ...] = field(default=(), compare=False)
 
 
-def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = (), *, plainly: bool = False) -> Filled:
+def fill(
+    schema: Mapping[str, Any],
+    text: str,
+    inputs: Sequence[StepResult] = (),
+    *,
+    plainly: bool = False,
+    results: Sequence[str] = (),
+) -> Filled:
     """Fills a tool's parameters from the text of a step and the results that it uses.
 
     No value is invented, and no sentence is used as a value: a required parameter without evidence is missing. Each
@@ -217,6 +243,7 @@ def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()
         text: The text of the step.
         inputs: Results of the steps that it depends on.
         plainly: Whether question words count as content, as for a tool that may change something.
+        results: Names of the values in the tool's result. A tool that only reads gives what they name.
 
     Examples:
         >>> number = {"type": "number"}
@@ -237,7 +264,8 @@ def fill(schema: Mapping[str, Any], text: str, inputs: Sequence[StepResult] = ()
     ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
     missing = tuple(s.name for s in slots if s.required and s.name not in kept)
     unclear = ambiguous(mask(text), map(made_by, given))
-    unused = unused_words(pool, about, slots, kept, builds_on=done, unclear=unclear, plainly=plainly)
+    asked = () if plainly else results
+    unused = unused_words(pool, about, slots, kept, results=asked, builds_on=done, unclear=unclear, plainly=plainly)
     return Filled(ordered, missing, unused, tuple(wrong.values()))
 
 

@@ -41,6 +41,7 @@ _ACTS = (
 )
 _ALIKE = (
     *_ACTS,
+    "set update change",
     "mean average avg",
     "folder directory dir",
     "file document",

@@ -21,6 +21,7 @@ class Offer(BaseModel):
         confirmed: Whether every call needs approval.
         sources: Parameter -> model-facing names of offered tools that provide its value, by the catalog's dependencies.
             Key ``""`` has the tools that must run first for other reasons.
+        results: Names of the values in its result, by its output schema.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,6 +32,7 @@ class Offer(BaseModel):
     harm: Harm = "change"
     confirmed: bool = False
     sources: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    results: tuple[str, ...] = ()
 
 
 class SkillText(BaseModel):

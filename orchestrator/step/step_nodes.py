@@ -248,8 +248,13 @@ def offers_of(
         if tool.id in registry.catalog.tools:  # otherwise its server has just withdrawn it, and a call fails
             assured = registry.assurance(tool.id)
             asks = can_ask and bool(assured.why(policy, by_rules=by_rules))
-            sources = _sources(registry, tool.id, names)
-            offer = offer.model_copy(update={"harm": assured.harm, "confirmed": asks, "sources": sources})
+            known = {
+                "harm": assured.harm,
+                "confirmed": asks,
+                "sources": _sources(registry, tool.id, names),
+                "results": tuple(output.name for output in registry.catalog.tool(tool.id).outputs),
+            }
+            offer = offer.model_copy(update=known)
         offers.append(offer)
     return tuple(offers)
 

@@ -49,19 +49,20 @@ def objection(step: str, request: str, tool: Collection[str], *, whole: bool = F
         tool: Verbs for what the tool does, lower case.
         whole: Whether the tool gets the whole step as text: its reader then understands indirect requests.
     """
+    tool = frozenset().union(*map(alike, tool))
     masked = mask(request)
     polite = _POLITE.sub("please ", masked)
     if doubt := _UNSURE.search(_without_questions(polite)):
         return f'"{doubt.group()}" means that it is not a plain order'
     verb = head_of(step, tool)
-    if not alike(verb) & set(tool):
+    if verb not in tool:
         return f'"{verb or step}" is not an order for this tool'
     for header in _HEADER.findall(masked):
         if header.split() and not _opens(header, _TASKS):
             return f'"{header.strip()}:" is not an order'
     for clause in clauses(request):
         if not _opens(clause.masked, tool) and not is_question(clause.masked):
-            return f'"{clause.text}" is neither an order nor a question'
+            return f'rules cannot tell whether "{clause.text}" is an order of its own'
         indirect = next((m for m in _INDIRECT.finditer(clause.masked) if _is_effect(m)), None)
         if indirect and not whole:
             return f'"{indirect.group()}" is not an order'

@@ -26,6 +26,8 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "desc": ("descending",),
 }
 """Synonyms of values that tools often list."""
+_CODES = {"territories": ("country", "nation"), "languages": ("language", "lang"), "currencies": ("currency",)}
+"""The lists of names for codes in Unicode's CLDR, and words for parameters that take such a code."""
 _NEGATION = re.compile(
     r"\b(?:without|no|not|don't|never|skip|omit|exclude|disable|non|un)\b[\s-]*(?:(?:any|the|an?|to|its)\s+)?$", re.I
 )
@@ -38,7 +40,7 @@ def fill_closed(slot: Slot, pool: Pool) -> Any:
     found = [
         ((near, end - start, -start), value, (start, end))
         for value in slot.vocabulary
-        for start, end in _places(value, text)
+        for start, end in _places(slot, value, text)
         for near in (_near_name(slot, text, start, end),)
         if slot.required or near or end - start > 3
     ]
@@ -51,7 +53,7 @@ def fill_closed(slot: Slot, pool: Pool) -> Any:
 
 def mentions(slot: Slot, pool: Pool) -> list[tuple[int, int]]:
     """The spans of listed values in the text, without overlaps, in text order."""
-    found = {place for value in slot.vocabulary for place in _places(value, pool.rest)}
+    found = {place for value in slot.vocabulary for place in _places(slot, value, pool.rest)}
     ordered = sorted(found, key=lambda place: (place[0], -place[1]))
     return [place for i, place in enumerate(ordered) if not any(a <= place[0] < b for a, b in ordered[:i])]
 
@@ -73,16 +75,28 @@ def _same(said: str, wanted: str) -> bool:
     return said == wanted or (len(shorter) > 4 and longer.startswith(shorter))
 
 
-def _places(value: Any, text: str) -> Iterator[tuple[int, int]]:
+def _places(slot: Slot, value: Any, text: str) -> Iterator[tuple[int, int]]:
     """The spans of a value in a text, in any of its spellings; for one or two letters the case counts."""
     said = str(value)
     plain = " ".join(words_of(re.sub(r"\(.*?\)", "", said))) or said
-    for form in () if isinstance(value, bool) else (plain, *_SYNONYMS.get(plain.replace(" ", "_"), ())):
+    for form in (
+        () if isinstance(value, bool) else (plain, *_SYNONYMS.get(plain.replace(" ", "_"), ()), *_named(slot, said))
+    ):
         short = len(said) <= 2 and form == plain
         joined = re.escape(said) if short else r"[\s_‑-]*".join(map(re.escape, form.split()))
         plural = r"(?:s|es|d|ed)?" if form[-1:].isalpha() and not short else ""
         pattern = re.compile(rf"(?<!\w){joined}{plural}(?!\w)", re.NOFLAG if short else re.IGNORECASE)
         yield from (match.span() for match in pattern.finditer(text))
+
+
+def _named(slot: Slot, code: str) -> Iterator[str]:
+    """The English name of a country, language or currency: "France" for FR."""
+    for kind, words in _CODES.items():
+        if slot.says(*words):
+            from babel import Locale
+
+            names = getattr(Locale("en"), kind)
+            yield from (names[form] for form in (code, code.upper(), code.lower()) if form in names)
 
 
 def _near_name(slot: Slot, text: str, start: int, end: int) -> bool:

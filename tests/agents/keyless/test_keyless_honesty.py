@@ -8,6 +8,10 @@ import pytest
 
 from callsheet.agents.keyless import Filled, fill
 from callsheet.agents.keyless.entities.measurement_units import unit_of
+from callsheet.agents.keyless.tool_choice import Candidate, candidates
+from callsheet.agents.safety.tool_effects import harm_of
+from callsheet.agents.work.brief import Brief, Offer
+from callsheet.graphs import Tool
 
 STRING = {"type": "string"}
 NUMBER = {"type": "number"}
@@ -141,3 +145,26 @@ def test_a_pictogram_counts_where_an_effect_is_ordered() -> None:
 @pytest.mark.parametrize("said", ["Mb", "Gb", "NM", "ton"])
 def test_a_unit_with_two_meanings_is_not_guessed(said: str) -> None:
     assert unit_of(said) is None
+
+
+def chosen(said: str, name: str, description: str, **properties: Any) -> Candidate:
+    tool = Tool(agent="agent", name=name, description=description)
+    offer = Offer(name=name, tool=tool.id, harm=harm_of(tool, trusted=False))
+    function = {"name": name, "description": description, "parameters": schema(" ".join(properties), **properties)}
+    (one,) = candidates(Brief(text=said, offers=(offer,)), {name: function})
+    return one
+
+
+def test_a_value_that_a_parameter_does_not_take_is_told_with_the_reason() -> None:
+    count = {"type": "integer", "maximum": 100}
+    one = chosen("place an order of 200 copies", "place_order", "Order copies of a book", quantity=count)
+    assert one.invalid == ("quantity: 200 is greater than the maximum of 100",)
+    assert not one.ready
+    assert chosen("order 3 copies", "place_order", "Order copies of a book", quantity=count).ready
+
+
+@pytest.mark.parametrize("verb", ["update", "cancel", "get"])
+def test_an_object_in_the_name_of_a_tool_is_no_order(verb: str) -> None:
+    name, said = f"{verb}_book", f"{verb.title()}s a book"
+    assert not chosen("Reserve book 1", name, said, book_id={"type": "integer"}).ready
+    assert chosen(f"{verb} book 1", name, said, book_id={"type": "integer"}).ready

@@ -295,10 +295,3 @@ async def test_the_agent_loop_answers_the_whole_request(tmp_path: Path) -> None:
     assert "42.16" in written[0]
     assert "17:30" in written[1]
     assert "42.16" in compose(request, list(results.values()))
-
-
-def test_a_value_that_a_parameter_does_not_take_is_told_with_the_reason() -> None:
-    order = tool("place_order", "Order copies of a book", "quantity", quantity={"type": "integer", "maximum": 100})
-    answer = ask("place an order of 200 copies", order)
-    assert not answer.tool_calls
-    assert answer.text == "agent/place_order was not called: quantity: 200 is greater than the maximum of 100"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from callsheet.agents.keyless.entities.result_values import line
-from callsheet.agents.keyless.tool_choice import fill
+from callsheet.agents.keyless.tool_choice import Filled, fill
 from callsheet.agents.planning.plan import StepResult
 
 BOOK = {"id": 2, "title": "Emma", "price": 7.0, "stock": 0}
@@ -112,3 +112,50 @@ def test_arithmetic_takes_the_field_that_it_names() -> None:
     schema = takes("a", "number", b="number") | {"title": "multiply"}
     assert fill(schema, "multiply its price by 3", [got(BOOK)]).args == {"a": 7.0, "b": 3}
     assert not fill(schema, "multiply it by 3", [got(BOOK)]).args
+
+
+GET = {"title": "get_book", "description": "Get a book", **{k: v for k, v in takes("book_id").items() if k != "title"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "unused"),
+    [
+        ("What is the price of book 2?", ()),
+        ("Who is the author of book 2?", ()),
+        ("How many pages has book 2?", ()),
+        ("Show price and pages of book 2", ()),
+        ("What is the weight of book 2?", ("weight",)),
+        ("Get book 2 by price", ("price",)),
+        ("Get book 2 with the price", ("price",)),
+        ("Get book 2 under the price", ("under", "price")),
+    ],
+)
+def test_values_of_a_result_may_be_asked_for(said: str, unused: tuple[str, ...]) -> None:
+    found = fill(GET, said, results=("price", "author", "pages"))
+    assert (found.args, found.unused) == ({"book_id": 2}, unused)
+    assert fill(GET, said, results=("price", "author", "pages"), plainly=True).unused
+
+
+@pytest.mark.parametrize("more", ["", " and authors", ", please", " in order"])
+def test_a_criterion_that_nothing_sorts_by_is_not_dropped(more: str) -> None:
+    books = {"title": "list_books", "description": "List the books, with price and authors", "properties": {}}
+    assert "price" in fill(books, f"List the books by price{more}").unused
+    assert fill({**books, "description": "List the books by price"}, "List the books by price").unused == ()
+
+
+@pytest.mark.parametrize("country", ["France", "FR"])
+def test_the_name_of_a_country_is_its_code(country: str) -> None:
+    cost = {"title": "get_shipping_cost", "description": "Get the shipping cost to a country", "required": ["country"]}
+    cost["properties"] = {"country": {"type": "string", "enum": ["DE", "FR", "GB"]}}
+    assert fill(cost, f"How much is shipping to {country}?") == Filled({"country": "FR"})
+    assert fill(cost, f"How much is shipping to {country}?").unused == ()
+    assert fill(cost, "How much is shipping to Norway?").unused == ("Norway",)
+
+
+@pytest.mark.parametrize(
+    "said", ["Set the stock of book 1 to 7", "Change the stock of the book 1 to 7", "Update book 1 with stock 7"]
+)
+def test_a_new_value_comes_after_to(said: str) -> None:
+    update = {**takes("book_id"), "title": "update_book", "description": "Update the price or the stock of a book"}
+    update["properties"] = {**update["properties"], "price": {"type": "number"}, "stock": {"type": "integer"}}
+    assert fill(update, said, plainly=True).args == {"book_id": 1, "stock": 7}
