@@ -9,8 +9,10 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 
 from callsheet.agents import Prompts, ToolRegistry, worker
+from callsheet.agents.models.chat_models import check_model
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.dependencies import ObservationLog
+from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.nodes import Nodes, after_ask, after_plan
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.process.catalog_updates import Following
@@ -74,14 +76,18 @@ def create_supervisor(
     Raises:
         CatalogError: The catalog cannot be read.
         TrustError: A command of the catalog has no consent, or its pins cannot be used.
-        SettingsError: The policy cannot be read, the retriever or registry has a different policy, ``settings`` is not
-            a ``Settings``, or OpenTelemetry is on without its packages.
+        SettingsError: The policy cannot be read, the retriever or registry has a different policy, an argument has
+            another type (such as a model with ``with_retry``), or OpenTelemetry is on without its packages.
     """
     check_tracing()
-    if not isinstance(settings, Settings | None):
-        raise SettingsError(f"settings must be Settings(...), not {type(settings).__name__}")
-    loaded = load(source, yes=yes, policy=policy)
+    check_type(settings, Settings, "settings")
+    check_type(retriever, AgentGraphRetriever, "retriever")
+    check_type(registry, ToolRegistry, "registry")
+    check_type(prompts, Prompts, "prompts")
     given = {"model": model, "planner_model": planner_model, "worker_model": worker_model, "answer_model": answer_model}
+    for name, chosen in given.items():
+        check_model(chosen, name)
+    loaded = load(source, yes=yes, policy=policy)
     for part in (retriever, registry):
         if part is not None and part.policy != loaded.policy:
             raise SettingsError(f"the {type(part).__name__} has another policy than the supervisor: give it the same")

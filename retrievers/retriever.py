@@ -24,6 +24,7 @@ from callsheet.graphs import (
     load,
     shown,
 )
+from callsheet.graphs.text.arguments import listed
 from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 from callsheet.retrievers.index.embedding.providers import embeddings_of
@@ -186,7 +187,7 @@ class AgentGraphRetriever(BaseRetriever):
         with self._assembly.searching() if self._assembly else nullcontext():
             return self._visible.select(query, **{"agents": self.k, **changes})
 
-    def more(self, query: str, has: Collection[str], *, most: int = 5, **changes: Any) -> tuple[str, ...]:
+    def more(self, query: str, has: str | Collection[str], *, most: int = 5, **changes: Any) -> tuple[str, ...]:
         """Ids of more tools for a query; empty if none fits.
 
         Args:
@@ -195,6 +196,7 @@ class AgentGraphRetriever(BaseRetriever):
             most: Maximum number of tools.
             changes: As in ``select``.
         """
+        has = listed(has)
         selection = self.select(query, **{**changes, "tools": len(has) + most, "skills": 0})
         new = [tool.id for tool in selection.tools if tool.id not in has]
         return tuple(new[:most]) if selection.verdict == "found" else ()

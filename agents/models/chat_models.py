@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
+from callsheet.agents.models.token_usage import Usage
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 
 T = TypeVar("T")
@@ -19,7 +20,13 @@ _SECONDS: ContextVar[float] = ContextVar("callsheet_model_seconds", default=600.
 
 
 class ModelError(CallsheetError):
-    """A chat model did not answer; the message contains the provider's error."""
+    """A chat model did not answer; the message contains the provider's error.
+
+    Attributes:
+        usage: Cost of its answers before, which could not be used.
+    """
+
+    usage: Usage = Usage()
 
 
 @lru_cache(maxsize=32)
@@ -48,6 +55,19 @@ def chat_model(name: str, *, max_tokens: int | None = None) -> BaseChatModel:
     if key := _missing_key(name, model):
         raise SettingsError(f"the model {name!r} cannot be used: it needs a key: set {key}")
     return model
+
+
+def check_model(model: object, name: str = "model") -> None:
+    """Refuses what is neither a chat model nor its name nor None, such as ``model.with_retry()``.
+
+    Raises:
+        SettingsError: It has another type.
+    """
+    if not isinstance(model, str | BaseChatModel | None):
+        cure = "give the model itself, with retries and timeouts as its own parameters (max_retries, timeout)"
+        raise SettingsError(
+            f"{name} must be a chat model or its name (provider:model), not {type(model).__name__}: {cure}"
+        )
 
 
 def _missing_key(name: str, model: BaseChatModel) -> str:
@@ -84,4 +104,5 @@ async def answered(call: Awaitable[T]) -> T:
     except Exception as error:
         if limit.expired():
             raise ModelError(f"the model did not answer within {seconds:g} s") from error
-        raise ModelError(f"the model did not answer: {type(error).__name__}: {error}") from error
+        told = str(error) or ("it cannot call tools (bind_tools)" if isinstance(error, NotImplementedError) else "")
+        raise ModelError(f"the model did not answer: {type(error).__name__}: {told}") from error

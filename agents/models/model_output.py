@@ -35,7 +35,7 @@ def normalize(
     """The response in the form for the state.
 
     A call that the model wrote as text becomes a call, unless it is a quotation: the same call in a tool result or in
-    another message to the model.
+    another message to the model. A call without an id, which LangChain allows, gets one: its result must name it.
 
     Args:
         response: The model's response.
@@ -43,9 +43,16 @@ def normalize(
         secrets: Replaces secret arguments by placeholders; they stay unchanged if None.
         conversation: The messages to the model.
     """
-    said = [_with_calls(message, (*tools, NEED_TOOL), conversation) for message in response.result]
+    said = [_with_calls(_with_ids(message), (*tools, NEED_TOOL), conversation) for message in response.result]
     kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
     return ModelResponse(result=kept, structured_response=response.structured_response)
+
+
+def _with_ids(message: BaseMessage) -> BaseMessage:
+    if not isinstance(message, AIMessage) or all(call["id"] for call in message.tool_calls):
+        return message
+    calls = [call if call["id"] else {**call, "id": f"call_{uuid.uuid4().hex}"} for call in message.tool_calls]
+    return message.model_copy(update={"tool_calls": calls})
 
 
 def _with_calls(message: BaseMessage, names: Collection[str], conversation: Sequence[BaseMessage]) -> BaseMessage:

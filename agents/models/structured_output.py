@@ -54,7 +54,7 @@ async def structured(model: BaseChatModel, schema: type[S], messages: Sequence[A
         messages: The conversation.
 
     Raises:
-        StructureError: The model answered with prose in every form.
+        StructureError: The model answered with prose in every form. Its ``usage`` is the cost.
         ModelError: The model did not answer.
     """
     began, spent, wrong = time.monotonic(), Usage(), ""
@@ -63,6 +63,7 @@ async def structured(model: BaseChatModel, schema: type[S], messages: Sequence[A
             raw = await answered(_ask(model, schema, form, messages))
         except ModelError as error:
             if form == "text" or not _unsupported(error.__cause__):
+                error.usage = spent
                 raise
             wrong = str(error)
             continue
@@ -74,7 +75,9 @@ async def structured(model: BaseChatModel, schema: type[S], messages: Sequence[A
             continue
         _remember(model, form)
         return Structured(value, spent + Usage(seconds=round(time.monotonic() - began, 3)))
-    raise StructureError(f"the model did not answer in the requested form ({wrong or 'no object was given'})")
+    unusable = StructureError(f"the model did not answer in the requested form ({wrong or 'no object was given'})")
+    unusable.usage = spent + Usage(seconds=round(time.monotonic() - began, 3))
+    raise unusable
 
 
 def _forms(model: BaseChatModel) -> list[Form]:

@@ -70,7 +70,7 @@ async def decompose(
         except ModelError as error:
             if too_many is not None:
                 raise too_many from error
-            return single(request, f"taken as a single step: {error}", usage=spent)
+            return single(request, f"taken as a single step: {error}", usage=spent + error.usage)
         spent += drafted.usage
         try:
             plan = _checked(drafted.value, f"{request}\n{outline}", prompt, earlier, max_steps)

@@ -106,7 +106,7 @@ async def revise(
         try:
             answer = await structured(model, PlanRevision, messages)
         except ModelError as error:
-            complaint = str(error)
+            complaint, spent = str(error), spent + error.usage
             break
         spent, draft = spent + answer.usage, answer.value
         try:

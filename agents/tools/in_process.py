@@ -25,6 +25,7 @@ from callsheet.graphs.text.sanitizing import clean
 
 _LOOP = BackgroundLoop("callsheet-tools")
 _CALL_ID = "callsheet"
+_COMMAND = "it returned a Command for the workflow that calls it, which Callsheet does not carry out: return a result"
 CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
 """The limits of the current call, for a tool that enforces them itself."""
 
@@ -120,9 +121,15 @@ def _only_async(tool: BaseTool, error: Exception) -> bool:
 def _outcome(
     agent_id: str, tool: BaseTool, args: Mapping[str, Any], answer: object, limits: Limits, keep: Keep | None
 ) -> Outcome:
+    from langgraph.types import Command
+
+    if isinstance(answer, Command):
+        return failed(agent_id, tool.name, "protocol", _COMMAND, "reported")
     message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
     text, media = text_of(message.content, keep)
     text, structured = clean(text), _plain(message.artifact)
+    if message.artifact is not None and structured is None:
+        text += f"\n[artifact left out: {type(message.artifact).__name__} that is not JSON]"
     # Errors in the text of an app are not errors of the app.
     is_app = bool((tool.metadata or {}).get(APP))
     if message.status == "error" or (not is_app and is_error_of(tool, args, text, structured)):

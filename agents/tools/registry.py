@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from callsheet.agents.approval.assurance import Assurance, assurance_of
-from callsheet.agents.safety.arguments import FitTo, fit_of, fit_of_call, outside
-from callsheet.agents.safety.definition_check import AGREED, Unchanged, hidden_resource, why_not
+from callsheet.agents.safety.arguments import FitTo, fit_of, fit_of_call
+from callsheet.agents.safety.definition_check import AGREED, Unchanged, why_not
 from callsheet.agents.safety.secrets import Secrets, with_secrets
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
@@ -20,23 +20,22 @@ from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.call_context import Permit, for_user
 from callsheet.agents.tools import in_process
 from callsheet.agents.tools.binding import BoundTool, bound_tool, model_names
+from callsheet.agents.tools.call_check import objection
 from callsheet.agents.tools.in_process import InProcess
 from callsheet.agents.tools.tool_result import Outcome, failed
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded
+from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.catalog.source import CatalogSource
+from callsheet.graphs.text.arguments import listed
 from callsheet.graphs.trust.policy import Policy
 from callsheet.graphs.trust.policy_rules import User
 
 _LOG = logging.getLogger("callsheet")
 Guard = Callable[[Tool, Mapping[str, Any]], str]
 """Called right before a call is sent, after its server was listed: why it must not be sent; empty if it may."""
-_UNASKED = '{}. Nothing was sent: such a call needs approval, in a run that asks for it (approval "risky" or "always")'
-_UNCONNECTED = (
-    "agent {!r} is known from a manifest only, so its tools can be found but not called: "
-    "connect it by an mcp.json with a server of that name"
-)
 
 
 class ToolRegistry:
@@ -85,9 +84,20 @@ class ToolRegistry:
 
     @classmethod
     def from_catalog(
-        cls, loaded: Loaded, *, pool: SessionPool | None = None, limits: Limits | None = None
+        cls, source: CatalogSource, *, pool: SessionPool | None = None, limits: Limits | None = None
     ) -> ToolRegistry:
-        """A registry over a loaded catalog, with its policy and definitions."""
+        """A registry over a catalog, with its policy and definitions.
+
+        Args:
+            source: One or several, usually a ``Loaded`` that a retriever uses too; see ``callsheet.graphs.load``.
+            pool: The sessions to use; by default its own.
+            limits: Limits of calls; by default those of the pool.
+
+        Raises:
+            CatalogError: The catalog cannot be read.
+            TrustError: A command of the catalog has no consent, or its pins cannot be used.
+        """
+        loaded = source if isinstance(source, Loaded) else load(source)
         registry = cls(loaded.catalog, loaded.connections, pool=pool, limits=limits)
         registry.follow(loaded)
         return registry
@@ -158,7 +168,7 @@ class ToolRegistry:
 
     def bind(
         self,
-        tool_ids: Sequence[str],
+        tool_ids: str | Sequence[str],
         run_id: str,
         *,
         beside: Collection[str] = (),
@@ -178,7 +188,7 @@ class ToolRegistry:
             UnknownNameError: A tool is not in the catalog.
         """
         catalog = self.catalog
-        ids = [tool_id for tool_id in dict.fromkeys(tool_ids) if not held_only or tool_id in catalog.tools]
+        ids = [tool_id for tool_id in dict.fromkeys(listed(tool_ids)) if not held_only or tool_id in catalog.tools]
         tools = [catalog.tool(tool_id) for tool_id in ids]
         names = model_names(tools, beside=beside)
         return {name: self._bound(name, tool, run_id, user) for name, tool in zip(names, tools, strict=True)}
@@ -280,19 +290,5 @@ class ToolRegistry:
     ) -> str:
         """Why a call must not be sent; empty if it may."""
         loaded = self.loaded
-        if why := why_not(tool.id, loaded, user):
-            return why
-        now, connection = loaded.catalog.tool(tool.id), loaded.connections.get(tool.agent)
-        match connection:
-            case ServerConfig():
-                fit = fit_to(now.input_schema)
-                unasked = _UNASKED.format(fit.unchecked) if fit.unchecked and not agreed else ""
-                places = connection.callsheet.roots, now.input_schema, arguments
-                trouble = fit.misfit or unasked or outside(*places, folder=connection.cwd)
-                trouble = trouble or (hidden_resource(now, arguments, loaded, user) if self._reads else "")
-            case InProcess():
-                # LangChain validates and converts the arguments of its own tools.
-                trouble = "" if tool.name in connection.tools else "the agent's connection does not hold this tool"
-            case _:
-                trouble = _UNCONNECTED.format(tool.agent)
-        return trouble or next(filter(None, (guard(now, arguments) for guard in self._guards)), "")
+        why = objection(tool.id, arguments, loaded, user, fit_to, agreed=agreed, reads=self._reads)
+        return why or next(filter(None, (guard(loaded.catalog.tool(tool.id), arguments) for guard in self._guards)), "")

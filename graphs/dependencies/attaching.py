@@ -107,8 +107,13 @@ class _Additions:
         both = [self._exists(name, where) for name in (edge.source, edge.target)]
         if edge.source == edge.target:
             raise CatalogError(f"{where}: {edge.source!r} depends on itself: remove the edge")
-        if all(both):
-            self._add(edge.source, edge.dependency, where)
+        if not all(both):
+            return
+        self._add(edge.source, edge.dependency, where)
+        known = {parameter.name for parameter in self.tools[edge.source].parameters}
+        if edge.accept and edge.parameter and edge.parameter.split(".")[0] not in known:
+            lacking = f"{edge.source!r} has no parameter {edge.parameter!r}{near_names(edge.parameter, known)}"
+            self.problems.append(Problem(where, "dependency", f"{lacking}: the edge holds for the whole tool"))
 
     def check_cycles(self) -> None:
         if not self.origin:

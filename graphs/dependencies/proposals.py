@@ -42,7 +42,7 @@ class Proposal(Record):
     confidence: Annotated[float, Field(ge=0, le=1)] = 1.0
     evidence: str = ""
     count: Annotated[int, Field(ge=0)] = 0
-    accept: bool | None = None
+    accept: bool | None = Field(default=None, strict=True)
 
     @property
     def key(self) -> tuple[str, str, str | None]:

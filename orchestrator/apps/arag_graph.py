@@ -16,8 +16,10 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 
 from callsheet.agents import ModelError, chat_model
+from callsheet.agents.models.chat_models import check_model
 from callsheet.agents.work.document_reader import NAIVE_READER, READER, asked, checked, ran, spent
 from callsheet.graphs import CallsheetError
+from callsheet.graphs.text.arguments import check_type
 from callsheet.graphs.text.request_length import bounded
 from callsheet.orchestrator.apps.document_library import Library
 from callsheet.orchestrator.run.run_settings import context
@@ -67,8 +69,13 @@ def create_arag(
         An uncompiled ``StateGraph``; with a checkpointer, a thread remembers what was read. It takes ``messages`` and
         returns ``messages``, ``citations``, ``loops`` and ``retrieved_tokens``.
 
+    Raises:
+        SettingsError: The model or the settings have another type.
+
     Source: A-RAG (arXiv 2602.03442), Algorithm 1.
     """
+    check_model(model)
+    check_type(settings, Settings, "settings")
     nodes = ReaderNodes(
         library=documents if isinstance(documents, Library) else Library(documents, embeddings, index),
         defaults=settings or Settings(model=model if isinstance(model, str) else None),

@@ -14,8 +14,8 @@ from callsheet.retrievers.documents import DocumentIndex
 from callsheet.retrievers.documents.indexing.document_index import Indexed, Stage
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 
-FRESH = 30.0
-"""Seconds for which a folder is not checked again."""
+FRESH, _PAUSE = 30.0, 20
+"""A folder is not checked again for 20 times as long as the last check took, and at most for these seconds."""
 NOT_CONFIGURED = (
     "There are no documents to answer from: set CALLSHEET_DOCUMENTS to a folder and start again, "
     "or pass one to create_arag()."
@@ -36,7 +36,7 @@ class Library:
     embeddings: str | Embeddings = EMBEDDED
     place: str | Path | None = None
     _open: dict[Path, DocumentIndex] = field(default_factory=dict)
-    _looked: dict[Path, tuple[float, Indexed]] = field(default_factory=dict)
+    _looked: dict[Path, tuple[float, Indexed]] = field(default_factory=dict)  # with the time of the next check
     _indexing: dict[Path, _Indexing] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -93,12 +93,13 @@ class Library:
             raise work.error
 
     def fresh(self, folder: Path, progress: Stage | None = None) -> Indexed:
-        """Updates the index of a folder, unless that was done within the last half minute."""
+        """Updates the index of a folder, unless that was done a moment ago; see ``FRESH``."""
         index = self.index(folder)
-        at, found = self._looked.get(folder, (float("-inf"), Indexed()))
-        if time.monotonic() - at > FRESH:
+        due, found = self._looked.get(folder, (float("-inf"), Indexed()))
+        if (began := time.monotonic()) > due:
             found = index.sync(progress)
-            self._looked[folder] = time.monotonic(), found
+            ended = time.monotonic()
+            self._looked[folder] = ended + min(FRESH, _PAUSE * (ended - began)), found
         return found
 
 

@@ -37,9 +37,11 @@ from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.tools.binding import NEED_TOOL
 from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
+from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.apps.agent_requests import MOST_ADDED, last_request, picked, requests_of
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.process.catalog_updates import Following
+from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import waited_for
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -99,7 +101,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     Raises:
         CatalogError: The catalog cannot be read.
         TrustError: A command of the catalog has no consent, or its pins cannot be used.
-        SettingsError: ``most`` is less than ``tools``.
+        SettingsError: An argument is invalid, or ``most`` is less than ``tools``.
     """
 
     state_schema = EquippedState
@@ -119,8 +121,11 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         approval: ApprovalPolicy = "risky",
     ) -> None:
         super().__init__()
+        Settings(agents=agents, tools=tools, tool_requests=tool_requests, approval=approval)  # checks them
         if most < tools:
             raise SettingsError(f"most ({most}) must be at least tools ({tools})")
+        check_type(retriever, AgentGraphRetriever, "retriever")
+        check_type(registry, ToolRegistry, "registry")
         loaded = load(source, yes=yes, policy=policy)
         self._retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
         self._registry = registry or ToolRegistry.from_catalog(loaded)

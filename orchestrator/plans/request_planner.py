@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, ToolMessage
 
 from callsheet.agents import Mode, Plan, StepResult, decompose, self_contained
 from callsheet.agents.keyless import complete_request, one_clause
 from callsheet.agents.planning.conversation import Contextual
 from callsheet.agents.planning.planner import checked_request, single
+from callsheet.graphs import PlanError
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import ChatInput, State
 from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline
@@ -20,15 +22,19 @@ _AGENTS, _TOOLS = 12, 36
 """Maximum number of agents and tools in the planner's prompt."""
 _NO_MODEL = "planning {!r} needs a model for the planner; the request was planned once, by rules"
 
+_NO_REQUEST = "the last message is of type {!r}, and no request: append the user's message (HumanMessage)"
+
 
 async def understood(state: ChatInput, choices: Choices, before: Sequence[str]) -> Contextual:
     """The last message as a request that is understandable without the conversation.
 
     Raises:
-        PlanError: Rules cannot complete it; the message says what is missing.
+        PlanError: It is the answer of a model or a tool, or rules cannot complete it; the message says what is missing.
     """
     if not state["messages"]:
         return Contextual(request="")
+    if isinstance(last := state["messages"][-1], AIMessage | ToolMessage):
+        raise PlanError(_NO_REQUEST.format(last.type))
     model, settings = choices.model("planner"), choices.settings
     if model is None:
         said = state["messages"][-1].text

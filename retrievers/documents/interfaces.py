@@ -14,6 +14,7 @@ from heapq import nsmallest
 import numpy as np
 
 from callsheet.graphs import SettingsError
+from callsheet.graphs.text.arguments import listed
 from callsheet.retrievers.documents.indexing.chunk_store import Chunk, split_id
 from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
 from callsheet.retrievers.documents.interface_results import Hit, Hits, Part, Reading
@@ -26,7 +27,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def keyword_search(
-    index: DocumentIndex, keywords: Sequence[str], *, top_k: int = TOP_K, sentences: int = SENTENCES
+    index: DocumentIndex, keywords: str | Sequence[str], *, top_k: int = TOP_K, sentences: int = SENTENCES
 ) -> Hits:
     """The chunks that contain these keywords exactly, in any case.
 
@@ -44,7 +45,7 @@ def keyword_search(
     Raises:
         SettingsError: There is no keyword, or ``top_k`` is less than 1.
     """
-    by_key = {key: word for word in keywords if (key := plain(word))}
+    by_key = {key: word for word in listed(keywords) if (key := plain(word))}
     if not by_key:
         raise SettingsError("keyword_search needs at least one keyword: a word or a short phrase")
     first = dict(list(by_key.items())[:MOST_KEYWORDS])
@@ -80,7 +81,7 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sen
     Raises:
         SettingsError: The query is empty, or ``top_k`` is less than 1.
     """
-    if not query.strip():
+    if not isinstance(query, str) or not query.strip():
         raise SettingsError("semantic_search needs a query: say in a few words what is looked for")
     limit, note = _limited(top_k)
     similar = index.similar(query)
@@ -102,7 +103,7 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sen
 
 
 def chunk_read(
-    index: DocumentIndex, chunk_ids: Sequence[str], *, neighbours: int = 0, read: Mapping[str, str] | None = None
+    index: DocumentIndex, chunk_ids: str | Sequence[str], *, neighbours: int = 0, read: Mapping[str, str] | None = None
 ) -> Reading:
     """The whole text of chunks, without those that were read before.
 
@@ -117,6 +118,7 @@ def chunk_read(
     Raises:
         SettingsError: No id is given, or ``neighbours`` is not 0, 1 or 2.
     """
+    chunk_ids = listed(chunk_ids)
     if not chunk_ids:
         raise SettingsError("chunk_read needs at least one chunk id, as the searches give it")
     if not 0 <= neighbours <= MOST_NEIGHBOURS:

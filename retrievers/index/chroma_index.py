@@ -123,7 +123,7 @@ class ChromaIndex:
         if vectors.shape[1] != (there := self._vectors.dimensions):
             raise SettingsError(
                 f"the index has vectors of {there} dimensions, but {embedder_name(self.embeddings)} made one of "
-                f"{vectors.shape[1]}: give the embedder another name, so that it gets its own index"
+                f"{vectors.shape[1]}: set the embedder's attribute `name`, so that it gets its own index"
             )
         return vectors
 

@@ -95,3 +95,13 @@ def test_text_in_parts_is_read_too_and_what_it_cost_is_kept() -> None:
 def test_a_call_that_a_model_makes_itself_is_not_read_twice() -> None:
     message = AIMessage(FLAT, tool_calls=[{"name": "rate", "args": {}, "id": "1"}])
     assert said(message) == [message]
+
+
+def test_calls_without_an_id_get_one_each() -> None:
+    calls: Any = [{**RATE, "id": None}, {**NOTE, "id": "1"}, {**RATE, "id": None}]
+    (message,) = normalize(ModelResponse(result=[AIMessage("", tool_calls=calls)]), {}).result
+    assert isinstance(message, AIMessage)
+    ids = [call["id"] for call in message.tool_calls]
+    assert ids[1] == "1"
+    assert all(ids)
+    assert len(set(ids)) == 3

@@ -10,7 +10,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import agent_from_listing
+from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
 from callsheet.graphs.catalog.loaded import Loaded, Part, joined
 from callsheet.graphs.catalog.model import Catalog
 
@@ -25,6 +25,10 @@ _ACCEPTED = (
 )
 _DEEPEST = 4
 _NAMELESS = ("", "LangGraph", "<lambda>")
+_INJECTED = (
+    "tool {!r} is left out: the workflow that calls it must fill its parameter {!r}, which Callsheet cannot do. "
+    "Make it an argument, or use get_config() or get_store() in the tool"
+)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 TOOLS = "tools"
 """Id of the agent for tools without one."""
@@ -194,9 +198,25 @@ def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str 
     made = [_tool(name, tool, where) for tool in tools]
     if repeated := sorted(n for n, count in Counter(tool.name for tool in made).items() if count > 1):
         raise CatalogError(f"{where}: {name!r} has several tools named {', '.join(repeated)}: rename them")
-    agent, problems = agent_from_listing(name, [_entry(tool) for tool in made], description=description)
-    connections = {name: InProcess({tool.name: tool for tool in made})}
-    return Part((agent,), connections=connections, problems=problems)
+    lacking = {tool.name: taken for tool in made if (taken := _injected(tool))}
+    usable = [tool for tool in made if tool.name not in lacking]
+    left_out = tuple(Problem(name, "malformed", _INJECTED.format(*one)) for one in lacking.items())
+    if not usable:
+        raise CatalogError(f"{where}: {name!r}: {left_out[0].message}")
+    agent, problems = agent_from_listing(name, [_entry(tool) for tool in usable], description=description)
+    connections = {name: InProcess({tool.name: tool for tool in usable})}
+    return Part((agent,), connections=connections, problems=(*left_out, *problems))
+
+
+def _injected(tool: BaseTool) -> str:
+    """A required parameter that only the workflow which calls a tool can fill, such as its state; empty without one."""
+    from langchain_core.tools import InjectedToolCallId
+
+    shown: Any = getattr(tool.tool_call_schema, "model_fields", None)
+    fields: Any = {} if shown is None else getattr(tool.get_input_schema(), "model_fields", {})
+    hidden = (name for name, field in fields.items() if name not in shown and field.is_required()
+              and InjectedToolCallId not in field.metadata)  # fmt: skip
+    return next(hidden, "")
 
 
 def _tool(name: str, found: Any, where: str) -> BaseTool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from callsheet.retrievers.index.embedding.minilm import EMBEDDED, MiniLM
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_MOST = 256
+_MOST, _PROBE = 256, "list the files of a folder"
 _LATEST: OrderedDict[tuple[int, str, tuple[tuple[int, int], ...]], tuple[Embedder, np.ndarray]] = OrderedDict()
 _LOCK = threading.Lock()
 
@@ -76,28 +77,48 @@ def embeddings_of(name: str, init: Callable[[str], Embeddings] | None = None) ->
 
 
 def embedder_name(embeddings: Embedder) -> str:
-    """What tells the vectors of this embedder from those of another: its name, or its class, model and dimensions."""
+    """What tells the vectors of an embedder from those of another, in the names of indexes.
+
+    It is the embedder's ``name``, or else its class, its model (``model``, ``model_name`` or ``model_id``) and its
+    dimensions. Without a model, the vector of one text tells embedders of a class apart.
+
+    Raises:
+        SettingsError: That vector is not one of finite numbers.
+    """
     name = getattr(embeddings, "name", None)
     if isinstance(name, str) and name:
         return name
-    model = next(
-        (m for a in ("model", "model_name", "model_id") if isinstance(m := getattr(embeddings, a, None), str)), ""
-    )
+    named = (getattr(embeddings, attribute, None) for attribute in ("model", "model_name", "model_id"))
+    model: str | None = next((one for one in named if isinstance(one, str) and one), None)
     length = getattr(embeddings, "dimensions", None)
-    return "-".join(filter(None, (type(embeddings).__name__, model, str(length) if isinstance(length, int) else "")))
+    parts = [type(embeddings).__name__, model or _signature(embeddings), str(length) if isinstance(length, int) else ""]
+    return "-".join(filter(None, parts))
+
+
+def _signature(embeddings: Embedder) -> str:
+    """Digest of the largest components of a vector: the last digits may differ from run to run."""
+    (vector,) = _unit(embeddings, [embeddings.embed_query(_PROBE)], 1)
+    return hashlib.sha256(np.sort(np.argsort(-np.abs(vector))[:8]).astype("<i8").tobytes()).hexdigest()[:12]
 
 
 def encode(embeddings: Embedder, texts: Sequence[str]) -> np.ndarray:
-    """One vector a text by any embedder, as ``(n, d) float32``, rows unit length."""
+    """One vector a text by any embedder, as ``(n, d) float32``, rows unit length.
+
+    Raises:
+        SettingsError: The embedder did not give one vector of finite numbers for each text.
+    """
     if isinstance(embeddings, MiniLM):
         return embeddings.encode(texts)
-    return _unit(np.asarray(embeddings.embed_documents(list(texts)), np.float32))
+    return _unit(embeddings, embeddings.embed_documents(list(texts)), len(texts))
 
 
 def encode_spans(embeddings: Embedder, query: str, spans: Sequence[tuple[int, int]] = ()) -> np.ndarray:
     """The vector of a query, then those of parts of it, as ``(1 + len(spans), d) float32``, rows unit length.
 
     The last 256 answers of all embedders are remembered; they are read-only.
+
+    Raises:
+        SettingsError: The embedder did not give one vector of finite numbers for each text.
     """
     key = (id(embeddings), query, tuple(spans))
     with _LOCK:
@@ -117,10 +138,20 @@ def _encoded_spans(embeddings: Embedder, query: str, spans: Sequence[tuple[int, 
     if isinstance(embeddings, MiniLM):
         return embeddings.encode_spans(query, spans)
     texts = (query, *(query[start:end] for start, end in spans))
-    return _unit(np.asarray([embeddings.embed_query(text) for text in texts], np.float32))
+    return _unit(embeddings, [embeddings.embed_query(text) for text in texts], len(texts))
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    """The same rows at unit length."""
+def _unit(embeddings: Embedder, made: object, count: int) -> np.ndarray:
+    """An embedder's answer as rows of unit length."""
+    try:
+        vectors = np.asarray(made, np.float32)
+        fits = vectors.ndim == 2 and len(vectors) == count and bool(np.isfinite(vectors).all())
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise SettingsError(
+            f"the embedder {type(embeddings).__name__} did not give a vector of finite numbers for each text, "
+            "all of one length"
+        )
     scaled: np.ndarray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return scaled

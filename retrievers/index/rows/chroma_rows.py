@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PAGE = 256
 _LOCK_SECONDS = 600.0
+_CURE = "it can be made again: delete the folder, or choose another with index= or CALLSHEET_INDEX"
 _OPENINGS = itertools.count(1)
 
 
@@ -170,7 +171,8 @@ class ChromaRows:
                 self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
             )
         except (OSError, ValueError, ChromaError) as error:
-            raise SettingsError(f"the index at {self.where} cannot be opened: {error}") from error
+            cure = "" if self.folder is None else f": {_CURE}"
+            raise SettingsError(f"the index at {self.where} cannot be opened: {error}{cure}") from error
 
     def _connect(self) -> ClientAPI:
         import chromadb

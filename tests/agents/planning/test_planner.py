@@ -173,3 +173,10 @@ async def test_a_step_that_is_needed_or_says_a_part_of_the_request_stays(
     plan = await decompose(request_text, planner(steps))
     assert [step.text for step in plan.steps] == texts
     assert plan.note == ""
+
+
+async def test_answers_that_cannot_be_used_are_counted_too() -> None:
+    prose = AIMessage("Sure!", usage_metadata={"input_tokens": 100, "output_tokens": 2, "total_tokens": 102})
+    plan = await decompose(REQUEST, ScriptedModel(replies=[prose]))
+    assert "taken as a single step" in plan.note
+    assert (plan.usage.calls, plan.usage.input_tokens) == (3, 300)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import BaseToolkit, tool
+from langchain_core.tools import BaseToolkit, InjectedToolArg, InjectedToolCallId, tool
 from langgraph.func import entrypoint
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import InjectedState, ToolRuntime
+from langgraph.types import Command
 
 from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.graphs import Agent, Catalog, CatalogError, load
@@ -170,3 +172,72 @@ async def test_apps_of_the_functional_api_are_handed_messages_or_a_text() -> Non
     bound = ToolRegistry.from_catalog(loaded).bind(["joker/run", "shout/run"], "run")
     assert await bound["joker__run"].ainvoke({"request": "hi"}) == "ha"
     assert bound["shout__run"].invoke({"request": "hi"}) == "HI"
+
+
+@tool
+def stateful(path: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
+    """Reads the state of the workflow."""
+    return path
+
+
+@tool
+def running(path: str, runtime: ToolRuntime) -> str:
+    """Reads the runtime of the workflow."""
+    return path
+
+
+@tool
+def private(path: str, user: Annotated[str, InjectedToolArg]) -> str:
+    """Reads a file of a user."""
+    return path
+
+
+@tool
+def numbered(path: str, call: Annotated[str, InjectedToolCallId], user: Annotated[str, InjectedToolArg] = "x") -> str:
+    """Reads a file with the number of the call."""
+    return f"{path} {bool(call)} {user}"
+
+
+@tool
+def colour(name: str) -> Command[Any]:
+    """Sets a colour in the state."""
+    return Command(update={"colour": name})
+
+
+@tool(response_format="content_and_artifact")
+def draw(name: str) -> tuple[str, Any]:
+    """Draws a picture."""
+    return "drawn", b"\x89PNG" if name == "png" else {"name": name}
+
+
+def called(given: Any, **args: str) -> Any:
+    (bound,) = ToolRegistry.from_catalog([given]).bind(f"tools/{given.name}", "1").values()
+    return bound.invoke({"type": "tool_call", "id": "1", "name": bound.name, "args": args})
+
+
+@pytest.mark.parametrize(("given", "taken"), [(stateful, "state"), (running, "runtime"), (private, "user")])
+def test_a_tool_that_its_workflow_must_fill_is_left_out_and_told(given: Any, taken: str) -> None:
+    loaded = load([read, given])
+    assert list(loaded.catalog.tools) == ["tools/read"]
+    (problem,) = loaded.problems
+    assert f"tool '{given.name}' is left out: the workflow that calls it must fill its parameter '{taken}'" in str(
+        problem
+    )
+    with pytest.raises(CatalogError, match=f"must fill its parameter '{taken}'"):
+        load([given])
+
+
+def test_the_id_of_a_call_and_defaults_need_no_workflow() -> None:
+    assert called(numbered, path="a").text == "a True x"
+
+
+def test_a_command_for_a_workflow_is_no_result() -> None:
+    message = called(colour, name="red")
+    assert message.status == "error"
+    assert "agent 'tools', tool 'colour': it returned a Command" in message.text
+
+
+def test_an_artifact_is_kept_as_a_structured_result_or_told_to_be_left_out() -> None:
+    kept, lost = called(draw, name="svg"), called(draw, name="png")
+    assert (kept.text, kept.artifact["structured"]) == ("drawn", {"name": "svg"})
+    assert (lost.text, lost.artifact["structured"]) == ("drawn\n[artifact left out: bytes that is not JSON]", None)

@@ -96,6 +96,14 @@ def test_a_rule_for_no_tool_is_a_problem_that_is_named(tmp_path: Path, written: 
     assert "no tool" in problem.message
 
 
+def test_an_accepted_edge_of_a_parameter_that_the_tool_lacks_is_a_problem(tmp_path: Path, written: Path) -> None:
+    file = beside(tmp_path, {"edges": [edge(parameter="citi", accept=True).model_dump(mode="json")]})
+    loaded = load(written, file)
+    (problem,) = loaded.problems
+    assert "'travel/book_hotel' has no parameter 'citi' (did you mean 'city'?)" in problem.message
+    assert [one.tool for one in loaded.catalog.tool("travel/book_hotel").depends_on] == ["maps/find_place"]
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -108,6 +116,7 @@ def test_a_rule_for_no_tool_is_a_problem_that_is_named(tmp_path: Path, written: 
         ({"rules": [{"depends_on": ["find_place"], "tools": {"agent": "x"}}]}, "Selector: agent"),
         ({"edges": [{"source": "a/b", "target": "c/d"}]}, "edges.0: Proposal: kind"),
         ({"edges": [{"source": "a/b", "target": "c/d", "kind": "tool_directly", "accept": "perhaps"}]}, "accept"),
+        ({"edges": [{"source": "a/b", "target": "c/d", "kind": "tool_directly", "accept": "yes"}]}, "accept"),
         ({"edges": [{"source": "a/b", "target": "c/d", "kind": "sometimes"}]}, "edges.0: Proposal: kind"),
         ({"edges": {"a": 1}}, "edges"),
         ({"edge": []}, "edge"),

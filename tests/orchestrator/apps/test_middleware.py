@@ -243,3 +243,11 @@ def test_a_loop_of_ones_own(catalog: Any, shop: Any, scripted: Any, say: Any) ->
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
     assert shown(model) == [["exchange_rate"]] * 2
     registry.close("1")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"approval": "Always"}, {"approval": None}, {"tools": -1}, {"agents": 0}, {"most": 1}]
+)
+def test_an_invalid_option_is_refused_at_once(catalog: Any, wrong: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=next(iter(wrong))):
+        CallsheetTools(catalog, **wrong)

@@ -36,7 +36,7 @@ def test_keyword_scores_are_counts_times_lengths(made: Made) -> None:
 def test_snippets_are_the_sentences_that_hold_a_keyword(made: Made) -> None:
     """Eq. 2."""
     index = made({"a.txt": "Leave is paid. Trains are slow. Ask for leave early."})
-    (hit,) = keyword_search(index, ["leave"]).hits
+    (hit,) = keyword_search(index, "leave").hits
     assert hit.snippets == ("Leave is paid.", "Ask for leave early.")
     assert str(hit) == "[a.txt#1] holds leave: Leave is paid. … Ask for leave early."
 

@@ -14,7 +14,7 @@ from langchain_tests.unit_tests import EmbeddingsUnitTests
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import MiniLMEmbeddings, embeddings_of
 from callsheet.retrievers.index.embedding.minilm import SCALES_SHA256, MiniLM, with_scales
-from callsheet.retrievers.index.embedding.providers import embedder_name
+from callsheet.retrievers.index.embedding.providers import embedder_name, encode
 from remembered_passes import REAL
 
 NUMBERS = 51_456
@@ -199,7 +199,15 @@ def test_what_changes_the_vectors_changes_the_name() -> None:
     assert embedder_name(named(model="m1")) == "Some-m1"
     assert embedder_name(named(model_name="m2")) == "Some-m2"
     assert embedder_name(named(model="m1", dimensions=256)) == "Some-m1-256"
-    assert embedder_name(named()) == "Some"
+    one, other = (named(embed_query=lambda _, text, row=row: row) for row in ([3.0, *[0.1] * 20], [*[0.1] * 20, 3.0]))
+    assert embedder_name(one).startswith("Some-")
+    assert embedder_name(one) == embedder_name(one) != embedder_name(other)
+
+
+@pytest.mark.parametrize("made", [[[float("nan"), 1.0]], [[1.0], [1.0, 2.0]], [], [[1.0, 2.0]] * 3, None, [["a"]]])
+def test_what_is_no_vector_for_each_text_is_refused(made: object) -> None:
+    with pytest.raises(SettingsError, match="embedder Some did not give a vector of finite numbers for each text"):
+        encode(named(embed_documents=lambda _, texts: made), ["a", "b"])
 
 
 def test_other_parts_of_the_same_query_are_embedded_anew(minilm: MiniLMEmbeddings) -> None:
