@@ -29,7 +29,7 @@ from callsheet.graphs.catalog.loaded import Loaded
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.catalog.source import CatalogSource
-from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.argument_types import listed
 from callsheet.graphs.trust.policy import Policy
 from callsheet.graphs.trust.policy_rules import User
 
