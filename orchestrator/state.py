@@ -28,9 +28,9 @@ def latest(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
     """The result of a step with the calls of earlier attempts; if it was not done, with their errors too.
 
-    The first cause comes first, because it has to be fixed. The user is not asked for what other agents lack for a step
-    that was not meant for them, and a tool that does not fit the step is not told. A worker that only answers with
-    text, after others have failed, has not done the step.
+    The first cause comes first, because it has to be fixed. If other agents lack input for a step that was not meant
+    for them, the user is not asked for it. A worker that only answers with text, after others have failed, has not
+    done the step.
     """
     if before is None or result["attempts"] <= before["attempts"]:
         return dict(result)
@@ -39,11 +39,9 @@ def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) ->
     by_word = result["status"] == "done" and not any(call["agent"] and not call["error"] for call in result["calls"])
     if result["status"] == "done" and not by_word:
         return told
-    lacking = result["status"] == "needs_input"
-    unfit = lacking and not result["missing"]
-    error = f"no tool was called, but: {result['result']}" if by_word else "" if unfit else result["error"]
+    error = f"no tool was called, but: {result['result']}" if by_word else result["error"]
     causes = filter(None, dict.fromkeys((before["error"], error)))
-    status = before["status"] if by_word or lacking else result["status"]
+    status = before["status"] if by_word or result["status"] == "needs_input" else result["status"]
     return {**told, "status": status, "result": "", "error": "; after that, with other agents: ".join(causes)}
 
 

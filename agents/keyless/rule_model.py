@@ -15,14 +15,17 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
 from callsheet.agents.keyless.entities.quantities import unclear_units
-from callsheet.agents.keyless.entities.result_values import read
+from callsheet.agents.keyless.entities.result_values import line
+from callsheet.agents.keyless.filling import Filled
 from callsheet.agents.keyless.language.lexicon import MOST
 from callsheet.agents.keyless.slots.slot import slots_of
 from callsheet.agents.keyless.tool_choice import Candidate, candidates
+from callsheet.agents.planning.plan import Call, StepResult
 from callsheet.agents.work.brief import Brief
 
 _MOST_UNITS = 12
 """Maximum number of units that a message names."""
+_QUOTE = " (a name or a text needs quotation marks)"
 _NO_BRIEF = (
     "Without a model, rules need a HumanMessage with a brief in additional_kwargs['brief']. "
     "Configure a model for free conversation."
@@ -70,7 +73,7 @@ def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any
     if len(brief.text) > MOST:
         return _failed(f"without a model at most {MOST:,} characters of a step are read: it has {len(brief.text):,}")
     ranked = candidates(brief, tools)
-    if not ranked:
+    if not ranked or ranked[0].other:
         fits = "None of the offered tools fits" if brief.offers else "No tool was offered for"
         return _failed(f'{fits} "{brief.text}".')
     chosen = ranked[0]
@@ -91,13 +94,22 @@ def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any
 
 
 def _outcome(chosen: Candidate, answers: Sequence[ToolMessage]) -> AIMessage:
-    """The tool's answer; for several calls one line each, and a failure if one of them failed."""
+    """The tool's answer; for several calls one line each, and a failure, with what was done, if one of them failed."""
+    tool = chosen.offer.tool
+    if len(answers) == 1 and answers[0].status != "error":
+        return AIMessage(_text(answers[0]) or f"{tool} returned an empty answer.")
+    made = zip(chosen.texts, chosen.calls, answers, strict=True)
+    lines = [line(_result(tool, *one)) for one in made if one[2].status != "error"]
     if failed := [answer for answer in answers if answer.status == "error"]:
-        return _failed(f"{chosen.offer.tool} failed: {_text(failed[0]) or 'no reason was given'}")
-    texts = [_text(answer) for answer in answers]
-    if len(texts) == 1:
-        return AIMessage(texts[0] or f"{chosen.offer.tool} returned an empty answer.")
-    return AIMessage("\n".join(f"{said}: {read(text).text}" for said, text in zip(chosen.texts, texts, strict=True)))
+        done = f"; done before that: {'; '.join(lines)}" if lines else ""
+        return _failed(f"{tool} failed: {_text(failed[0]) or 'no reason was given'}{done}")
+    return AIMessage("\n".join(lines))
+
+
+def _result(tool: str, said: str, call: Filled, answer: ToolMessage) -> StepResult:
+    """One of several calls as a result of its own."""
+    text = _text(answer)
+    return StepResult(id="", text=said, result=text, calls=(Call(agent="", tool=tool, args=call.args, output=text),))
 
 
 def _needs(chosen: Candidate, missing: Sequence[str]) -> AIMessage:
@@ -115,7 +127,8 @@ def _incomplete(chosen: Candidate) -> AIMessage:
     if chosen.objection:
         return _lacking(f"{chosen.offer.tool} was not called: {chosen.objection}", chosen, reason=chosen.objection)
     words = ", ".join(f'"{word}"' for word in chosen.unused)
-    why = "; ".join((*chosen.invalid, *([f"nothing would be done with {words}"] if words else [])))
+    hint = _QUOTE if any(slot.textual and not slot.vocabulary for slot in slots_of(chosen.schema)) else ""
+    why = "; ".join((*chosen.invalid, *([f"nothing would be done with {words}{hint}"] if words else [])))
     return _lacking(f"{chosen.offer.tool} was not called: {why}", chosen, unused=list(chosen.unused))
 
 

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from callsheet.agents.keyless.accounting import ambiguous, made_by, unused_words
-from callsheet.agents.keyless.entities.evidence import Pool, with_digits
-from callsheet.agents.keyless.entities.quantities import fill_quantities
-from callsheet.agents.keyless.entities.result_values import read
-from callsheet.agents.keyless.entities.time_zones import fill_zones
+from callsheet.agents.keyless.entities.evidence import Kind, Pool, with_digits
+from callsheet.agents.keyless.filling import Filled, fill
 from callsheet.agents.keyless.language.clauses import words
 from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, QUESTION_WORDS, QUOTED, is_noun, is_verb, mask
 from callsheet.agents.keyless.language.mood import head_of, is_yes_or_no, objection
-from callsheet.agents.keyless.language.references import referred, with_value
-from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
-from callsheet.agents.keyless.slots.slot_rules import apply
 from callsheet.agents.keyless.slots.value_formats import is_sql
 from callsheet.agents.keyless.slots.vocabularies import variants
-from callsheet.agents.planning.plan import StepResult
-from callsheet.agents.safety.arguments import misfits
 from callsheet.agents.safety.tool_effects import alike, changes, is_act
 from callsheet.agents.work.brief import Brief, Offer
 
@@ -51,6 +43,7 @@ class Candidate:
         texts: The text of the step, once for each call.
         calls: The arguments found for each of these texts.
         objection: Why rules may not call it for this step; empty if they may.
+        other: Whether it does something else than the step orders.
         score: How well it fits the step; higher is better.
         fits: Whether there is evidence for it, besides its rank.
     """
@@ -60,6 +53,7 @@ class Candidate:
     texts: tuple[str, ...]
     calls: tuple[Filled, ...]
     objection: str
+    other: bool
     score: float
     fits: bool
 
@@ -81,7 +75,7 @@ class Candidate:
     @property
     def ready(self) -> bool:
         """Whether it does everything that the step says."""
-        return not (self.missing or self.unused or self.invalid or self.objection)
+        return not (self.other or self.missing or self.unused or self.invalid or self.objection)
 
 
 def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Candidate]:
@@ -100,9 +94,9 @@ def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Can
     return sorted((one for one in found if one.fits), key=_rank)
 
 
-def _rank(one: Candidate) -> tuple[bool, int, int, float]:
+def _rank(one: Candidate) -> tuple[bool, bool, int, int, float]:
     lost = sum(map(len, one.unused)) + _INVALID * len(one.invalid)
-    return not one.ready, lost, len(one.missing), -one.score
+    return not one.ready, one.other, lost, len(one.missing), -one.score
 
 
 def schema_of(function: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,25 +127,50 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     score = retrieved + 1.6 * named + 0.5 * described + 0.6 * complete + used - 0.4 * bool(first.missing) - 1.5 * whole
     filled = bool(needed and first.args) and not first.missing and not _is_fragment(text)
     fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or filled)
-    why = _objection(brief, offer, schema, slots, first, whole=whole)
-    return Candidate(offer, schema, texts, calls, why, score, fits)
+    known = _orders(words_of(offer.tool.rpartition("/")[2]), schema["description"])
+    other = not whole and _is_other(brief, offer, known)
+    why = _objection(brief, offer, known, slots, first, whole=whole)
+    return Candidate(offer, schema, texts, calls, why, other, score, fits)
+
+
+def _is_other(brief: Brief, offer: Offer, known: Collection[str]) -> bool:
+    """Whether a tool does something else than a step orders, or destroys something that the step does not name."""
+    verb = head_of(brief.text, known)
+    if offer.harm == "none":
+        return changes(verb) and not alike(verb) & {*known}
+    if not alike(verb) & {*known}:
+        return bool(verb)
+    return offer.harm == "destroy" and not _names_object(brief, offer)
+
+
+def _names_object(brief: Brief, offer: Offer) -> bool:
+    """Whether a step, or one that it builds on, names what a tool is for: a sheet for ``delete_sheet``."""
+    text = " ".join((brief.text, *(done.text for done in brief.inputs)))
+    said = {stem(other) for word in re.findall(r"[a-z]+", text.lower()) for other in alike(word)}
+    if Pool.of(text).free(Kind.PATH):
+        said |= {stem(word) for word in ("file", "path", *alike("folder"))}
+    objects = {stem(word) for word in words_of(_name(offer.tool)) if is_noun(word) and not is_act(word)}
+    return not objects or bool(objects & said)
 
 
 def _objection(
-    brief: Brief, offer: Offer, schema: Mapping[str, Any], slots: Sequence[Slot], call: Filled, *, whole: bool
+    brief: Brief, offer: Offer, known: Collection[str], slots: Sequence[Slot], call: Filled, *, whole: bool
 ) -> str:
-    """Why rules may not call a tool for a step: a tool that may change something needs a plain order."""
+    """Why rules may not call a tool for a step: a tool that may change something needs a plain order.
+
+    Args:
+        brief: The step.
+        offer: The tool.
+        known: The verbs that order what it does.
+        slots: Its parameters.
+        call: The arguments found.
+        whole: Whether it gets the whole step as text.
+    """
     if any(is_sql(slot) and _changes_data(str(call.args.get(slot.name, ""))) for slot in slots):
         return "its SQL changes data, and rules alone never do that"
-    known = _orders(words_of(offer.tool.rpartition("/")[2]), schema["description"])
-    if offer.harm == "none" and not whole:
-        verb = head_of(brief.text)
-        if changes(verb) and not alike(verb) & known:
-            return f'it changes nothing, and "{verb}" is an order to change something'
-        return "it is a question for a yes or a no" if is_yes_or_no(brief.text) else ""
     if offer.harm == "none":
-        return ""
-    known |= {word for name, value in call.args.items() if value is True for word in words_of(name)}
+        return "it is a question for a yes or a no" if is_yes_or_no(brief.text) and not whole else ""
+    known = {*known} | {word for name, value in call.args.items() if value is True for word in words_of(name)}
     if whole:
         known |= {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
     if why := objection(brief.text, brief.request or brief.text, known, whole=whole):
@@ -206,70 +225,3 @@ def _agreement(name: str, text: str) -> float:
     said = {stem(other) for word in re.findall(r"[A-Za-z]+", text.lower()) for other in alike(word)}
     wanted = [stem(w) for w in words_of(name) if w not in FUNCTION_WORDS and not w.isdigit()]
     return sum(word in said for word in wanted) / len(wanted) if wanted else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """The arguments found for a tool.
-
-    Attributes:
-        args: Arguments that have evidence and fit the schema.
-        missing: Required parameters without evidence, in schema order.
-        unused: Content words of the text that went into no argument, in text order.
-        invalid: Values that were found but do not fit the schema, each with the reason.
-    """
-
-    args: dict[str, Any] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
-    unused: tuple[str, ...] = field(default=(), compare=False)
-    invalid: tuple[str, ...] = field(default=(), compare=False)
-
-
-def fill(
-    schema: Mapping[str, Any],
-    text: str,
-    inputs: Sequence[StepResult] = (),
-    *,
-    plainly: bool = False,
-    results: Sequence[str] = (),
-) -> Filled:
-    """Fills a tool's parameters from the text of a step and the results that it uses.
-
-    No value is invented, and no sentence is used as a value: a required parameter without evidence is missing. Each
-    piece of evidence is used once.
-
-    Args:
-        schema: JSON Schema of the arguments, with the tool's ``title`` and ``description`` at the top level.
-        text: The text of the step.
-        inputs: Results of the steps that it depends on.
-        plainly: Whether question words count as content, as for a tool that may change something.
-        results: Names of the values in the tool's result. A tool that only reads gives what they name.
-
-    Examples:
-        >>> number = {"type": "number"}
-        >>> fill({"properties": {"radius": number, "height": number}, "required": ["radius", "height"]}, "radius 5")
-        Filled(args={'radius': 5}, missing=('height',))
-    """
-    text = with_digits(text)
-    about = f"{schema.get('title') or ''}\n{schema.get('description') or ''}"
-    pool = Pool.of(text)
-    slots = slots_of(schema, about=about)
-    given = [result for result in inputs if result.status == "done"]
-    done = referred(text, given)
-    readings = [read(result.result) for result in with_value(done)]
-    together = fill_zones(slots, pool) | fill_quantities(slots, pool, readings)
-    args = apply(Context(pool, done, slots, together))
-    wrong = {name: why for name, value in args.items() if (why := _misfit(name, value, schema))}
-    kept = {name: value for name, value in args.items() if name not in wrong}
-    ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
-    missing = tuple(s.name for s in slots if s.required and s.name not in kept)
-    unclear = ambiguous(mask(text), map(made_by, given))
-    asked = () if plainly else results
-    unused = unused_words(pool, about, slots, kept, results=asked, builds_on=done, unclear=unclear, plainly=plainly)
-    return Filled(ordered, missing, unused, tuple(wrong.values()))
-
-
-def _misfit(name: str, value: Any, schema: Mapping[str, Any]) -> str:
-    """Why a value does not fit its parameter; empty if it does, or if its schema cannot be used."""
-    shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-    return "; ".join(misfits({**shared, "properties": {name: schema["properties"][name]}}, {name: value}))

@@ -42,6 +42,8 @@ _ACTS = (
 _ALIKE = (
     *_ACTS,
     "set update change",
+    "run execute",
+    "add create insert",
     "mean average avg",
     "folder directory dir",
     "file document",

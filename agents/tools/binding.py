@@ -27,6 +27,8 @@ READ_RESULT = "read_result"
 """The tool by which a worker reads a long result; no tool of the catalog gets this name."""
 RUN_PROGRAM = "run_program"
 """The tool by which a worker runs a program; no tool of the catalog gets this name."""
+NO_OUTPUT = "(no output)"
+"""The text of an empty result, for models that need one."""
 _LONGEST_NAME, _DIGEST = 64, 16
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 # Otherwise a server could give a tool the name that another server's tool gets.
@@ -225,7 +227,7 @@ def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
         "effect": outcome.effect,
     }
     if not outcome.error:
-        return outcome.text or "(no output)", artifact
+        return outcome.text or NO_OUTPUT, artifact
     if (failures := _FAILURES.get()) is not None:
         failures.append(artifact)
     raise ToolException(outcome.error)

@@ -90,7 +90,7 @@ def outcome_of(
         text = text or (json.dumps(structured, ensure_ascii=False) if structured else "")
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
         return capped(replace(outcome, media=media), limits, keep)
-    if not text and structured is not None:
+    if structured is not None and not media and not _has_text(result.get("content")):
         text = json.dumps(structured, ensure_ascii=False)
     return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
 
@@ -117,6 +117,11 @@ def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[Kept,
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     read = [_text_of_block(block, keep) for block in blocks]
     return "\n".join(text for text, _ in read), tuple(kept for _, kept in read if kept)
+
+
+def _has_text(content: object) -> bool:
+    """Whether there is a text block, be it empty: the text of an empty file is not its structured result."""
+    return isinstance(content, list) and any(isinstance(block, dict) and "text" in block for block in content)
 
 
 def _without_envelope(content: object) -> object:

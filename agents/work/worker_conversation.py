@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall
 
 from callsheet.agents.models.prompts import BY_REFERENCE, SKILL
 from callsheet.agents.planning.plan import Call, Status, StepResult
-from callsheet.agents.tools.binding import NEED_TOOL, BoundTool
+from callsheet.agents.tools.binding import NEED_TOOL, NO_OUTPUT, BoundTool
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.read_result import shown_result
 
@@ -47,7 +47,7 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
                     agent=bound.agent if bound else artifact.get("agent", ""),
                     tool=bound.id if bound else artifact.get("tool", call["name"]),
                     args=artifact.get("args", call["args"]),
-                    output="" if failed else text,
+                    output="" if failed or text == NO_OUTPUT else text,
                     error=text if failed else "",
                     kind=artifact.get("kind", ""),
                     effect=artifact.get("effect", "reported"),

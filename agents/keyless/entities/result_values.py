@@ -9,18 +9,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from callsheet.agents.keyless.entities.evidence import exact_number
+from callsheet.agents.keyless.entities.evidence import Kind, Pool, exact_number
 from callsheet.agents.keyless.slots.slot import IDENTIFIERS, stem, words_of
-from callsheet.agents.planning.plan import StepResult
+from callsheet.agents.planning.plan import Call, StepResult
 
 _SALIENT = (
     "result", "converted_value", "converted", "answer", "value", "output", "target", "mean", "average", "total", "sum",
-    "count", "datetime", "time", "text", "content", "message", "summary", "price", "amount", "data", "id", "name",
+    "count", "datetime", "time",
 )  # fmt: skip
-"""Names of fields that hold the result, the most likely first."""
+"""Names of fields that hold the result, whatever stands beside them, the most likely first."""
+_WEAK = frozenset({"text", "content", "message", "summary", "price", "amount", "data", "id", "name"})
+"""Names of fields that hold the result if nothing else does."""
+_ASIDE = frozenset({"unit", "units", "timezone", "zone", "currency", "success", "ok", "status", "format", "precision"})
+"""Words in the names of fields that tell something about the result."""
 _RESULTS = _SALIENT[:6]
 """Of these, those that hold the result of a record too."""
 _ORIGIN = re.compile(r"(?:^|_)(?:original|from|input|source)(?:_|$)")
+_FILE_READERS = frozenset({"cat", "content", "contents", "read"})
+"""Words in the names of tools that give the text of a file."""
 _NUMBER = re.compile(r"(?<![\w.:/-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w:/-])")
 
 
@@ -69,16 +75,49 @@ def read(result: str, said: str = "") -> Reading:
 
 def line(done: StepResult) -> str:
     """A step and its result in one readable line."""
-    said = read(done.result, done.text).text
+    said = reading(done, done.text).text
     label = done.text.strip().rstrip(".;,")
     return f"{label[:1].upper()}{label[1:]}{'' if label.endswith('?') else ':'} {said}"
 
 
-def composed(inputs: tuple[StepResult, ...]) -> str:
-    """The text for a writing tool: a single result unchanged, or one line per result."""
-    if len(inputs) == 1:
+def reading(done: StepResult, said: str = "") -> Reading:
+    """As ``read``, of a step's result; the text of a file is not read as a record."""
+    if not is_file_text(done):
+        return read(done.result, said)
+    text = done.result.strip()
+    return Reading(text, _only_number(text))
+
+
+def is_file_text(done: StepResult) -> bool:
+    """Whether a step's result is the text of files, as it stands in them."""
+    made = [call for call in done.calls if not call.error]
+    return bool(made) and all(_reads_file(call) for call in made)
+
+
+def _reads_file(call: Call) -> bool:
+    named = words_of(call.tool.rpartition("/")[2])
+    return not _FILE_READERS.isdisjoint(named) and any(
+        Pool.of(str(value)).free(Kind.PATH) for value in call.args.values()
+    )
+
+
+def composed(inputs: Sequence[StepResult]) -> str | None:
+    """The text for a writing tool: a single result, or one line per result; texts of files as they stand, in order.
+
+    None if the text of a file was cut.
+    """
+    if any(call.kind == "too_large" for done in inputs if is_file_text(done) for call in done.calls):
+        return None
+    if len(inputs) == 1 and not is_file_text(inputs[0]):
         return read(inputs[0].result).text
-    return "\n".join(line(done) for done in inputs)
+    whole = ""
+    for text in (text for done in inputs for text in _texts(done)):
+        whole += f"\n{text}" if whole and not whole.endswith("\n") else text
+    return whole
+
+
+def _texts(done: StepResult) -> list[str]:
+    return [call.output for call in done.calls if not call.error] if is_file_text(done) else [line(done)]
 
 
 def _text_of_blocks(value: Any) -> str:
@@ -122,12 +161,14 @@ def _salient(data: Mapping[str, Any], said: str = "") -> Any:
     if others := _of_record(data):
         asked = [usable[name] for name in _RESULTS if name in usable][:1] or _asked(others, said)
         return asked[0] if len(asked) == 1 else data
-    named = [usable[name] for name in _SALIENT if name in usable]
+    if named := [usable[name] for name in _SALIENT if name in usable]:
+        return named[0]
+    if len(parts := {name: value for name, value in usable.items() if _ASIDE.isdisjoint(words_of(name))}) == 1:
+        (value,) = parts.values()
+        return value if parts.keys() <= _WEAK or not isinstance(value, Mapping) else data
     numbers = [value for value in usable.values() if _is_number(value)]
-    return next(
-        (found[0] for found in (named, numbers, [*usable.values()]) if found and (found is named or len(found) == 1)),
-        data,
-    )
+    found = numbers if len(numbers) == 1 and not _WEAK & parts.keys() else _asked(parts, said)
+    return found[0] if len(found) == 1 else data
 
 
 def _asked(fields: Mapping[str, Any], said: str) -> list[Any]:

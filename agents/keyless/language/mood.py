@@ -31,6 +31,13 @@ _AUXILIARY = re.compile(
     r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|should|may|must|will|would)\b(?!\s+not\b)", re.IGNORECASE
 )
 _ASKED = re.compile(r"\?\W*$")
+_VERBS = frozenset(
+    """
+    archive attach commit compress crop decrypt download draw encrypt execute extract install invite merge pull push
+    rotate run sort stage start sum unmerge unzip upload zip
+    """.split()
+)
+"""Further verbs that open orders: none limits or takes back another order, as "keep" and "cancel" do."""
 _HEADER = re.compile(r"^(.*):[ \t]*$", re.MULTILINE)
 _TASKS = frozenset(
     "do please perform complete carry execute handle the these following steps tasks todo two three four".split()
@@ -84,7 +91,7 @@ def is_yes_or_no(step: str) -> bool:
 def _opens(text: str, known: Collection[str] = ()) -> bool:
     first = next(iter(words(text)), "")
     is_named = re.match(rf"\W*{re.escape(first)}\s+of\b", text)  # a noun: "restart of the server"
-    return bool(first) and not is_named and (is_act(first.lower()) or first.lower() in known)
+    return bool(first) and not is_named and (is_act(first.lower()) or first.lower() in (*_VERBS, *known))
 
 
 def _without_questions(masked: str) -> str:

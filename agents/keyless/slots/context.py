@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
-from callsheet.agents.keyless.entities.result_values import composed, read
+from callsheet.agents.keyless.entities.result_values import composed, reading
 from callsheet.agents.keyless.language.references import refers_back, with_value
 from callsheet.agents.keyless.slots.slot import Slot
 from callsheet.agents.keyless.slots.value_formats import is_formatted
@@ -52,12 +52,12 @@ class Context:
         """The numbers in the earlier results; none if the text has numbers and refers to no result."""
         if any(item.kind is Kind.NUMBER for item in self.pool.items) and not refers_back(self.pool.bare):
             return []
-        readings = (read(done.result, self.pool.bare) for done in with_value(self.inputs))
+        readings = (reading(done, self.pool.bare) for done in with_value(self.inputs))
         return [reading.number for reading in readings if reading.number is not None]
 
     @property
-    def composed(self) -> str:
-        """The results as text, which are then used."""
+    def composed(self) -> str | None:
+        """The results as text, which are then used; None if one was cut."""
         self.pool.uses_results = True
         return composed(with_value(self.inputs))
 

@@ -35,6 +35,8 @@ _COUNTS = (
     "k",
 )
 """Names of parameters that count what the tool is about."""
+_POSITIONS = frozenset("at begin column end first from index last line offset page position row start".split())
+"""Words in the names of parameters that take a position: "2 rows" is not row 2."""
 _BETWEEN = re.compile(r"\s*(?:[,;]|,?\s*(?:and|&)\s)?\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"\s*(?:%|per\s?cent\b)", re.IGNORECASE)
 _TIMES_A_YEAR = {
@@ -101,10 +103,12 @@ def counted(after: str) -> str | None:
 
 
 def _counts_other(after: str, slots: Sequence[Slot]) -> bool:
-    """Whether a number counts something that no parameter counts: "2 plants" for a tool that asks for litres."""
+    """Whether a number counts something that no parameter counts: "2 plants" for litres, "2 rows" for a row."""
     noun = counted(after)
     if noun is None or any(slot.says(*_COUNTS) for slot in slots):
         return False
+    if any(not _POSITIONS.isdisjoint(slot.words) for slot in slots):
+        return True
     said = {stem(word) for slot in slots for word in (*slot.words, *re.findall(r"[a-z]+", slot.note.lower()))}
     return stem(noun) not in said and unit_of(noun) is None
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from callsheet.agents.keyless.entities.evidence import Kind
+from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.quantities import is_unit
-from callsheet.agents.keyless.entities.result_values import identifier, read
+from callsheet.agents.keyless.entities.result_values import composed, identifier
 from callsheet.agents.keyless.entities.time_zones import is_zone
 from callsheet.agents.keyless.language.references import refers_to_one, with_value
 from callsheet.agents.keyless.slots.context import Context
@@ -33,6 +33,10 @@ _WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
 _BRIDGE = r"(?:(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?|\s+(?:of|for)\s[^,;]{1,60}\sto)\s*$"
 """Between a label and its value: "radius of 5", "the price of book 2 to 8"."""
 _AIM = re.compile(r"\b(?:to|into|as)\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
+_PLACE = re.compile(
+    r"\b(?:to|into|as|in|inside|of|at|from|within)\s+(?:the\s+)?(?:(?:file|folder|directory|repo|repository)\s+)?$",
+    re.IGNORECASE,
+)
 _ORIGIN = re.compile(r"\bfrom\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
 
 Rule = Callable[[Slot, Context], Any]
@@ -63,8 +67,7 @@ def _path(slot: Slot, context: Context) -> Any:
     """
     rivals = [other.name for other in context.slots if other.required and other.textual and is_path(other)]
     if any(map(is_path_list, context.slots)):
-        before = context.pool.text
-        return find_path(slot, context.pool, (), [p for p in paths_in(context.pool) if _AIM.search(before[: p.start])])
+        return find_path(slot, context.pool, (), [p for p in paths_in(context.pool) if _is_place(context.pool, p)])
     inputs = context.inputs if context.refers and slot.name not in rivals[1:] else ()
     if len(rivals) < 2 or slot.name not in rivals:
         return find_path(slot, context.pool, inputs)
@@ -72,6 +75,11 @@ def _path(slot: Slot, context: Context) -> Any:
     origins, aims = ([p for p in paths if word.search(before[: p.start])] for word in (_ORIGIN, _AIM))
     mine, others = (aims, origins) if slot.name == rivals[-1] else (origins, aims)
     return find_path(slot, context.pool, inputs, mine or [path for path in paths if path not in others])
+
+
+def _is_place(pool: Pool, path: Evidence) -> bool:
+    """Whether a path is where files of a list are or go: "to a.zip", "of the repository /srv/site"."""
+    return bool(_PLACE.search(pool.text[: path.start]))
 
 
 def _closed(slot: Slot, context: Context) -> Any:
@@ -123,7 +131,8 @@ def _array(slot: Slot, context: Context) -> Any:
         return [*given, *map(pool.take, listed(pool))] or None
     if kind == "string" and slot.required:
         if is_path(slot) or is_mail(slot):
-            return [pool.take(item) for item in pool.free(Kind.PATH if is_path(slot) else Kind.EMAIL)] or None
+            found = pool.free(Kind.PATH if is_path(slot) else Kind.EMAIL)
+            return [pool.take(item) for item in found if is_mail(slot) or not _is_place(pool, item)] or None
         if slot.says(*_CONTENT) and context.refers:
             return [context.composed]
         return [pool.take(item) for item in pool.free(Kind.QUOTED)] or None
@@ -163,7 +172,7 @@ def _raw(slot: Slot, context: Context) -> Any:
     ):
         return None
     context.pool.uses_results = True
-    return read(with_value(context.inputs)[-1].result).text or None
+    return composed(with_value(context.inputs)[-1:]) or None
 
 
 RULES: tuple[Rule, ...] = (

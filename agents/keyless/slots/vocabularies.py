@@ -10,6 +10,7 @@ from typing import Any
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
 from callsheet.agents.keyless.entities.quantities import compound, is_unit, units_in
 from callsheet.agents.keyless.entities.time_zones import is_zone, zones_in
+from callsheet.agents.keyless.language.lexicon import is_plural
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import is_path, is_path_list
 
@@ -31,6 +32,8 @@ _CODES = {"territories": ("country", "nation"), "languages": ("language", "lang"
 _NEGATION = re.compile(
     r"\b(?:without|no|not|don't|never|skip|omit|exclude|disable|non|un)\b[\s-]*(?:(?:any|the|an?|to|its)\s+)?$", re.I
 )
+_PLURAL = re.compile(r"[a-z]{3}(?<![su])s$")
+"""The end of a value that may be said in the singular: "row" for ``rows``."""
 _FLAG_FILLERS = frozenset("is has have include includes use with enable enabled should do allow show only flag".split())
 
 
@@ -85,6 +88,7 @@ def _places(slot: Slot, value: Any, text: str) -> Iterator[tuple[int, int]]:
         short = len(said) <= 2 and form == plain
         joined = re.escape(said) if short else r"[\s_‑-]*".join(map(re.escape, form.split()))
         plural = r"(?:s|es|d|ed)?" if form[-1:].isalpha() and not short else ""
+        joined = joined[:-1] if plural and _PLURAL.search(joined) else joined
         pattern = re.compile(rf"(?<!\w){joined}{plural}(?!\w)", re.NOFLAG if short else re.IGNORECASE)
         yield from (match.span() for match in pattern.finditer(text))
 
@@ -111,6 +115,7 @@ _JOINED = re.compile(
     r"\s*(?:,\s*(?:and\b\s*)?|\band\b\s*|&\s*|\bas\s+well\s+as\b\s*)(?:also\s+)?(?:(?:to|in|into|at|for|from|of|the)\s+)*",
     re.IGNORECASE,
 )
+_NOUN_BEFORE = re.compile(r"([A-Za-z]+)[\s:]*$")
 _BOTH = re.compile(r"\bboth\s+$", re.IGNORECASE)
 Span = tuple[int, int]
 
@@ -152,6 +157,15 @@ def _runs(text: str, atoms: Sequence[Span]) -> Iterator[tuple[Span, ...]]:
         yield tuple(run)
 
 
+def _listed_names(text: str, pool: Pool, slots: Sequence[Slot]) -> Iterator[list[Span]]:
+    """Quotations after the plural of a parameter's name: "the sheets 'A' and 'B'" for ``sheet``."""
+    singles = {stem(slot.head) for slot in slots if slot.textual}
+    for run in _runs(text, [(item.start, item.end) for item in pool.free(Kind.QUOTED)]):
+        noun = _NOUN_BEFORE.search(text[: run[0][0]])
+        if noun and is_plural(noun[1].lower()) and stem(noun[1]) in singles:
+            yield list(run)
+
+
 def _atoms(text: str, slots: Sequence[Slot]) -> Iterator[list[Span]]:
     """For each parameter with a single value, the spans in the text that could be its value."""
     pool = Pool.of(text)
@@ -171,6 +185,7 @@ def _atoms(text: str, slots: Sequence[Slot]) -> Iterator[list[Span]]:
     for slot in slots:
         if slot.vocabulary and not is_unit(slot) and "array" not in slot.types:
             yield mentions(slot, pool)
+    yield from _listed_names(text, pool, slots)
     paths = [slot for slot in slots if slot.required and slot.textual and is_path(slot)]
     if len(paths) == 1 and not any(map(is_path_list, slots)):
         yield [(item.start, item.end) for item in pool.free(Kind.PATH)]

@@ -246,7 +246,7 @@ def test_no_tool_fits() -> None:
 
 def test_nothing_is_written_unasked() -> None:
     answer = ask("Show 'hello' from a.txt", WRITE)
-    assert answer.additional_kwargs["outcome"]["status"] == "needs_input"
+    assert answer.text == "None of the offered tools fits \"Show 'hello' from a.txt\"."
     assert not answer.tool_calls
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from callsheet.agents.keyless.entities.result_values import line
-from callsheet.agents.keyless.tool_choice import Filled, fill
+from callsheet.agents.keyless.filling import Filled, fill
 from callsheet.agents.planning.plan import StepResult
 
 BOOK = {"id": 2, "title": "Emma", "price": 7.0, "stock": 0}

@@ -15,7 +15,7 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import ToolRegistry
-from callsheet.agents.keyless.tool_choice import fill
+from callsheet.agents.keyless.filling import fill
 from callsheet.graphs import load
 from callsheet.orchestrator.cli.approval_prompt import approve_all
 from scripted_model import ScriptedModel, calls
