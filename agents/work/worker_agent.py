@@ -175,7 +175,9 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     held = equipment.held(messages)
     calls = calls_of(messages, held)
     status, error = outcome_of(messages[-1], calls)
-    text = messages[-1].text.strip()
+    text, by_rules = messages[-1].text.strip(), isinstance(equipment.model, KeylessModel)
+    # Rules choose the tool that fits best: if it refuses the call, worse ones do not help.
+    final = {"rejected", "tool"} if by_rules else {"rejected"}
     return StepResult(
         id="",
         text=brief.text,
@@ -184,9 +186,9 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         calls=calls,
         result=text if status == "done" else "",
         error=error or "",
-        exhausted=status != "done" and any(call.kind == "rejected" or _may_last(call, brief) for call in calls),
+        exhausted=status != "done" and any(call.kind in final or _may_last(call, brief) for call in calls),
         missing=missing_values(messages[-1].additional_kwargs),
-        usage=Usage() if isinstance(equipment.model, KeylessModel) else usage_of(messages, time.monotonic() - began),
+        usage=Usage() if by_rules else usage_of(messages, time.monotonic() - began),
     )
 
 

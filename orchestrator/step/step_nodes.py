@@ -126,9 +126,9 @@ class StepNodes:
             why = f"none of the tools that were picked for it may be called any more: {told}"
             return step_result(step, status="failed", error=why, agents=agents, attempts=state["attempts"])
         done = await self._carried_out(step, state, refused, worker)
-        before = state["results"].get(step.id)
-        if before and not (done.calls or done.missing or self._choices(state).model("worker")):
-            return {**before, "exhausted": True}  # that no other tool fits is not news
+        earlier = state["results"].get(step.id)
+        if earlier and not (done.calls or done.missing or self._choices(state).model("worker")):
+            return {**earlier, "exhausted": True}  # that no other tool fits is not news
         known = {"agents": agents, "attempts": state["attempts"]}
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
 
