@@ -143,8 +143,7 @@ class StepNodes:
         scores = {tool["id"]: tool["score"] for agent in state["selection"]["agents"] for tool in agent["tools"]}
         choices = self._choices(state)
         settings, model = choices.settings, choices.model("worker")
-        failed = () if model else _failed(state["results"].get(step.id))
-        ranked = sorted((tool for tool in scores if tool not in {*refused, *failed}), key=lambda tool: -scores[tool])
+        ranked = sorted((tool for tool in scores if tool not in refused), key=lambda tool: -scores[tool])
         bound = self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True)
         inputs = tuple(StepResult(**result) for result in state["inputs"])
         skills = [skill["id"] for skill in state["selection"].get("skills", ())]
@@ -208,11 +207,6 @@ class StepNodes:
             return self.registry.bind(ids, state["run_id"], beside=taken, user=user, held_only=True)
 
         return ToolRequests(find=find, bind=bind, most=settings.tool_requests)
-
-
-def _failed(before: Mapping[str, Any] | None) -> frozenset[str]:
-    """The tools that failed in earlier attempts: rules would call them with the same arguments."""
-    return frozenset(call["tool"] for call in before["calls"] if call["error"]) if before else frozenset()
 
 
 def _words(error: Exception) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
-from callsheet import Settings, create_supervisor, load
+from callsheet import Settings, create_supervisor
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.state import by_step, with_earlier
 from scripted_model import ScriptedModel
@@ -135,7 +133,7 @@ def test_what_other_agents_lack_is_not_asked_for_where_the_right_one_failed() ->
     assert with_earlier({**needs, "status": "done", "error": "", "calls": [made]}, start)["error"] == ""
 
 
-def test_rules_do_not_call_a_tool_again_that_failed(tmp_path: Path) -> None:
+def test_rules_try_no_other_tool_if_the_best_one_refuses_a_call() -> None:
     called = []
 
     @tool
@@ -145,18 +143,13 @@ def test_rules_do_not_call_a_tool_again_that_failed(tmp_path: Path) -> None:
         raise RuntimeError("no such book")
 
     @tool
-    def order_book(book_id: int, quantity: int) -> str:
-        """Orders a book."""
-        return "ordered"
+    def get_copy(book_id: int) -> str:
+        """Gets a copy of a book."""
+        called.append(-book_id)
+        return "a copy"
 
-    get_book.metadata = order_book.metadata = {"callsheet/approval": "never"}
-    needs = {"source": "orders/order_book", "target": "books/get_book", "kind": "tool_directly", "accept": True}
-    dependencies = tmp_path / "dependencies.json"
-    dependencies.write_text(json.dumps({"callsheet_dependencies": 1, "edges": [needs]}))
-    catalog = load({"books": [get_book], "orders": [order_book]}, dependencies)
-    state = ask(create_supervisor(catalog).compile(), "Get book 99")
-    offered = [tool["id"] for agent in state["selections"]["1"]["agents"] for tool in agent["tools"]]
-    assert offered == ["orders/order_book", "books/get_book"]
+    get_book.metadata = get_copy.metadata = {"callsheet/approval": "never"}
+    state = ask(create_supervisor({"books": [get_book], "library": [get_copy]}).compile(), "Get book 99")
     assert called == [99]
     assert state["results"]["1"]["error"].endswith("no such book")
 
