@@ -124,12 +124,13 @@ def _needs(chosen: Candidate, missing: Sequence[str]) -> AIMessage:
 
 def _incomplete(chosen: Candidate) -> AIMessage:
     """Nothing is called if a part of the step would be ignored."""
-    if chosen.objection:
-        return _lacking(f"{chosen.offer.tool} was not called: {chosen.objection}", chosen, reason=chosen.objection)
     words = ", ".join(f'"{word}"' for word in chosen.unused)
-    hint = _QUOTE if any(slot.textual and not slot.vocabulary for slot in slots_of(chosen.schema)) else ""
-    why = "; ".join((*chosen.invalid, *([f"nothing would be done with {words}{hint}"] if words else [])))
-    return _lacking(f"{chosen.offer.tool} was not called: {why}", chosen, unused=list(chosen.unused))
+    named = any(word.isalpha() for word in chosen.unused)
+    takes_text = any(slot.textual and not slot.vocabulary for slot in slots_of(chosen.schema))
+    hint = _QUOTE if named and takes_text else ""
+    unused = f"nothing would be done with {words}{hint}" if words else ""
+    why = "; ".join(filter(None, (chosen.objection, *chosen.invalid, unused)))
+    return _lacking(f"{chosen.offer.tool} was not called: {why}", chosen, reason=why, unused=list(chosen.unused))
 
 
 def _lacking(text: str, chosen: Candidate, **what: Any) -> AIMessage:

@@ -119,7 +119,8 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     calls = tuple(fill(schema, each, brief.inputs, plainly=plainly, results=offer.results) for each in texts)
     first = calls[0]
     whole = text.strip() in first.args.values()
-    named, described = (_agreement(said, mask(text)) for said in (_name(offer.tool), schema["description"][:300]))
+    told = f"{mask(text)} file" if Pool.of(text).free(Kind.PATH) else mask(text)
+    named, described = (_agreement(said, told) for said in (_name(offer.tool), schema["description"][:300]))
     required = schema.get("required")
     needed = len(required) if isinstance(required, list) else 0
     complete = 0.5 if not needed else 1 - len(first.missing) / needed
@@ -136,8 +137,8 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
 def _is_other(brief: Brief, offer: Offer, known: Collection[str]) -> bool:
     """Whether a tool does something else than a step orders, or destroys something that the step does not name."""
     verb = head_of(brief.text, known)
-    if offer.harm == "none":
-        return changes(verb) and not alike(verb) & {*known}
+    if offer.harm == "none":  # "count" is often a noun in descriptions: "object counts"
+        return (changes(verb) or verb == "count") and not alike(verb) & {*known}
     if not alike(verb) & {*known}:
         return bool(verb)
     return offer.harm == "destroy" and not _names_object(brief, offer)
@@ -149,7 +150,7 @@ def _names_object(brief: Brief, offer: Offer) -> bool:
     said = {stem(other) for word in re.findall(r"[a-z]+", text.lower()) for other in alike(word)}
     if Pool.of(text).free(Kind.PATH):
         said |= {stem(word) for word in ("file", "path", *alike("folder"))}
-    objects = {stem(word) for word in words_of(_name(offer.tool)) if is_noun(word) and not is_act(word)}
+    objects = {stem(w) for w in words_of(_name(offer.tool)) if w not in FUNCTION_WORDS and not is_act(w)}
     return not objects or bool(objects & said)
 
 

@@ -85,7 +85,8 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (
         Kind.IDENTIFIER,
         re.compile(
-            r"\b[A-Z]{1,3}\d+:[A-Z]{1,3}\d+\b|\b[A-Za-z][A-Z0-9]{0,9}[-_]\d[\w-]*\b|\b[A-Z]{2,}-?[A-Z]*\d[A-Z\d]*\b|#\d+\b"
+            r"\b[A-Z]{1,3}\d+:[A-Z]{1,3}\d+\b|(?<=\b[Cc]ell )[A-Z]{1,3}\d{1,7}\b"
+            r"|\b[A-Za-z][A-Z0-9]{0,9}[-_]\d[\w-]*\b|\b[A-Z]{2,}-?[A-Z]*\d[A-Z\d]*\b|#\d+\b"
             r"|\b(?=[\da-f-]*[a-f])(?=[\da-f-]*\d)[\da-f-]{7,40}\b|\b[a-z]+-\d+\b"
         ),
     ),

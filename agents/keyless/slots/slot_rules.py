@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
@@ -27,6 +28,10 @@ from callsheet.agents.keyless.slots.vocabularies import fill_closed, fill_flag
 
 _CONTENT = ("content", "text", "body", "data", "message", "note", "insight", "observation", "summary")
 """Names of parameters that take a result."""
+_OLD, _NEW = ("find", "old", "pattern", "query", "search"), ("new", "replace", "replacement", "substitute")
+"""Words in the names of parameters for what is replaced, and for what replaces it."""
+_WITH = re.compile(r"\s*(?:with|by)\s*", re.IGNORECASE)
+_REPLACE = re.compile(r"\b(?:replace|substitute|exchange|change|swap)\b", re.IGNORECASE)
 _IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order", "ticket", "hash", "commit", "issue")
 _WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
 """Words of names that do not label a value."""
@@ -92,7 +97,8 @@ def _flag(slot: Slot, context: Context) -> bool | None:
 
 def _labelled(slot: Slot, context: Context) -> Any:
     """The value next to one of the slot's own words: "radius 5", "3 years", "titled 'Lunch'"."""
-    words = "|".join(re.escape(word) for word in slot.words if word not in _WEAK)
+    from_it = ("from",) if slot.says("base", "origin", "parent") else ()
+    words = "|".join(re.escape(word) for word in (*slot.words, *from_it) if word not in _WEAK)
     if not words or slot.vocabulary or not (slot.textual or slot.numeric) or is_formatted(slot):
         return None
     bare = context.pool.bare
@@ -104,6 +110,19 @@ def _labelled(slot: Slot, context: Context) -> Any:
         if after or re.search(rf"\b(?:{words}){_BRIDGE}", bare[: item.start], re.IGNORECASE):
             return taken(slot, context.pool, item)
     return None
+
+
+def _exchanged(slot: Slot, context: Context) -> Any:
+    """One of two quotations for "replace 'old' with 'new'"."""
+    quoted = context.pool.free(Kind.QUOTED)
+    pair = next((two for two in pairwise(quoted) if _WITH.fullmatch(context.pool.text, two[0].end, two[1].start)), None)
+    if pair is None or not slot.textual or not _REPLACE.search(context.pool.bare):
+        return None
+    olds, news = ([s for s in context.slots if s.textual and s.says(*names)] for names in (_OLD, _NEW))
+    if len(olds) != 1 or len(news) != 1 or olds == news:
+        return None
+    context.filled.update({olds[0].name: context.pool.take(pair[0]), news[0].name: context.pool.take(pair[1])})
+    return context.filled.get(slot.name)
 
 
 def _identified(slot: Slot, context: Context) -> Any:
@@ -176,8 +195,8 @@ def _raw(slot: Slot, context: Context) -> Any:
 
 
 RULES: tuple[Rule, ...] = (
-    _whole, frequency, _formatted, _closed, _flag, _glob, _labelled, _identified, _of_result, _array, _composed,
-    number, _quoted, _raw,
+    _whole, _exchanged, frequency, _formatted, _closed, _flag, _glob, _labelled, _identified, _of_result, _array,
+    _composed, number, _quoted, _raw,
 )  # fmt: skip
 """In this order: unmistakable evidence first, leftovers last."""
 

@@ -15,7 +15,9 @@ _MAYBE_PATH = ("source", "destination", "dest", "src", "dst", "input", "output")
 _DIRECTORY = ("directory", "dir", "folder", "repo", "repository", "root", "workspace")
 _MAIL = ("email", "mail", "recipient", "to", "cc", "bcc", "sender", "attendee")
 _SEARCHED = ("query", "q", "keyword", "search", "term", "topic", "question", "phrase")
-_PATH_ALONE = re.compile(r"\S*(?:[/\\]\S*|\.\w{1,5})")
+_PATH_ALONE = re.compile(
+    r"\S*(?:[/\\]\S*|\.\w{1,5})|(?:(?:~|\.{1,2})?/|[A-Za-z]:\\)[^\n]{1,250}|[^\n]{1,250}\.[A-Za-z]\w{0,4}"
+)
 _EXTENSION = re.compile(r"\.[A-Za-z]\w{0,9}$")
 _FUNCTION = r"(?:sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|log10|log2|log|ln|exp|sqrt|abs|factorial|floor|ceil|round)"
 _SPELLED = {

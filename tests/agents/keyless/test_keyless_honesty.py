@@ -147,9 +147,9 @@ def test_a_unit_with_two_meanings_is_not_guessed(said: str) -> None:
     assert unit_of(said) is None
 
 
-def chosen(said: str, name: str, description: str, **properties: Any) -> Candidate:
+def chosen(said: str, name: str, description: str, /, **properties: Any) -> Candidate:
     tool = Tool(agent="agent", name=name, description=description)
-    offer = Offer(name=name, tool=tool.id, harm=harm_of(tool, trusted=False))
+    offer = Offer(name=name, tool=tool.id, harm=harm_of(tool, trusted=False), confirmed=True)
     function = {"name": name, "description": description, "parameters": schema(" ".join(properties), **properties)}
     (one,) = candidates(Brief(text=said, offers=(offer,)), {name: function})
     return one
@@ -168,3 +168,68 @@ def test_an_object_in_the_name_of_a_tool_is_no_order(verb: str) -> None:
     name, said = f"{verb}_book", f"{verb.title()}s a book"
     assert not chosen("Reserve book 1", name, said, book_id={"type": "integer"}).ready
     assert chosen(f"{verb} book 1", name, said, book_id={"type": "integer"}).ready
+
+
+@pytest.mark.parametrize(
+    ("name", "takes", "args"),
+    [
+        ("delete_sheet", "path sheet", [{"sheet": "Notes"}, {"sheet": "Q2"}]),
+        ("delete_note", "path sheet cell", None),
+        ("copy_sheet", "path sheet new_name", None),
+        ("delete_image", "path name", None),
+    ],
+)
+def test_a_list_of_names_is_for_one_parameter(name: str, takes: str, args: list[dict[str, str]] | None) -> None:
+    verb = name.partition("_")[0]
+    properties = dict.fromkeys(takes.split(), STRING)
+    one = chosen(f"{verb} the sheets 'Notes' and 'Q2' in /x/q.xlsx", name, f"{verb.title()} it.", **properties)
+    assert one.ready is (args is not None)
+    if args:
+        assert [call.args for call in one.calls] == [{"path": "/x/q.xlsx", **each} for each in args]
+
+
+@pytest.mark.parametrize(("said", "divided"), [("'a' and 'b'", ("'b'",)), ("'a', 'b'", ("'b'",)), ("'a' as 'b'", ())])
+def test_values_side_by_side_do_not_go_to_two_parameters(said: str, divided: tuple[str, ...]) -> None:
+    copy = schema("sheet new_name", sheet=STRING, new_name=STRING) | {"title": "copy_sheet"}
+    filled = fill(copy, f"copy sheet {said}", plainly=True)
+    assert filled.unused == divided or "'b'" in filled.unused
+
+
+def test_a_pair_of_parameters_may_take_them() -> None:
+    merge = schema("first_file second_file", first_file=STRING, second_file=STRING) | {"title": "merge_files"}
+    filled = fill(merge, "merge a.txt and b.txt", plainly=True)
+    assert filled.args == {"first_file": "a.txt", "second_file": "b.txt"}
+    assert filled.unused == ()
+
+
+ROWS = schema("axis start", axis={"enum": ["rows", "columns"]}, start={"type": "integer", "description": "A row"})
+
+
+@pytest.mark.parametrize(("said", "args"), [("2 rows", {"axis": "rows"}), ("row 2", {"axis": "rows", "start": 2})])
+def test_a_count_is_no_position(said: str, args: dict[str, Any]) -> None:
+    assert fill(ROWS | {"title": "delete_rows"}, f"delete {said}", plainly=True).args == args
+
+
+@pytest.mark.parametrize(
+    ("said", "files"),
+    [
+        ("add new.txt to the index of /srv/site", ["new.txt"]),
+        ("add new.txt and a.md to the repository /srv/site", ["new.txt", "a.md"]),
+        ("add new.txt and a.md in /srv/site", ["new.txt", "a.md"]),
+    ],
+)
+def test_the_folder_of_files_is_none_of_them(said: str, files: list[str]) -> None:
+    add = schema("repo_path files", repo_path=STRING, files={"type": "array", "items": STRING}) | {"title": "git_add"}
+    assert fill(add, said, plainly=True).args == {"repo_path": "/srv/site", "files": files}
+
+
+@pytest.mark.parametrize("name", ["delete_sheet", "delete_observations", "delete_sparklines"])
+@pytest.mark.parametrize("said", ["Delete list.txt", "Delete 'list'"])
+def test_a_tool_that_destroys_something_else_does_not_fit(name: str, said: str) -> None:
+    assert chosen(said, name, "Delete it.", sheet=STRING).other
+    assert not chosen(f"{said} in the {name.partition('_')[2]}", name, "Delete it.", sheet=STRING).other
+
+
+def test_counting_is_not_describing() -> None:
+    assert chosen("count its sheets", "describe_workbook", "The sheets and object counts.", path=STRING).other
+    assert not chosen("count the lines of a.txt", "count_lines", "Count the lines.", path=STRING).other

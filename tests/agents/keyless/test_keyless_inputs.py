@@ -127,3 +127,26 @@ def test_a_result_is_not_an_address_too() -> None:
     assert fill(given, "post the result to #general", (done,)).missing == ("to",)
     mail = {**given, "title": "send_mail", "description": "Sends an e-mail."}
     assert fill(mail, "send the result to ann@example.org", (done,)).args["to"] == "ann@example.org"
+
+
+@pytest.mark.parametrize(
+    ("said", "args"),
+    [
+        ("replace 'a' with 'b'", {"query": "a", "replacement": "b"}),
+        ("replace 'a' by 'b'", {"query": "a", "replacement": "b"}),
+    ],
+)
+def test_the_old_text_and_the_new(said: str, args: dict[str, str]) -> None:
+    text = {"type": "string"}
+    tool = {
+        "title": "replace_text",
+        "properties": {"query": text, "replacement": text},
+        "required": ["query", "replacement"],
+    }
+    assert fill(tool, said, plainly=True).args == args
+
+
+@pytest.mark.parametrize("path", ["/srv/my docs/annual report.txt", "my docs/annual report.txt", "C:\\my docs\\a.txt"])
+def test_a_quoted_path_may_have_spaces(path: str) -> None:
+    tool = {"title": "read_file", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    assert fill(tool, f'read "{path}"').args == {"path": path}

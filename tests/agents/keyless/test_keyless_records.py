@@ -9,7 +9,7 @@ import pytest
 
 from callsheet.agents.keyless.entities.result_values import line
 from callsheet.agents.keyless.filling import Filled, fill
-from callsheet.agents.planning.plan import StepResult
+from callsheet.agents.planning.plan import Call, StepResult
 
 BOOK = {"id": 2, "title": "Emma", "price": 7.0, "stock": 0}
 
@@ -159,3 +159,48 @@ def test_a_new_value_comes_after_to(said: str) -> None:
     update = {**takes("book_id"), "title": "update_book", "description": "Update the price or the stock of a book"}
     update["properties"] = {**update["properties"], "price": {"type": "number"}, "stock": {"type": "integer"}}
     assert fill(update, said, plainly=True).args == {"book_id": 1, "stock": 7}
+
+
+def file_text(*texts: str, kind: str = "") -> StepResult:
+    calls = tuple(
+        Call(agent="f", tool="f/read_file", args={"path": f"{n}.json"}, output=text, kind="too_large" if kind else "")
+        for n, text in enumerate(texts)
+    )
+    return StepResult(id="1", text="read the files", result="\n".join(texts).strip(), calls=calls)
+
+
+WRITE = {"title": "write_file", **{k: v for k, v in takes("path", "string", content="string").items() if k != "title"}}
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name": "demo", "port": 1}\n', "", "  a\n\n\tb \n", '{"content": "abc", "n": 3}', "5\n"]
+)
+def test_the_text_of_a_file_is_written_as_it_is(text: str) -> None:
+    assert fill(WRITE, "write it to b.json", [file_text(text)], plainly=True).args == {
+        "path": "b.json",
+        "content": text,
+    }
+    assert line(file_text(text)) == f"Read the files: {text.strip()}"
+
+
+def test_the_texts_of_files_follow_one_another_without_labels() -> None:
+    args = fill(WRITE, "write both to b.json", [file_text("a\n", "b"), file_text("c\n")], plainly=True).args
+    assert args["content"] == "a\nb\nc\n"
+
+
+def test_a_text_that_was_cut_is_not_written() -> None:
+    assert fill(WRITE, "write it to b.json", [file_text("a", kind="cut")], plainly=True).missing == ("content",)
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({"matches": {"Sales": {"A2": "apple"}}}, '{"matches": {"Sales": {"A2": "apple"}}}'),
+        ({"name": "demo", "port": 8080}, '{"name": "demo", "port": 8080}'),
+        ({"message": "hello"}, "hello"),
+        ({"price": 3, "currency": "EUR"}, "3"),
+        ({"result": {"value": 4}}, "4"),
+    ],
+)
+def test_no_part_of_a_result_is_dropped_without_a_name_for_it(result: object, said: str) -> None:
+    assert line(got(result, "find it")) == f"Find it: {said}"

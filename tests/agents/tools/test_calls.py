@@ -225,3 +225,12 @@ def test_limits_come_from_the_environment_and_from_the_server(monkeypatch: pytes
     monkeypatch.setenv("CALLSHEET_LIMIT_CALLS", "many")
     with pytest.raises(SettingsError, match="CALLSHEET_LIMIT_CALLS"):
         Limits()
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [([{"type": "text", "text": ""}], ""), ([], '{"content": ""}'), ([{"type": "text", "text": "a"}], "a")],
+)
+def test_the_text_of_an_empty_file_is_empty(content: list[dict[str, str]], text: str) -> None:
+    answer = {"content": content, "structuredContent": {"content": ""}}
+    assert outcome_of("files", "read_file", answer, Limits()).text == text
