@@ -54,7 +54,7 @@ class AgentGraphRetriever(BaseRetriever):
         user: The user to whom the policy applies.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     selector: Selector
     k: int = Field(default=5, ge=1)

@@ -37,7 +37,7 @@ def dependency_graph(catalog: Catalog) -> nx.MultiDiGraph[str]:
 
     Returns:
         A graph whose nodes are tool ids with the attribute ``core``, and whose edges have ``kind``,
-        ``parameter`` and ``reason``. Two tools can have several edges.
+        ``parameter`` and ``reason``, texts that may be empty. Two tools can have several edges.
     """
     import networkx as nx
 
@@ -46,7 +46,8 @@ def dependency_graph(catalog: Catalog) -> nx.MultiDiGraph[str]:
         graph.add_node(tool.id, core=tool.core)
     for tool in catalog.tools.values():
         for edge in tool.depends_on:
-            graph.add_edge(tool.id, edge.tool, kind=edge.kind, parameter=edge.parameter, reason=edge.reason)
+            about = {"kind": edge.kind.value, "parameter": edge.parameter or "", "reason": edge.reason}
+            graph.add_edge(tool.id, edge.tool, **about)
     return graph
 
 

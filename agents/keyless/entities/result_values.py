@@ -76,6 +76,8 @@ def read(result: str, said: str = "") -> Reading:
 def line(done: StepResult) -> str:
     """A step and its result in one readable line."""
     said = reading(done, done.text).text
+    if sum(not call.error for call in done.calls) > 1 and said.split(maxsplit=1)[:1] == done.text.split(maxsplit=1)[:1]:
+        return said  # a line for each call
     label = done.text.strip().rstrip(".;,")
     return f"{label[:1].upper()}{label[1:]}{'' if label.endswith('?') else ':'} {said}"
 
@@ -198,7 +200,8 @@ def _in_words(value: Any, said: str = "") -> str:
         return value
     inner = _salient(value, said) if isinstance(value, Mapping) else value
     if inner is value or not isinstance(value, Mapping):
-        return json.dumps(value, ensure_ascii=False, default=str)
+        shown = float(f"{value:.12g}") if isinstance(value, float) else value  # not 160.01999999999998
+        return json.dumps(shown, ensure_ascii=False, default=str)
     return _with_zone(_in_words(inner, said), value)
 
 

@@ -134,7 +134,8 @@ def _live(name: str, found: Any, where: str, depth: int) -> Part:
         case FunctionType() | MethodType() if _takes_arguments(found):
             return part_of_tools(name, [found], where)
         case _ if callable(found):
-            return _part(name, _called(found, where), where, depth + 1)
+            made = _called(found, where)
+            return _part(name, made, f"{where}: what {_own_name(found) or type(found).__name__}() returns", depth + 1)
         case _:
             what = repr(name) if name else "it"
             raise CatalogError(f"{where}: {what} is of type {type(found).__name__}; it may be {_ACCEPTED}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from callsheet.graphs import Problem
+from callsheet.graphs import Problem, SettingsError
 from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers.documents.indexing.chunk_store import Change, Chunk, TextStore
 from callsheet.retrievers.documents.indexing.chunk_vectors import SentenceVectors, Similar
@@ -77,7 +77,7 @@ class DocumentIndex:
 
     Raises:
         CatalogError: There is no such folder.
-        SettingsError: The index cannot be opened.
+        SettingsError: The index cannot be opened, or ``chunk_tokens`` is less than 1.
     """
 
     def __init__(
@@ -91,6 +91,8 @@ class DocumentIndex:
     ) -> None:
         self.folder = existing_folder(Path(folder))
         self._loaders = {kind.lower(): loader for kind, loader in (LOADERS if loaders is None else loaders).items()}
+        if chunk_tokens < 1:
+            raise SettingsError(f"chunk_tokens must be at least 1, not {chunk_tokens}")
         self._chunk_tokens = chunk_tokens
         where = default_folder() if index is None else index
         name = f"documents-{hashlib.sha256(f'{self.folder}|{chunk_tokens}'.encode()).hexdigest()[:16]}-{RECIPE}"

@@ -200,6 +200,7 @@ def test_a_text_that_was_cut_is_not_written() -> None:
         ({"message": "hello"}, "hello"),
         ({"price": 3, "currency": "EUR"}, "3"),
         ({"result": {"value": 4}}, "4"),
+        ({"centimetres": 160.01999999999998}, "160.02"),
     ],
 )
 def test_no_part_of_a_result_is_dropped_without_a_name_for_it(result: object, said: str) -> None:

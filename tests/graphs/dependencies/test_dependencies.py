@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import networkx as nx
 import pytest
 from hypothesis import given, strategies as st
 
@@ -236,9 +237,10 @@ def test_the_graph_keeps_every_edge_with_what_it_says() -> None:
     graph = dependency_graph(Catalog(agents=(Agent(id="a", tools=tools),)))
     assert {node: graph.nodes[node]["core"] for node in graph} == {"a/x": False, "a/y": True}
     assert [(e["kind"], e["parameter"], e["reason"]) for _, _, e in graph.edges(data=True)] == [
-        (DIRECT, None, "why"),
-        (DependencyKind.PARAMETER_DIRECTLY, "p", ""),
+        ("tool_directly", "", "why"),
+        ("parameter_directly", "p", ""),
     ]
+    assert "parameter_directly" in "".join(nx.generate_graphml(graph))
 
 
 def listed(agent: str, *names: str, needs: str = "", by: str = "") -> Agent:
