@@ -19,6 +19,10 @@ _DESTROYS = frozenset(
     "clean clear delete destroy discard drop erase kill overwrite purge remove reset revoke terminate "
     "truncate uninstall wipe".split()
 )
+_RUNS = frozenset("eval exec execute run".split())
+_SHELLS = frozenset("bash cmd powershell shell terminal".split())
+_PROGRAMS = _SHELLS | frozenset("code command commands python script".split())
+"""Words in the names of tools that run any program: ``execute_command``, ``run_python``."""
 _CHANGES = (
     "write save store put record create make export dump",
     "add append",
@@ -88,6 +92,8 @@ def is_act(word: str) -> bool:
 def harm_of(tool: Tool, *, trusted: bool) -> Harm:
     """What a call of a tool may do: by its hints, else by the verbs of its name, else by its description's first word.
 
+    A tool that runs any program may destroy something.
+
     A hint that tightens always counts. ``readOnlyHint`` counts from a trusted agent, and from another one only if the
     name does not contradict it.
     """
@@ -97,6 +103,8 @@ def harm_of(tool: Tool, *, trusted: bool) -> Harm:
     only_reads = tool.annotations.get("readOnlyHint")
     if only_reads is True and trusted:
         return "none"
+    if (_RUNS & set(words) and _PROGRAMS & set(words)) or tool.name.lower() in _SHELLS:
+        return "destroy"
     verb = next((word for word in words if word in _COMPUTES | _READS or changes(word)), "")
     if not verb:
         opening = next(iter(split_name(tool.description[:80]).split()), "")

@@ -233,3 +233,18 @@ def test_a_tool_that_destroys_something_else_does_not_fit(name: str, said: str) 
 def test_counting_is_not_describing() -> None:
     assert chosen("count its sheets", "describe_workbook", "The sheets and object counts.", path=STRING).other
     assert not chosen("count the lines of a.txt", "count_lines", "Count the lines.", path=STRING).other
+
+
+@pytest.mark.parametrize(
+    "name", ["shell_execute", "execute_command", "run_python_code", "bash", "terminal_run_command"]
+)
+def test_a_tool_that_runs_any_program_may_destroy_something(name: str) -> None:
+    hints = {"readOnlyHint": True}
+    assert harm_of(Tool(agent="a", name=name, description="Executes it."), trusted=True) == "destroy"
+    assert harm_of(Tool(agent="a", name=name, annotations=hints), trusted=False) == "destroy"
+    assert harm_of(Tool(agent="a", name=name, annotations=hints), trusted=True) == "none"
+
+
+@pytest.mark.parametrize("name", ["get_command_history", "list_scripts", "get_country_code", "run_query"])
+def test_other_tools_with_such_words_run_none(name: str) -> None:
+    assert harm_of(Tool(agent="a", name=name, description="Gets it."), trusted=False) == "none"
