@@ -119,6 +119,8 @@ def replace_text(file: Path, text: str, *, mode: int = _FILE_MODE) -> None:
 def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE, exact: bool = False) -> None:
     """Replaces a file atomically: readers see the old content or the new, never a part.
 
+    A symbolic link stays one, and its target is replaced. A pipe or a device is written to.
+
     Args:
         file: A file in an existing folder.
         content: The new content.
@@ -128,6 +130,10 @@ def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE, exact: 
     Raises:
         OSError: The file cannot be written.
     """
+    file = file.resolve()
+    if file.exists() and not file.is_file():
+        file.write_bytes(content)
+        return
     new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:

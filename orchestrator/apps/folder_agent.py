@@ -17,6 +17,7 @@ from callsheet.orchestrator.apps.document_library import Library
 from callsheet.retrievers.documents.document_overview import Overview, overview_of
 
 TOOL_NAME = "search_documents"
+_RECURSION = 1_000
 _WAIT = 45.0  # seconds, less than the timeout of a call
 _READ_ONLY = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
 Question = Annotated[str, Field(description="The whole question, in plain words.")]
@@ -72,7 +73,8 @@ def document_tool(name: str, about: Overview, library: Library, model: str | Non
 def _app(library: Library, model: str | None) -> Any:
     from callsheet.orchestrator.apps.arag_graph import create_arag
 
-    return create_arag(library, model=model).compile(name="arag")
+    # In a tool, LangChain's limit of 25 would hold; the graph ends by its own number of loops.
+    return create_arag(library, model=model).compile(name="arag").with_config(recursion_limit=_RECURSION)
 
 
 def _ready(library: Library, folder: Path) -> None:

@@ -24,7 +24,7 @@ from callsheet.retrievers.index.embedding.providers import Embedder, embedder_of
 from callsheet.retrievers.index.rows import IN_MEMORY, default_folder, is_url
 from callsheet.retrievers.index.rows.chroma_rows import exclusive
 
-RECIPE = "d2"
+RECIPE = "d3"
 
 Stage = Callable[[str, int, int], None]
 """Called with the activity (``reading`` files, ``embedding`` digests), the number finished and the number of all."""

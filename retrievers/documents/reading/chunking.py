@@ -13,7 +13,8 @@ BYTES_PER_TOKEN = 4
 LONGEST_SENTENCE = 1_000
 _WINDOW = 4_000  # characters that the splitter sees at once: one unclosed quotation mark joins all that follow it
 _SUSPICIOUS = 400
-_PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
+_PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6}[^\S\n])|(?m:^#{1,6}[^\S\n][^\n]*\n\s*)")
+"""Ends of paragraphs: blank lines, and the lines of Markdown's headings."""
 _PAIRED = str.maketrans(dict.fromkeys("\"'()[]{}«»“”„‘’‹›「」『』（）【】•·▪●■◦‣", " "))
 _BREAKABLE = re.compile(r".*(?:[;,:；，、。]\s*|\s)", re.DOTALL)
 
@@ -23,7 +24,7 @@ class Block:
     """A piece of a document from its loader: a paragraph, a page, a row; sentences do not continue in the next block.
 
     Attributes:
-        text: Its text; blank lines separate paragraphs.
+        text: Its text; blank lines and headings separate paragraphs.
         page: Its page, from 1, if the document has pages.
     """
 

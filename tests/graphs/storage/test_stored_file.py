@@ -23,6 +23,7 @@ from callsheet.graphs.storage import (
     database,
     file_named,
     listen,
+    replace_bytes,
     state_file,
     stored_file,
 )
@@ -253,3 +254,19 @@ def test_many_processes_create_the_schema_at_once(store: str) -> None:
         files = [DatabaseFile(Database(store), f"{n}") for n in range(6)]
         list(pool.map(lambda file: file.replace(b"x"), files))
     assert [file.read() for file in files] == [b"x"] * 6
+
+
+def test_links_and_pipes_are_written_to_not_replaced(tmp_path: Path) -> None:
+    real, link, pipe = tmp_path / "real", tmp_path / "link", tmp_path / "pipe"
+    real.write_text("old")
+    link.symlink_to(real)
+    replace_bytes(link, b"new")
+    assert (link.is_symlink(), real.read_text()) == (True, "new")
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    received: list[bytes] = []
+    reader.start()
+    replace_bytes(pipe, b"new")
+    reader.join(10)
+    assert received == [b"new"]
+    assert pipe.is_fifo()

@@ -207,3 +207,12 @@ def test_several_may_wait_for_one_indexing(config: Callable[..., Path], tmp_path
         thread.join()
     assert troubles == []
     assert library.index(folder).lexicon.chunks()
+
+
+async def test_a_tool_call_outside_of_a_graph_has_no_lower_limit_of_loops(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for number in range(12):
+        (tmp_path / "docs" / f"{number}.md").write_text(f"# Office {number}\nThe chair of office {number} is blue.\n")
+    tool = document_tool("offices", overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:"))
+    with pytest.raises(ToolException, match="do not answer this"):
+        await tool.ainvoke({"question": "Who designed the chair of the office?"})

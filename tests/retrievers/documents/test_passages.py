@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.retrievers.documents import Block, Passage, estimated_tokens, passages_of, sentences_of
@@ -69,3 +70,16 @@ def test_blocks_end_sentences_and_empty_ones_are_passed_over() -> None:
     (passage,) = passages_of([Block("a"), Block("  \n"), Block("b")])
     assert passage == Passage("a\nb\n", (2, 4))
     assert list(passages_of([Block(" ")])) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("# Vacation\nManagers have 30 days. Interns 12.\n", ["# Vacation", "Managers have 30 days.", "Interns 12."]),
+        ("One\n## Two\nthree.", ["One", "## Two", "three."]),
+        ("#tag of one\nline.", ["#tag of one\nline."]),
+    ],
+)
+def test_a_heading_is_a_paragraph_of_its_own(text: str, sentences: list[str]) -> None:
+    assert cut(text) == sentences
+    assert "".join(sentences_of(text)) == text
