@@ -16,7 +16,7 @@ from callsheet.agents.keyless.entities.time_zones import fill_zones
 from callsheet.agents.keyless.language.lexicon import mask
 from callsheet.agents.keyless.language.references import referred, with_value
 from callsheet.agents.keyless.slots.context import Context
-from callsheet.agents.keyless.slots.slot import slots_of, words_of
+from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.slot_rules import apply
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.arguments import misfits
@@ -79,12 +79,20 @@ def fill(
     wrong = {name: why for name, value in args.items() if (why := _misfit(name, value, schema))}
     kept = {name: value for name, value in args.items() if name not in wrong}
     ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
-    missing = tuple(s.name for s in slots if s.required and s.name not in kept)
+    wanted = _named(pool.bare, slots) if plainly else frozenset()
+    missing = tuple(s.name for s in slots if (s.required and s.name not in kept) or s.name in wanted.difference(args))
     divided = _divided(pool, kept) if plainly else []
     unclear = ambiguous(mask(text), map(made_by, given))
     asked = () if plainly else results
     unused = unused_words(pool, about, slots, kept, results=asked, builds_on=done, unclear=unclear, plainly=plainly)
     return Filled(ordered, missing, tuple(dict.fromkeys((*unused, *divided))), tuple(wrong.values()))
+
+
+def _named(text: str, slots: Sequence[Slot]) -> frozenset[str]:
+    """The parameters that a step names: "set the priority of task 5" has no new priority yet."""
+    said = {stem(word) for word in re.findall(r"[a-z]+", text.lower())}
+    plain = (slot for slot in slots if not (slot.identifies or slot.types & {"boolean", "array", "object"}))
+    return frozenset(slot.name for slot in plain if slot.words and said.issuperset(map(stem, slot.words)))
 
 
 def _divided(pool: Pool, args: Mapping[str, Any]) -> list[str]:

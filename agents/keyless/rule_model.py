@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from callsheet.agents.keyless.entities.quantities import unclear_units
 from callsheet.agents.keyless.entities.result_values import line
 from callsheet.agents.keyless.filling import Filled
-from callsheet.agents.keyless.language.lexicon import MOST
+from callsheet.agents.keyless.language.lexicon import MOST, is_noun
 from callsheet.agents.keyless.slots.slot import slots_of
 from callsheet.agents.keyless.tool_choice import Candidate, candidates
 from callsheet.agents.planning.plan import Call, StepResult
@@ -113,23 +113,27 @@ def _result(tool: str, said: str, call: Filled, answer: ToolMessage) -> StepResu
 
 
 def _needs(chosen: Candidate, missing: Sequence[str]) -> AIMessage:
-    about = {slot.name: slot.description for slot in slots_of(chosen.schema)}
-    named = ", ".join(f"{name} ({about[name]})" if about.get(name) else name for name in missing)
-    return _lacking(
-        f"{chosen.offer.tool} needs {named}: the request gives no value for {'it' if len(missing) == 1 else 'them'}",
-        chosen,
-        parameters=list(missing),
-    )
+    lacks = f"the request gives no value for {'it' if len(missing) == 1 else 'them'}"
+    needs = f"{chosen.offer.tool} needs {_described(chosen, missing)}"
+    return _lacking(f"{needs}: {lacks}", chosen, parameters=list(missing))
+
+
+def _described(chosen: Candidate, names: Sequence[str]) -> str:
+    """Parameters with their descriptions, or the values that they take."""
+    about = {slot.name: slot.description or ", ".join(map(str, slot.vocabulary)) for slot in slots_of(chosen.schema)}
+    return ", ".join(f"{name} ({about[name]})" if about.get(name) else name for name in names)
 
 
 def _incomplete(chosen: Candidate) -> AIMessage:
     """Nothing is called if a part of the step would be ignored."""
     words = ", ".join(f'"{word}"' for word in chosen.unused)
-    named = any(word.isalpha() for word in chosen.unused)
+    named = len(chosen.unused) == 1 and chosen.unused[0].isalpha() and is_noun(chosen.unused[0])
     takes_text = any(slot.textual and not slot.vocabulary for slot in slots_of(chosen.schema))
     hint = _QUOTE if named and takes_text else ""
     unused = f"nothing would be done with {words}{hint}" if words else ""
-    why = "; ".join(filter(None, (chosen.objection, *chosen.invalid, unused)))
+    lists = [slot.name for slot in slots_of(chosen.schema) if slot.name in chosen.missing and slot.vocabulary]
+    needs = f"it needs {_described(chosen, lists)}" if lists and unused else ""
+    why = "; ".join(filter(None, (chosen.objection, *chosen.invalid, unused, needs)))
     return _lacking(f"{chosen.offer.tool} was not called: {why}", chosen, reason=why, unused=list(chosen.unused))
 
 

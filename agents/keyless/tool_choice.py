@@ -140,7 +140,7 @@ def _is_other(brief: Brief, offer: Offer, known: Collection[str]) -> bool:
     if offer.harm == "none":  # "count" is often a noun in descriptions: "object counts"
         return (changes(verb) or verb == "count") and not alike(verb) & {*known}
     if not alike(verb) & {*known}:
-        return bool(verb)
+        return True
     return offer.harm == "destroy" and not _names_object(brief, offer)
 
 
@@ -176,6 +176,8 @@ def _objection(
         known |= {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
     if why := objection(brief.text, brief.request or brief.text, known, whole=whole):
         return f"it may change something, and {why}"
+    if not call.missing and _changes_nothing(head_of(brief.text, known), slots, call):
+        return "it gives no new value"
     if lost := [result for result in brief.inputs if result.status != "done"]:
         return f'it builds on "{lost[0].text}", which was not done'
     if first := offer.sources.get(""):
@@ -183,6 +185,14 @@ def _objection(
     if offer.harm == "destroy" and not offer.confirmed:
         return "it destroys something: rules alone never do that, and nobody is asked in this run"
     return ""
+
+
+def _changes_nothing(verb: str, slots: Sequence[Slot], call: Filled) -> bool:
+    """Whether an order to update a record names only the record: "update task 2"."""
+    if not alike(verb) & alike("update") or not any(slot.identifies and slot.name in call.args for slot in slots):
+        return False
+    new = [slot.name for slot in slots if not slot.identifies and slot.types != {"boolean"}]
+    return bool(new) and not call.args.keys() & {*new}
 
 
 def _orders(named: Sequence[str], description: str) -> set[str]:

@@ -16,8 +16,13 @@ _EXCEPTION = r"[A-Z]\w*(?:Error|Exception)"
 _ERROR = re.compile(
     rf"(?:[❌⚠⛔🚫]\ufe0f? *)?(?:\*\*|__)?(?:Error|ERROR)(?: (?:\w+ing|in|on|at|from|during|while) [^\n:]{{0,80}})?"
     rf"(?::(?: *(?:\*\*|__))?|(?:\*\*|__):) *\S"
+    r"|Failed to [a-z]+ [^\n:]{0,80}: *\S"
     rf"|(?:[a-z_]\w*\.)*{_EXCEPTION}(?:: |\(['\"])|Traceback \(most recent call last\):"
 )
+_MISSING = re.compile(
+    r"(?:The )?(?:document|file|directory|folder|path)s? [^\n]{1,400}? (?:does not|doesn't) exist\.?", re.IGNORECASE
+)
+"""A whole text; no tool that reads a file returns just this."""
 _REPR = re.compile(rf"{_EXCEPTION}\(.*\)", re.DOTALL)
 # These tools return foreign texts, which may begin with any word.
 _READERS = re.compile(
@@ -45,7 +50,7 @@ def is_error(name: str, text: str, structured: Any | None = None) -> bool:
             return _is_error_object(told)
         if isinstance(told["result"], Mapping):
             return _is_error_object(told["result"])
-    return not reads and _ERROR.match(text) is not None
+    return _MISSING.fullmatch(text.strip()) is not None or (not reads and _ERROR.match(text) is not None)
 
 
 def is_error_of(tool: BaseTool, arguments: Mapping[str, Any], text: str, structured: Any | None = None) -> bool:

@@ -229,8 +229,9 @@ def _show_problem(asked: Mapping[str, Any]) -> None:
 
 def _choice(words: Mapping[str, str]) -> str:
     shown_words = ", ".join(f"{letter}={word}" for letter, word in words.items())
-    chosen: str = click.prompt(shown_words, type=click.Choice(list(words)), show_choices=False, err=True)
-    return chosen
+    letters = {word: letter for letter, word in words.items()}
+    chosen: str = click.prompt(shown_words, type=click.Choice([*words, *letters]), show_choices=False, err=True)
+    return letters.get(chosen, chosen)
 
 
 def _text(what: str) -> str | None:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool, exact_number
+from callsheet.agents.keyless.language.references import only_changes, opening
 from callsheet.agents.keyless.slots.slot import IDENTIFIERS, stem, words_of
 from callsheet.agents.planning.plan import Call, StepResult
+from callsheet.agents.safety.tool_effects import alike
 
 _SALIENT = (
     "result", "converted_value", "converted", "answer", "value", "output", "target", "mean", "average", "total", "sum",
@@ -25,6 +27,7 @@ _ASIDE = frozenset({"unit", "units", "timezone", "zone", "currency", "success", 
 _RESULTS = _SALIENT[:6]
 """Of these, those that hold the result of a record too."""
 _ORIGIN = re.compile(r"(?:^|_)(?:original|from|input|source)(?:_|$)")
+_EMPTY = frozenset({"", "[]", "{}", "null", "None"})
 _FILE_READERS = frozenset({"cat", "content", "contents", "read"})
 """Words in the names of tools that give the text of a file."""
 _NUMBER = re.compile(r"(?<![\w.:/-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w:/-])")
@@ -69,13 +72,16 @@ def read(result: str, said: str = "") -> Reading:
     unit = next((v for k, v in data.items() if "unit" in k.lower() and isinstance(v, str) and not _is_origin(k)), "")
     if _is_number(value):
         return Reading(f"{text} {unit}".strip(), value, unit)
-    inner = read(json.dumps(value), said).number if value is not data and isinstance(value, Mapping) else None
+    if value is data:
+        numbers = [one for one in data.values() if _is_number(one)]
+        return Reading(text, numbers[0] if len(numbers) == 1 and not _of_record(data) else None, unit)
+    inner = read(json.dumps(value), said).number if isinstance(value, Mapping) else None
     return Reading(text, _only_number(text) if isinstance(value, str) else inner, unit)
 
 
 def line(done: StepResult) -> str:
     """A step and its result in one readable line."""
-    said = reading(done, done.text).text
+    said = reading(done, _question(done.text)).text
     if sum(not call.error for call in done.calls) > 1 and said.split(maxsplit=1)[:1] == done.text.split(maxsplit=1)[:1]:
         return said  # a line for each call
     label = done.text.strip().rstrip(".;,")
@@ -103,15 +109,21 @@ def _reads_file(call: Call) -> bool:
     )
 
 
+def _question(text: str) -> str:
+    """A step, if it may name fields that are asked for; an order to change something names those that it sets."""
+    return "" if only_changes(text) or opening(text) in alike("set") else text
+
+
 def composed(inputs: Sequence[StepResult]) -> str | None:
     """The text for a writing tool: a single result, or one line per result; texts of files as they stand, in order.
 
-    None if the text of a file was cut.
+    None if the text of a file was cut, or if the single result is an empty list or nothing at all.
     """
     if any(call.kind == "too_large" for done in inputs if is_file_text(done) for call in done.calls):
         return None
     if len(inputs) == 1 and not is_file_text(inputs[0]):
-        return read(inputs[0].result).text
+        said = read(inputs[0].result, _question(inputs[0].text)).text
+        return said if said.strip() not in _EMPTY else None
     whole = ""
     for text in (text for done in inputs for text in _texts(done)):
         whole += f"\n{text}" if whole and not whole.endswith("\n") else text
@@ -168,8 +180,7 @@ def _salient(data: Mapping[str, Any], said: str = "") -> Any:
     if len(parts := {name: value for name, value in usable.items() if _ASIDE.isdisjoint(words_of(name))}) == 1:
         (value,) = parts.values()
         return value if parts.keys() <= _WEAK or not isinstance(value, Mapping) else data
-    numbers = [value for value in usable.values() if _is_number(value)]
-    found = numbers if len(numbers) == 1 and not _WEAK & parts.keys() else _asked(parts, said)
+    found = _asked(parts, said)
     return found[0] if len(found) == 1 else data
 
 
@@ -202,7 +213,9 @@ def _in_words(value: Any, said: str = "") -> str:
     if inner is value or not isinstance(value, Mapping):
         shown = float(f"{value:.12g}") if isinstance(value, float) else value  # not 160.01999999999998
         return json.dumps(shown, ensure_ascii=False, default=str)
-    return _with_zone(_in_words(inner, said), value)
+    unit = value.get("unit")
+    words = _in_words(inner, said)
+    return _with_zone(f"{words} {unit}" if _is_number(inner) and isinstance(unit, str) else words, value)
 
 
 def _with_zone(said: str, data: Mapping[str, Any]) -> str:

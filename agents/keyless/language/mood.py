@@ -33,8 +33,8 @@ _AUXILIARY = re.compile(
 _ASKED = re.compile(r"\?\W*$")
 _VERBS = frozenset(
     """
-    archive attach commit compress crop decrypt download draw encrypt execute extract install invite merge pull push
-    rotate run sort stage start sum unmerge unzip upload zip
+    archive assign attach close commit compress crop decrypt download draw encrypt execute extract install invite label
+    mark merge pull push reopen replace rotate run sort stage start sum tag unmerge unzip upload zip
     """.split()
 )
 """Further verbs that open orders: none limits or takes back another order, as "keep" and "cancel" do."""

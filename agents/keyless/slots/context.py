@@ -52,8 +52,12 @@ class Context:
         """The numbers in the earlier results; none if the text has numbers and refers to no result."""
         if any(item.kind is Kind.NUMBER for item in self.pool.items) and not refers_back(self.pool.bare):
             return []
-        readings = (reading(done, self.pool.bare) for done in with_value(self.inputs))
-        return [reading.number for reading in readings if reading.number is not None]
+        texts = [(done, said) for done in with_value(self.inputs) for said in (self.pool.bare, done.text)]
+        found: dict[str, float | int] = {}
+        for done, said in texts:
+            if done.id not in found and (number := reading(done, said).number) is not None:
+                found[done.id] = number
+        return list(found.values())
 
     @property
     def composed(self) -> str | None:

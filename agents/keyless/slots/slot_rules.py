@@ -11,10 +11,10 @@ from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.quantities import is_unit
 from callsheet.agents.keyless.entities.result_values import composed, identifier
 from callsheet.agents.keyless.entities.time_zones import is_zone
-from callsheet.agents.keyless.language.references import refers_to_one, with_value
+from callsheet.agents.keyless.language.references import opening, refers_to_one, with_value
 from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.number_rules import counted, frequency, listed, number, taken
-from callsheet.agents.keyless.slots.slot import Slot
+from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import (
     FORMATS,
     find_path,
@@ -25,11 +25,21 @@ from callsheet.agents.keyless.slots.value_formats import (
     paths_in,
 )
 from callsheet.agents.keyless.slots.vocabularies import fill_closed, fill_flag
+from callsheet.agents.safety.tool_effects import alike
 
 _CONTENT = ("content", "text", "body", "data", "message", "note", "insight", "observation", "summary")
 """Names of parameters that take a result."""
+_MOVES = alike("copy") | alike("move") | frozenset("archive compress convert extract unzip zip".split())
+"""Verbs of tools with two paths for which "it" is the file of an earlier step."""
 _OLD, _NEW = ("find", "old", "pattern", "query", "search"), ("new", "replace", "replacement", "substitute")
 """Words in the names of parameters for what is replaced, and for what replaces it."""
+_ANY = (
+    "description", "input", "keyword", "label", "name", "phrase", "pattern", "prompt", "query", "question", "string",
+    "subject", "term", "title", "topic", "url", "value", "word",
+)  # fmt: skip
+"""Names of parameters that take any text."""
+_OTHER_ROLE = re.compile(r"\b(?:by|from|for)\s+(?:(?:the|a|an)\s+)?$", re.IGNORECASE)
+_NOUN_BEFORE = re.compile(r"\b(?:the|an?|my|our|this|that)\s+(?:\w+\s+)?([A-Za-z]+)\s+$", re.IGNORECASE)
 _WITH = re.compile(r"\s*(?:with|by)\s*", re.IGNORECASE)
 _REPLACE = re.compile(r"\b(?:replace|substitute|exchange|change|swap)\b", re.IGNORECASE)
 _IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order", "ticket", "hash", "commit", "issue")
@@ -73,7 +83,8 @@ def _path(slot: Slot, context: Context) -> Any:
     rivals = [other.name for other in context.slots if other.required and other.textual and is_path(other)]
     if any(map(is_path_list, context.slots)):
         return find_path(slot, context.pool, (), [p for p in paths_in(context.pool) if _is_place(context.pool, p)])
-    inputs = context.inputs if context.refers and slot.name not in rivals[1:] else ()
+    moves = not _MOVES.isdisjoint(words_of(slot.about.partition("\n")[0]))
+    inputs = context.inputs if context.refers and slot.name not in rivals[1:] and (moves or len(rivals) < 2) else ()
     if len(rivals) < 2 or slot.name not in rivals:
         return find_path(slot, context.pool, inputs)
     paths, before = paths_in(context.pool), context.pool.text
@@ -165,7 +176,13 @@ def _composed(slot: Slot, context: Context) -> Any:
         and slot.says(*_CONTENT)
         and not (slot.identifies or slot.says("find", "search", "target", "old"))
     )
-    return context.composed if wanted and context.refers else None
+    return context.composed if wanted and context.refers and not _is_identifier(context) else None
+
+
+def _is_identifier(context: Context) -> bool:
+    """Whether "it" has been used as the identifier of a record, so that it is nothing else."""
+    taken = any(slot.identifies and slot.name in context.filled for slot in context.slots)
+    return taken and context.pool.uses_results
 
 
 def _glob(slot: Slot, context: Context) -> Any:
@@ -176,7 +193,24 @@ def _glob(slot: Slot, context: Context) -> Any:
 
 def _quoted(slot: Slot, context: Context) -> Any:
     """The first remaining quotation, for the only required string that takes any text."""
-    return context.pool.first(Kind.QUOTED) if context.loose == [slot] else None
+    free = context.pool.free(Kind.QUOTED)
+    if context.loose != [slot] or not free or not _takes(slot, context.pool, free[0]):
+        return None
+    return context.pool.take(free[0])
+
+
+def _takes(slot: Slot, pool: Pool, quoted: Evidence) -> bool:
+    """Whether a quotation without the parameter's name before it may be its value.
+
+    "by" and the like tell of somebody or something else, and so does a noun ("the lead 'Acme'" for ``industry``).
+    """
+    before = pool.bare[: quoted.start]
+    if _OTHER_ROLE.search(before) and opening(before) not in alike("search"):
+        return False
+    noun = _NOUN_BEFORE.search(before)
+    if noun is None or slot.says(*_CONTENT, *_ANY) or slot.identifies:
+        return True
+    return stem(noun[1]) in map(stem, slot.words)
 
 
 def _raw(slot: Slot, context: Context) -> Any:
@@ -187,6 +221,7 @@ def _raw(slot: Slot, context: Context) -> Any:
         or context.loose != [slot]
         or slot.identifies
         or not context.refers
+        or _is_identifier(context)
         or not slot.says(*_CONTENT, "query", "question")
     ):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
@@ -48,6 +49,16 @@ _STATEMENT = re.compile(
 )
 _PHRASE = re.compile(r"\b(?:search|look|google|find|query)\b[^.;:]*?\b(?:for|about|up)\s+([^.;?!]+)", re.IGNORECASE)
 _PLACE = re.compile(r"\b(?:in|for|at|near|of)\s+([A-ZÀ-Þ][\w'’-]*(?:\s[A-ZÀ-Þ][\w'’-]*)*)")
+
+
+_ROLES = {
+    "before": ({"before"}, {"before"}),
+    "after": ({"after"}, {"after"}),
+    "until": ({"until", "till", "through", "to", "by"}, {"until", "till", "to", "end", "latest", "max", "by"}),
+    "since": ({"since", "from", "starting", "between"}, {"since", "from", "start", "begin", "earliest", "min"}),
+}
+"""Sides of a period: the words before a date, and the words of parameters."""
+_DATE_ROLE = re.compile(r"\b(before|after|until|till|through|to|by|since|from|starting|between)\s+$", re.IGNORECASE)
 
 
 def find_path(
@@ -124,8 +135,32 @@ def _searched(_slot: Slot, pool: Pool) -> str | None:
 def _date(slot: Slot, pool: Pool) -> Any:
     """A date in ISO 8601, with a time if the slot takes one."""
     form = r"\d{4}-\d\d-\d\d" + (r"[T ].*" if slot.spec.get("format") == "date-time" else "")
-    found = [item for item in pool.free(Kind.DATE) if re.fullmatch(form, item.value)]
-    return pool.take(found[0]).replace(" ", "T") if found else None
+    found = [item for item in pool.free(Kind.DATE) if re.fullmatch(form, item.value) and _is_date(item.value)]
+    fitting = [item for item in found if _has_role(slot, _role_before(pool.bare[: item.start]))]
+    return pool.take(fitting[0]).replace(" ", "T") if fitting else None
+
+
+def _is_date(value: str) -> bool:
+    try:
+        date.fromisoformat(value[:10])
+    except ValueError:
+        return False
+    return True
+
+
+def _role_before(text: str) -> str:
+    """The side of a period that the words before a date name: ``since`` for "from"; empty without such words."""
+    match = _DATE_ROLE.search(text)
+    word = match[1].lower() if match else ""
+    return next((role for role, (said, _) in _ROLES.items() if word in said), "")
+
+
+def _has_role(slot: Slot, said: str) -> bool:
+    """Whether a date with these words before it is for a slot: "before 1 May" not for ``due_after``."""
+    own = next((role for role, (_, named) in _ROLES.items() if not named.isdisjoint(slot.words)), "")
+    if own:
+        return said == own or (slot.required and not said)
+    return said in {"", "until"} or (slot.required and said == "since")
 
 
 def _place(_slot: Slot, pool: Pool) -> str | None:

@@ -104,6 +104,9 @@ def _named(slot: Slot, code: str) -> Iterator[str]:
 
 
 def _near_name(slot: Slot, text: str, start: int, end: int) -> bool:
+    before = re.findall(r"[a-z]+", text[:start].lower())
+    if before[-1:] == ["to"] and {stem(slot.head)} <= set(map(stem, before)):  # "the priority of task 2 to low"
+        return True
     around = re.findall(r"[a-z]+", text[max(0, start - 15) : start].lower())[-2:]
     around += re.findall(r"[a-z]+", text[end : end + 15].lower())[:2]
     return bool({stem(w) for w in around} & {stem(w) for w in slot.words})

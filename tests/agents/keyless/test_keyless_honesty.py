@@ -248,3 +248,33 @@ def test_a_tool_that_runs_any_program_may_destroy_something(name: str) -> None:
 @pytest.mark.parametrize("name", ["get_command_history", "list_scripts", "get_country_code", "run_query"])
 def test_other_tools_with_such_words_run_none(name: str) -> None:
     assert harm_of(Tool(agent="a", name=name, description="Gets it."), trusted=False) == "none"
+
+
+UPDATE = {
+    "task_id": {"type": "integer"},
+    "title": STRING,
+    "priority": {"enum": ["low", "high"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "missing"),
+    [
+        ("Update the title of task 2", ("title",)),
+        ("Set the priority of task 2", ("priority",)),
+        ("Set the priority of task 2 to low", ()),
+        ("Set the priority of task 2 to critical", ("priority",)),
+    ],
+)
+def test_a_value_that_is_to_be_set_is_needed(said: str, missing: tuple[str, ...]) -> None:
+    tool = schema("task_id", **UPDATE) | {"title": "update_task", "description": "Update title or priority of a task"}
+    assert fill(tool, said, plainly=True).missing == missing
+
+
+@pytest.mark.parametrize("said", ["Update task 2", "Change the task 2"])
+def test_an_order_that_changes_nothing_is_not_sent(said: str) -> None:
+    tool = Tool(agent="agent", name="update_task", description="Update a task")
+    offer = Offer(name=tool.name, tool=tool.id, harm="change")
+    function = {"name": tool.name, "description": tool.description, "parameters": schema("task_id", **UPDATE)}
+    (one,) = candidates(Brief(text=said, offers=(offer,)), {tool.name: function})
+    assert one.objection == "it gives no new value"

@@ -150,3 +150,51 @@ def test_the_old_text_and_the_new(said: str, args: dict[str, str]) -> None:
 def test_a_quoted_path_may_have_spaces(path: str) -> None:
     tool = {"title": "read_file", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     assert fill(tool, f'read "{path}"').args == {"path": path}
+
+
+DUE = {"due_before": {"type": "string", "format": "date"}, "due_after": {"type": "string", "format": "date"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "args"),
+    [
+        ("after 2025-01-05 and before 2025-01-20", {"due_before": "2025-01-20", "due_after": "2025-01-05"}),
+        ("before 2025-01-10", {"due_before": "2025-01-10"}),
+        ("from 2025-01-10 on", {}),
+        ("on 2025-01-10", {}),
+        ("by 2025-01-10", {}),
+        ("before 2025-02-30", {}),
+    ],
+)
+def test_a_date_goes_to_its_side_of_a_period(said: str, args: dict[str, str]) -> None:
+    tool = {"title": "list_tasks", "description": "List the tasks", "properties": DUE}
+    filled = fill(tool, f"list the tasks {said}")
+    assert filled.args == args
+    assert bool(filled.unused) is not bool(args)
+
+
+@pytest.mark.parametrize("said", ["from 2025-01-03 to 2025-01-05", "on 2025-01-03 until 2025-01-05"])
+def test_a_period_has_a_start_and_an_end(said: str) -> None:
+    day = {"type": "string", "format": "date"}
+    tool = {
+        "title": "book_room",
+        "properties": {"start_date": day, "end_date": day},
+        "required": ["start_date", "end_date"],
+    }
+    assert fill(tool, f"book a room {said}", plainly=True).args == {
+        "start_date": "2025-01-03",
+        "end_date": "2025-01-05",
+    }
+
+
+@pytest.mark.parametrize("said", ['comment by "Ben"', 'comment from "Ben"', 'comment for the "Ben"'])
+def test_what_stands_after_by_is_not_the_text(said: str) -> None:
+    tool = {"title": "add_comment", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    assert fill(tool, f"add a {said}", plainly=True).missing == ("text",)
+    assert fill(tool, 'add the comment "Ben"', plainly=True).args == {"text": "Ben"}
+
+
+def test_a_named_thing_is_not_the_value_of_another_parameter() -> None:
+    tool = {"title": "score_lead", "properties": {"industry": {"type": "string"}}, "required": ["industry"]}
+    assert fill(tool, 'score the lead "Acme"').missing == ("industry",)
+    assert fill(tool, 'score the lead of the industry "Steel"').args == {"industry": "Steel"}

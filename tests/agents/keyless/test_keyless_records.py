@@ -205,3 +205,35 @@ def test_a_text_that_was_cut_is_not_written() -> None:
 )
 def test_no_part_of_a_result_is_dropped_without_a_name_for_it(result: object, said: str) -> None:
     assert line(got(result, "find it")) == f"Find it: {said}"
+
+
+def test_it_after_a_field_that_was_asked_for_is_that_field() -> None:
+    comment = {"title": "add_comment", "properties": {"task_id": {"type": "integer"}, "text": {"type": "string"}}}
+    comment["required"] = ["task_id", "text"]
+    task = got({"id": 3, "title": "Update it", "status": "todo"}, "get the title of task 3")
+    assert fill(comment, "add it as a comment to task 1", [task], plainly=True).args == {
+        "task_id": 1,
+        "text": "Update it",
+    }
+    assert fill(comment, "add a comment with it", [task], plainly=True).missing == ("text",)
+
+
+def test_an_empty_list_is_not_written() -> None:
+    assert fill(WRITE, "write them to b.json", [got([], "list them")], plainly=True).missing == ("content",)
+
+
+def test_an_order_that_sets_fields_shows_the_whole_record() -> None:
+    record = {"id": 2, "status": "in_progress", "priority": "low"}
+    assert line(got(record, "set the status of 2 to in progress")).endswith(json.dumps(record))
+    assert line(got({"id": 6, "estimate": {"amount": 8, "unit": "days"}}, "get the estimate of 6")).endswith(": 8 days")
+
+
+def test_it_is_the_file_of_an_earlier_step_only_for_tools_that_move_or_copy() -> None:
+    taken = got("some text", "get the text of /x/a.docx")
+    picture = takes("filename", "string", image_path="string") | {"title": "add_picture"}
+    assert "filename" not in fill(picture, "add it to /x/b.docx", [taken], plainly=True).args
+    copy = takes("source", "string", destination="string") | {"title": "copy_file"}
+    assert fill(copy, "copy it to /x/b.docx", [taken], plainly=True).args == {
+        "source": "/x/a.docx",
+        "destination": "/x/b.docx",
+    }
