@@ -129,6 +129,7 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     filled = bool(needed and first.args) and not first.missing and not _is_fragment(text)
     fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or filled)
     known = _orders(words_of(offer.tool.rpartition("/")[2]), schema["description"])
+    known |= {word for name, value in first.args.items() if value is True for word in words_of(name)}
     other = not whole and _is_other(brief, offer, known)
     why = _objection(brief, offer, known, slots, first, whole=whole)
     return Candidate(offer, schema, texts, calls, why, other, score, fits)
@@ -171,9 +172,8 @@ def _objection(
         return "its SQL changes data, and rules alone never do that"
     if offer.harm == "none":
         return "it is a question for a yes or a no" if is_yes_or_no(brief.text) and not whole else ""
-    known = {*known} | {word for name, value in call.args.items() if value is True for word in words_of(name)}
     if whole:
-        known |= {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
+        known = {*known} | {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
     if why := objection(brief.text, brief.request or brief.text, known, whole=whole):
         return f"it may change something, and {why}"
     if not call.missing and _changes_nothing(head_of(brief.text, known), slots, call):

@@ -278,3 +278,9 @@ def test_an_order_that_changes_nothing_is_not_sent(said: str) -> None:
     function = {"name": tool.name, "description": tool.description, "parameters": schema("task_id", **UPDATE)}
     (one,) = candidates(Brief(text=said, offers=(offer,)), {tool.name: function})
     assert one.objection == "it gives no new value"
+
+
+def test_a_flag_that_a_step_names_is_an_order_too() -> None:
+    write = {"path": STRING, "text": STRING, "append": {"type": "boolean"}}
+    assert chosen("Append 'x' to a.txt", "write_file", "Write file to disk", **write).ready
+    assert chosen("Append 'x' to a.txt", "write_file", "Write file to disk", path=STRING, text=STRING).other
