@@ -76,13 +76,15 @@ class Access:
     def sources(self, ask: Ask, tools: Sequence[int]) -> set[int]:
         """Those of the tools whose results fit an input that are called to get it.
 
-        If a tool needs only other identifiers of the same call, as the show of a season, only such tools are. If a
+        If a tool needs only other identifiers of the same call, as the show of a season, only such tools are sources of
+        what the call requires. If a
         tool of the system finds records by what people know, those that only list such records are not, nor are
         those that need the same identifier, or one whose records no tool finds. If none finds them, but one reads what
         the identifier names, as ``get_users`` for ``user_id``, those that only hold it are not. If a tool reaches
         such records by other identifiers, a tool for something else that takes no identifier is not.
         """
-        if parents := {tool for tool in tools if self.is_parent(tool, ask)}:
+        parents = {tool for tool in tools if self.is_parent(tool, ask)}
+        if parents and ask.required:
             return parents
         if ask.identifier and (best := self._readers(ask, tools)):
             return {tool for tool in tools if tool in best or self.makes[tool] or self._is_near(tool, ask)}

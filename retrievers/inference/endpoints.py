@@ -129,6 +129,8 @@ _MAX_TEXT, _CLAUSE = 160, 16
 _RETURNS = re.compile(r"\b(?:returns?|outputs?|yields?|provides?)\b:?\s+([^.;\n]{3,160})", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\]\[]{0,160})\]\([^)\s]{0,400}\)")
 _NAMING = IDENTIFIER | stems("name")
+_KINDS = stems("config kind label option property setting status type")
+"""Generic words that can be records: the types of servers are no servers."""
 _PLAIN = GENERIC | stems("address")
 NUMBERS = frozenset({"number", "integer", "int", "float"})
 """Types of numbers in JSON Schema, and other common names."""
@@ -184,6 +186,8 @@ class Give:
         text: As in ``Ask``.
         types: As in ``Field``; empty if not from a schema.
         many: As in ``Field``.
+        record: The stem of the last word of its parent's name, if the field's own name is generic: ``type`` of
+            ``server_types.id``, which identifies no server.
         borrowed: Words that may not belong to the value, if the field's own name is generic: those of the tool's name,
             or those before the last word of its parent's name, as ``production`` of ``production_companies.id``.
     """
@@ -195,6 +199,7 @@ class Give:
     types: frozenset[str]
     source: Source
     many: bool = False
+    record: frozenset[str] = frozenset()
     borrowed: frozenset[str] = frozenset()
 
     def among(self, known: frozenset[str]) -> Give:
@@ -266,9 +271,11 @@ def _gives(row: int, tool: Tool) -> Iterator[Give]:
             description = _description(field)
             text = f"{phrase}: {description}" if description else phrase
             holder = phrase.removesuffix(split_name(field.name)).strip()
-            certain = stems(field.name) | (frozenset() if holder == name.phrase else stems(holder.rpartition(" ")[2]))
+            last = stems(holder.rpartition(" ")[2])
+            certain = stems(field.name) | (frozenset() if holder == name.phrase else last)
             borrowed = words - certain if words != stems(field.name) else frozenset()
-            yield Give(row, ".".join(field.path), words, text, field.types, "output", field.many, borrowed)
+            record = last - stems(field.name) - (GENERIC - _KINDS) if words != stems(field.name) else frozenset()
+            yield Give(row, ".".join(field.path), words, text, field.types, "output", field.many, record, borrowed)
     sentence = first_sentence(tool.description)[:_MAX_TEXT]
     yield Give(row, "", name.object, f"{split_name(tool.name)}: {sentence}", frozenset(), "name")
     if match := _RETURNS.search(shown(tool.description)):
@@ -288,7 +295,7 @@ def _qualified(field: Field, name: Name) -> tuple[frozenset[str], str]:
     for holder in reversed(field.path[:-1]):
         if not (words := stems(holder)) <= GENERIC:
             return words | own, f"{split_name(holder)} {plain}"
-    shared = stems_in(_description(field)) & name.object
+    shared = (stems_in(_description(field)) & name.object) - GENERIC
     phrase = " ".join(word for word in name.phrase.split() if not shared or stems(word) & shared)
     return (shared or name.object) | own, f"{phrase} {plain}".strip()
 

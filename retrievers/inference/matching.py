@@ -119,6 +119,8 @@ class _Match:
         self.heads = Postings(heads, ends.terms)
         named = [give.source == "name" and bool(head) for give, head in zip(self.gives, heads, strict=True)]
         self.named = np.array(named, bool)
+        self.records = Postings([give.record for give in self.gives], ends.terms)
+        self.of_record = np.array([bool(give.record) for give in self.gives], bool)
         self.own_words = [name_of(tool.name).words for tool in ends.tools]
         self.names = Postings(self.own_words, ends.terms)
         objects = [(system, name_of(tool.name).object) for system, tool in zip(ends.systems, ends.tools, strict=True)]
@@ -169,7 +171,7 @@ class _Match:
         if ask.identifier:
             confidence *= columns.sorts(ask, near) * self.access.worth[columns.tool[near]]
             if ask.specific:
-                confidence[self._about_another(ask.specific)[near]] *= _ANOTHER
+                confidence[self._about_another(ask)[near]] *= _ANOTHER
             if ask.words & RECORD_ID:
                 confidence[self._foreign(ask, near, confidence >= self.least)] *= _FOREIGN
         else:
@@ -181,9 +183,11 @@ class _Match:
         sufficient = confidence >= self.least
         return near[sufficient], scores[sufficient], confidence[sufficient]
 
-    def _about_another(self, words: frozenset[str]) -> NDArray[np.bool_]:
+    def _about_another(self, ask: Ask) -> NDArray[np.bool_]:
         """``(n,)``: whether an output, or the last noun of a tool's name, is of a record with other words."""
-        return np.where(self.columns.output, ~self.words.shared(words), self.named & ~self.heads.shared(words))
+        words = ask.specific
+        other = ~self.words.shared(words) | (self.of_record & ~self.records.shared(ask.words))
+        return np.where(self.columns.output, other, self.named & ~self.heads.shared(words))
 
     def _foreign(self, ask: Ask, near: NDArray[np.intp], likely: NDArray[np.bool_]) -> list[int]:
         """Places in ``near`` of likely identifiers in records of another kind, except in what the call itself names."""
