@@ -16,13 +16,14 @@ from callsheet.retrievers.inference.access import Access
 from callsheet.retrievers.inference.endpoints import Ask, Give, asks_of, gives_of
 from callsheet.retrievers.inference.output_columns import Columns, part_of
 from callsheet.retrievers.inference.term_similarity import Floats, Postings, Terms
-from callsheet.retrievers.inference.word_roles import RECORD_ID, head_of, name_of, stems_in
+from callsheet.retrievers.inference.word_roles import GENERIC, RECORD_ID, head_of, name_of, stems, stems_in
 
 _WORDS, _ALIKE, _CONTEXT = 0.5, 0.1, 0.1
 _WIDTH, _TEXT_POWER = 0.12, 0.5
 _OWN = 0.5  # for a value of a new record, from one of the same kind
 _FOREIGN = 0.6  # for a value that a record of another kind holds
 _ANOTHER = 0.5  # for the identifier of a record with another name
+_CIRCULAR = 0.5  # for a tool that needs the identifier of what the call names by other values
 _MARGIN, _MOST, _INSPECTED = 0.08, 3, 300
 
 
@@ -126,6 +127,17 @@ class _Match:
         objects = [(system, name_of(tool.name).object) for system, tool in zip(ends.systems, ends.tools, strict=True)]
         numbers = {thing: i for i, thing in enumerate(dict.fromkeys(objects))}
         self.object = np.array([numbers[thing] for thing in objects], np.intp)
+        heads_of = {row: head_of(tool.name) for row, tool in enumerate(ends.tools)}
+        records = frozenset(word for words in heads_of.values() for word in words)
+        self.mentions = [
+            ((stems(give.field.rpartition(".")[2]) - GENERIC) & records) - heads_of[give.tool]
+            if give.source == "output"
+            else frozenset()
+            for give in self.gives
+        ]
+        self.required: defaultdict[int, frozenset[str]] = defaultdict(frozenset)
+        for ask in ends.asks:
+            self.required[ask.tool] |= ask.specific if ask.required else frozenset()
         systems = {system: i for i, system in enumerate(dict.fromkeys(ends.systems))}
         self.system = np.array([systems[system] for system in ends.systems], np.intp)
         self.alone = np.bincount(self.system, minlength=1)[self.system] == 1
@@ -176,6 +188,8 @@ class _Match:
                 confidence[self._foreign(ask, near, confidence >= self.least)] *= _FOREIGN
         else:
             confidence *= columns.kinds(ask, near)
+            confidence[self._of_others(ask, near)] *= _FOREIGN
+        confidence[self._circular(ask, near)] *= _CIRCULAR
         if self.access.makes[ask.tool] and not ask.words & RECORD_ID:
             others = self.object[columns.tool[near]] != self.object[ask.tool]
             confidence *= np.where(others, 1, _OWN)
@@ -194,6 +208,20 @@ class _Match:
         held = (self.columns.foreign & ~self.heads.shared(ask.specific))[near]
         tools = self.columns.tool[near]
         return [i for i in np.flatnonzero(held & likely).tolist() if not self.access.is_parent(int(tools[i]), ask)]
+
+    def _of_others(self, ask: Ask, near: NDArray[np.intp]) -> list[int]:
+        """Places in ``near`` of values of other records than the tool's own: ``repo_owner_name`` of a stopwatch."""
+        return [i for i, row in enumerate(near.tolist()) if self.mentions[row] - ask.words]
+
+    def _circular(self, ask: Ask, near: NDArray[np.intp]) -> list[int]:
+        """Places in ``near`` of tools that need the identifier of a record that the call names by other values."""
+        tools = self.columns.tool[near].tolist()
+        known, own = self.required[ask.tool], self.access.ids.get(ask.tool, frozenset())
+        found = {
+            tool: any(words & RECORD_ID and words & known for words in self.access.ids.get(tool, frozenset()) - own)
+            for tool in {*tools}
+        }
+        return [i for i, tool in enumerate(tools) if found[tool]]
 
     def _echo(self, ask: Ask, near: NDArray[np.intp]) -> Floats:
         """A factor below 1 for a tool that takes the same input, unless it returns a list of records with their own."""
