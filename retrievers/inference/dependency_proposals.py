@@ -116,7 +116,7 @@ def _proposal(hint: Hint, tools: Sequence[Tool], *, first: bool) -> Proposal:
     )
 
 
-RECIPE = 7
+RECIPE = 8
 """Version of the rules of inference; a cache of another version is not used."""
 _KEPT = 32
 

@@ -23,7 +23,7 @@ _WIDTH, _TEXT_POWER = 0.12, 0.5
 _OWN = 0.5  # for a value of a new record, from one of the same kind
 _FOREIGN = 0.6  # for a value that a record of another kind holds
 _ANOTHER = 0.5  # for the identifier of a record with another name
-_CIRCULAR = 0.5  # for a tool that needs the identifier of what the call names by other values
+_WEAK = 0.5  # for a value of another record, and for a record that is read by its own identifier, beside others
 _MARGIN, _MOST, _INSPECTED = 0.08, 3, 300
 
 
@@ -188,8 +188,9 @@ class _Match:
                 confidence[self._foreign(ask, near, confidence >= self.least)] *= _FOREIGN
         else:
             confidence *= columns.kinds(ask, near)
-            confidence[self._of_others(ask, near)] *= _FOREIGN
-        confidence[self._circular(ask, near)] *= _CIRCULAR
+        weak = [*(() if ask.identifier else self._of_others(ask, near)), *self._circular(ask, near)]
+        if (np.delete(confidence, weak) >= self.least).any():
+            confidence[weak] *= _WEAK
         if self.access.makes[ask.tool] and not ask.words & RECORD_ID:
             others = self.object[columns.tool[near]] != self.object[ask.tool]
             confidence *= np.where(others, 1, _OWN)
@@ -214,11 +215,14 @@ class _Match:
         return [i for i, row in enumerate(near.tolist()) if self.mentions[row] - ask.words]
 
     def _circular(self, ask: Ask, near: NDArray[np.intp]) -> list[int]:
-        """Places in ``near`` of tools that need the identifier of a record that the call names by other values."""
+        """Places in ``near`` of tools that take a record by its identifier, if the call names the record otherwise."""
         tools = self.columns.tool[near].tolist()
         known, own = self.required[ask.tool], self.access.ids.get(ask.tool, frozenset())
         found = {
-            tool: any(words & RECORD_ID and words & known for words in self.access.ids.get(tool, frozenset()) - own)
+            tool: any(
+                words & RECORD_ID and words & known & self.access.heads[tool]
+                for words in self.access.ids.get(tool, frozenset()) - own
+            )
             for tool in {*tools}
         }
         return [i for i, tool in enumerate(tools) if found[tool]]
