@@ -15,6 +15,7 @@ from callsheet.retrievers.inference.word_roles import (
     IDENTIFIER,
     PAGING,
     RECORD_ID,
+    VAGUE,
     Name,
     name_of,
     stems,
@@ -129,8 +130,6 @@ _MAX_TEXT, _CLAUSE = 160, 16
 _RETURNS = re.compile(r"\b(?:returns?|outputs?|yields?|provides?)\b:?\s+([^.;\n]{3,160})", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\]\[]{0,160})\]\([^)\s]{0,400}\)")
 _NAMING = IDENTIFIER | stems("name")
-_KINDS = stems("config kind label option property setting status type")
-"""Generic words that can be records: the types of servers are no servers."""
 _PLAIN = GENERIC | stems("address")
 NUMBERS = frozenset({"number", "integer", "int", "float"})
 """Types of numbers in JSON Schema, and other common names."""
@@ -186,8 +185,7 @@ class Give:
         text: As in ``Ask``.
         types: As in ``Field``; empty if not from a schema.
         many: As in ``Field``.
-        record: The stem of the last word of its parent's name, if the field's own name is generic: ``type`` of
-            ``server_types.id``, which identifies no server.
+        record: For a generic name, the stem of the last word of its parent's: ``type`` of ``server_types.id``.
         borrowed: Words that may not belong to the value, if the field's own name is generic: those of the tool's name,
             or those before the last word of its parent's name, as ``production`` of ``production_companies.id``.
     """
@@ -222,12 +220,11 @@ def _steers(field: Field) -> bool:
 
 def _ask(row: int, field: Field, name: Name) -> Ask:
     words, phrase = _qualified(field, name)
-    description = _description(field)
     ask = Ask(
         tool=row,
         parameter=".".join(field.path),
         words=words,
-        text=f"{phrase}: {description}" if description else phrase,
+        text=": ".join(filter(None, (phrase, _description(field)))),
         types=field.types,
         required=field.required,
         identifier=bool(words & IDENTIFIER),
@@ -268,13 +265,12 @@ def _gives(row: int, tool: Tool) -> Iterator[Give]:
     for field in fields_of(tool.output_schema or {}):
         words, phrase = _qualified(field, name)
         if not field.closed and (words - GENERIC) and not (stems(field.name) <= GENERIC - _NAMING):
-            description = _description(field)
-            text = f"{phrase}: {description}" if description else phrase
+            text = ": ".join(filter(None, (phrase, _description(field))))
             holder = phrase.removesuffix(split_name(field.name)).strip()
             last = stems(holder.rpartition(" ")[2])
             certain = stems(field.name) | (frozenset() if holder == name.phrase else last)
             borrowed = words - certain if words != stems(field.name) else frozenset()
-            record = last - stems(field.name) - (GENERIC - _KINDS) if words != stems(field.name) else frozenset()
+            record = last - stems(field.name) - VAGUE if words != stems(field.name) else frozenset()
             yield Give(row, ".".join(field.path), words, text, field.types, "output", field.many, record, borrowed)
     sentence = first_sentence(tool.description)[:_MAX_TEXT]
     yield Give(row, "", name.object, f"{split_name(tool.name)}: {sentence}", frozenset(), "name")

@@ -17,6 +17,7 @@ from callsheet.retrievers.inference.word_roles import (
     REMOVING,
     SECRET,
     SESSION,
+    VAGUE,
     Name,
     name_of,
     parts_of,
@@ -57,13 +58,13 @@ class Shelf:
         """System and specific words of an object -> rows of the tools for this object."""
         rows: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
         for row, name in enumerate(self.names):
-            if name.object - GENERIC:
-                rows[self.systems[row], name.object - GENERIC].append(row)
+            if name.object - VAGUE:
+                rows[self.systems[row], name.object - VAGUE].append(row)
         return dict(rows)
 
     def same_object(self, row: int) -> Iterator[int]:
         """Rows of other tools of the system for the same object, at most 20 with each act."""
-        key = (self.systems[row], self.names[row].object - GENERIC)
+        key = (self.systems[row], self.names[row].object - VAGUE)
         counts: Counter[str] = Counter()
         for other in self.by_object.get(key, ()):
             counts[self.names[other].act] += 1

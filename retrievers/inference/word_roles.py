@@ -73,6 +73,8 @@ GENERIC = IDENTIFIER | stems(
     "current other source target left right kind property option setting config"
 )
 """Generic words, which need the name of their parent."""
+VAGUE = GENERIC - stems("config kind label option property setting status type")
+"""Those that are no records themselves: the types of servers are no servers."""
 FREE = stems(
     "query text content message description title comment body prompt keyword q note summary reason instruction type "
     "kind category status mode color style"

@@ -127,3 +127,50 @@ def test_what_a_tool_changes_is_read_with_the_inputs_at_hand_by_its_own_agent_an
     assert ("delete_limits", "get_limits") not in proposals(get, tool("delete_limits", needs=["team"]))
     assert ("update_limits", "get_limits") not in proposals(tool("get_limits", needs=["owner", "repo"]), update)
     assert ("update_limits", "get_limits") not in proposals(tool("other/get_limits", needs=["team"]), update)
+
+
+def described(one: Tool, argument: str, description: str) -> Tool:
+    properties = {**one.input_schema["properties"], argument: {**TEXT, "description": description}}
+    return one.model_copy(update={"input_schema": {**one.input_schema, "properties": properties}})
+
+
+@pytest.mark.parametrize("description", ["", "ID of the resource", "ID of the certificate"])
+def test_an_id_of_the_resource_is_that_of_the_record_in_the_name(description: str) -> None:
+    certificates = {"certificates": {"type": "array", "items": {"properties": {"id": TEXT, "name": TEXT}}}}
+    get = described(tool("get_certificates_id", needs=["id"]), "id", description)
+    found = proposals(tool("get_certificates", output=certificates), get)
+    assert found["get_certificates_id", "get_certificates"].confidence > 0.7
+
+
+def test_the_types_of_servers_are_no_servers() -> None:
+    types = tool("get_server_types", output={"server_types": listed(id=TEXT, cores=TEXT)["items"]})
+    servers = tool("get_servers", output={"servers": listed(id=TEXT, created=TEXT)["items"]})
+    delete = tool("delete_server", needs=["server_id"])
+    assert proposals(types, servers, delete).keys() == {("delete_server", "get_servers")}
+    get_type = tool("delete_server_type", needs=["server_type_id"])
+    assert proposals(types, servers, get_type)["delete_server_type", "get_server_types"].kind.value.endswith(
+        "_directly"
+    )
+
+
+def test_a_value_of_another_record_comes_after_its_own() -> None:
+    watches = tool("get_stopwatches", output=listed(seconds=TEXT, repo_owner_name=TEXT))
+    repos = tool("list_repos", output=listed(owner=TEXT, size=TEXT))
+    merge = described(tool("merge_pull_request", needs=["owner"]), "owner", "owner of the repo")
+    assert proposals(watches, repos, merge).keys() == {("merge_pull_request", "list_repos")}
+    assert proposals(watches, tool("delete_repo"), merge).keys() == {("merge_pull_request", "get_stopwatches")}
+
+
+def test_a_record_that_is_read_by_its_own_identifier_comes_after_one_that_is_found() -> None:
+    by_id = tool("get_repo_by_id", needs=["repo_id"], output={"name": TEXT, "owner": TEXT})
+    found = tool("search_repos", needs=["query"], output=listed(name=TEXT, owner=TEXT))
+    merge = tool("merge_pull_request", needs=["repo"])
+    assert ("merge_pull_request", "get_repo_by_id") not in proposals(by_id, found, merge)
+    assert ("merge_pull_request", "get_repo_by_id") in proposals(by_id, tool("ping"), merge)
+
+
+def test_an_optional_argument_has_sources_beside_its_parents() -> None:
+    firewall = tool("get_firewall", needs=["firewall_id"], output={"server": {"properties": {"id": TEXT}}})
+    servers = tool("get_servers", output={"servers": listed(id=TEXT)["items"]})
+    apply = tool("apply_firewall", "server_id", needs=["firewall_id"])
+    assert ("apply_firewall", "get_servers") in proposals(firewall, servers, apply)
