@@ -145,10 +145,9 @@ def _unit(embeddings: Embedder, made: object, count: int) -> np.ndarray:
     """An embedder's answer as rows of unit length."""
     try:
         vectors = np.asarray(made, np.float32)
-        fits = vectors.ndim == 2 and len(vectors) == count and bool(np.isfinite(vectors).all())
     except (TypeError, ValueError):
-        fits = False
-    if not fits:
+        vectors = np.zeros(0, np.float32)
+    if vectors.ndim != 2 or len(vectors) != count or not np.isfinite(vectors).all():
         raise SettingsError(
             f"the embedder {type(embeddings).__name__} did not give a vector of finite numbers for each text, "
             "all of one length"
