@@ -23,7 +23,7 @@ from callsheet.agents.approval.decisions import (
     fingerprint,
     question,
 )
-from callsheet.agents.safety.arguments import fit_of
+from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
 from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.registry import ToolRegistry
@@ -94,12 +94,14 @@ class Case:
 
     def unchecked(self, args: Mapping[str, Any]) -> str:
         """Why these arguments could not be validated; empty if they were."""
-        registry, secrets = self.supervision.registry, self.supervision.secrets
+        return str(self.supervision.secrets.hidden(self._fit(args).unchecked))
+
+    def _fit(self, args: Mapping[str, Any]) -> Fit:
+        registry = self.supervision.registry
         try:
-            opened = secrets.opened(registry.schema(self.bound.id), args)
+            return registry.fit(self.bound.id, self.supervision.secrets.opened(registry.schema(self.bound.id), args))
         except LostSecretError:
-            return ""  # it is refused when it is sent
-        return str(secrets.hidden(registry.unchecked(self.bound.id, opened)))
+            return Fit()  # it is refused when it is sent
 
     def mark(self, args: Mapping[str, Any]) -> str:
         """The fingerprint that an approval is bound to."""
@@ -189,12 +191,14 @@ class Case:
         server = self.supervision.registry.server(self.bound.id)
         return bool(self.supervision.run) and server is not None and server.callsheet.sign_in is None
 
-    def refused(self) -> ToolMessage | None:
-        """The refusal of a call whose tool is no longer in the catalog; None if it is there."""
+    def refused(self, args: Mapping[str, Any]) -> ToolMessage | None:
+        """The refusal of a call that nobody can approve: its tool is no longer there, or the arguments do not fit."""
         registry = self.supervision.registry
-        if self.bound.id in registry.catalog.tools or not (why := registry.refused([self.bound.id]).get(self.bound.id)):
-            return None
-        return self.said(f"{self.named}: {why}", kind="refused", effect="none")
+        if self.bound.id in registry.catalog.tools:
+            why = str(self.supervision.secrets.hidden(self._fit(args).misfit))
+        else:
+            why = registry.refused([self.bound.id]).get(self.bound.id, "")
+        return self.said(f"{self.named}: {why}", kind="refused", effect="none") if why else None
 
     def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
         """A message for the model that is not the tool's own answer."""

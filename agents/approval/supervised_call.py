@@ -59,7 +59,7 @@ _Update = dict[str, Any]
 
 async def _ask(state: CallState) -> _Update:
     case = get_runtime(Case).context
-    if refused := case.refused():
+    if refused := case.refused(state["args"]):
         return {"answer": refused}
     if not state["why"]:
         return {"approved": case.mark(state["args"]), "when": time.time()}

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from callsheet.agents.approval.assurance import Assurance, assurance_of
-from callsheet.agents.safety.arguments import FitTo, fit_of, fit_of_call
+from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call
 from callsheet.agents.safety.definition_check import AGREED, Unchanged, why_not
 from callsheet.agents.safety.secrets import Secrets, with_secrets
 from callsheet.agents.servers.catalogs.listings import Listing
@@ -276,10 +276,10 @@ class ToolRegistry:
         trusted = self.trusts(tool.agent) or (self._reads and not tool.parameters)
         return assurance_of(tool, self.loaded.connections.get(tool.agent), trusted=trusted)
 
-    def unchecked(self, tool_id: str, arguments: Mapping[str, Any]) -> str:
-        """Why arguments could not be validated; empty if they were, or if LangChain validates them."""
+    def fit(self, tool_id: str, arguments: Mapping[str, Any]) -> Fit:
+        """Whether arguments fit the schema of a server's tool; those of other tools are validated by LangChain."""
         of_server = isinstance(self.loaded.connections.get(tool_id.split("/", 1)[0]), ServerConfig)
-        return fit_of(self.schema(tool_id), arguments).unchecked if of_server else ""
+        return fit_of(self.schema(tool_id), arguments) if of_server else Fit()
 
     def _permit(self, tool: Tool, arguments: Mapping[str, Any], user: User | None) -> Permit:
         agreed, fit = AGREED.get(), fit_of_call(arguments)

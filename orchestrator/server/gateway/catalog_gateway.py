@@ -101,10 +101,14 @@ class Gateway:
             The tool's answer, of which an error is a status; or a call that waits for a person.
 
         Raises:
-            UnknownNameError: The caller sees no such tool; the message names the nearest.
+            UnknownNameError: The caller sees no such tool, and the message names the nearest; or it is a skill.
         """
         registry = self.resources.registry if (reads := self.is_resource(tool_id)) else self.registry
         if not registry.permitted([tool_id], caller.user):
+            if tool_id in self.catalog(caller).skills_by_id:
+                raise UnknownNameError(
+                    f"{tool_id!r} is a skill, not a tool: read it with read_tools, and do what it says"
+                )
             # A tool that is hidden from the user is as unknown as one that does not exist.
             (self.resources.catalog(caller.user) if reads else self.catalog(caller)).tool(tool_id)
             why = registry.refused([tool_id], caller.user).get(tool_id, "")

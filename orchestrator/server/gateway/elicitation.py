@@ -40,10 +40,10 @@ _CODE_FORM = types.ElicitRequestFormParams(
 )
 _NOBODY = (
     "it needs the approval of a person, and this client cannot ask one (it does not support elicitation). Nothing was "
-    "sent. To allow such calls, the owner of the catalog can mark its server as trusted or set its approval "
-    '("callsheet": {"trusted": true} or {"approval": "never"} in its entry of the mcp.json), or start this gateway '
-    "with --approve never"
+    "sent. To allow such calls, the owner of the catalog can {}set the approval of its server "
+    '("callsheet": {{"approval": "never"}} in its entry of the mcp.json), or start this gateway with --approve never'
 )
+_TRUST = 'mark its server as trusted ("callsheet": {"trusted": true} in its entry of the mcp.json), '
 
 
 class Asking:
@@ -151,7 +151,10 @@ def _refusal(waiting: Waiting) -> str:
     asked = waiting.question
     if waiting.sign_in:
         return f"{asked['why']}. This client cannot open its page (it does not support elicitation of addresses)"
-    return f"{asked['tool']}: {asked['why']}; {_NOBODY}" if asked["type"] == "tool_approval" else ""
+    if asked["type"] != "tool_approval":
+        return ""
+    claimed = "not trusted" in asked["why"]  # trust changes nothing for a tool that makes no claim
+    return f"{asked['tool']}: {asked['why']}; {_NOBODY.format(_TRUST if claimed else '')}"
 
 
 def _accepted(answer: object) -> bool:

@@ -28,7 +28,7 @@ class Arguments(BaseModel):
 
 
 class FindTools(Arguments):
-    """Find tools, resources and prompts by what they do, with the tools that those need. Gives ids with one line."""
+    """Find tools, skills, resources and prompts by what they do, with the tools that those need: ids with one line."""
 
     query: str = Field(min_length=1, description="What is to be done, in any words; English is understood best.")
     agents: int = Field(default=5, ge=1, le=50, description="How many agents (servers) at most.")
@@ -36,7 +36,7 @@ class FindTools(Arguments):
 
 
 class ReadTools(Arguments):
-    """Read the full description and input schema of tools, to call them with call_tool."""
+    """Read the full description and input schema of tools, to call them with call_tool; and the text of skills."""
 
     tools: list[str] = Field(description=f"Ids as find_tools gave them, at most {MOST_READ}.")
 

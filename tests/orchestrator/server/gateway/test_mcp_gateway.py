@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import MCPError, types
 
-from callsheet.graphs import User
-from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, UnknownCallError
+from callsheet.agents import ToolRegistry
+from callsheet.graphs import UnknownNameError, User, load
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, UnknownCallError
 from callsheet.orchestrator.server.gateway.supervised_calls import MOST_WAITING, Waiting
+from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
 from gateway_desk import Desk, logged, said
 
 pytestmark = pytest.mark.server
@@ -160,8 +163,36 @@ async def test_a_client_that_cannot_ask_gets_the_ways_to_allow_the_call(desk: De
         written = await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
     assert written.is_error
     assert "--approve never" in said(written)
+    assert '"trusted": true' not in said(written)  # its server makes no claim that could be trusted
     assert "Nothing was sent" in said(written)
     assert desk.log == []
+
+
+async def test_a_skill_is_read_and_not_called(minilm: MiniLMEmbeddings, tmp_path: Path) -> None:
+    skill = tmp_path / "minutes" / "SKILL.md"
+    skill.parent.mkdir()
+    skill.write_text("---\nname: minutes\ndescription: Write the minutes of a meeting.\n---\nBegin with the date.")
+    loaded = load(tmp_path)
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:", embeddings=minilm)
+    gateway = Gateway(retriever, ToolRegistry.from_catalog(loaded))
+    (skill_id,) = loaded.catalog.skills_by_id
+    assert "Begin with the date." in gateway.read([skill_id], Caller("desk"))
+    with pytest.raises(UnknownNameError, match=f"{skill_id!r} is a skill, not a tool: read it with read_tools"):
+        await gateway.call(skill_id, {}, Caller("desk"))
+
+
+async def test_nobody_is_asked_about_arguments_that_do_not_fit(desk: Desk) -> None:
+    asked: list[str] = []
+
+    async def answer(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(request.message)
+        return types.ElicitResult(action="accept", content={"decision": "approve"})
+
+    async with desk.client(elicited=answer) as client:
+        result = await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"txt": "hello"}})
+    assert result.is_error
+    assert "the arguments do not fit" in said(result)
+    assert (asked, desk.log) == ([], [])
 
 
 @pytest.mark.parametrize(
