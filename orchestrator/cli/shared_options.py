@@ -147,6 +147,7 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
         TrustError: There is no consent to its commands, or its pins are not reliable.
     """
     from callsheet.graphs import load, policy_of, shown
+    from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE
     from callsheet.orchestrator.cli.approval_prompt import ask_consent
 
     named = catalogs or Environment().catalogs()
@@ -160,7 +161,10 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
     if tell and not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
         click.echo(f"{', '.join(map(shown, named))}: it is empty, or everything in it is disabled", err=True)
     for problem in loaded.problems if tell else ():
-        word = "down" if problem.agent in loaded.down and problem.kind in SERVER_TROUBLE else "left out"
+        if problem.kind == NOT_CALLABLE:
+            word = "not callable"
+        else:
+            word = "down" if problem.agent in loaded.down and problem.kind in SERVER_TROUBLE else "left out"
         click.echo(f"{word}: {shown(str(problem))}", err=True)
     if tell:
         say_age(loaded, since=3600)

@@ -11,7 +11,7 @@ from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.http_api.specifications import UnreachableError, address_of, api, copied
 from callsheet.agents.servers.limits import Limits
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import Problem
+from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE, Problem
 from callsheet.graphs.catalog.formats.openapi.api_agents import Api, id_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Part, joined
@@ -81,8 +81,9 @@ def _part(name: str, server: ServerConfig, limits: Limits, *, pins: PinBook | No
     listings = LastListings() if anew else _NoListings()
     located = server.model_copy(update={"url": address or None})
     part = _read(name, located, found, pins=pins, agreed=agreed, listings=listings)
-    told = [why, *found.problems] if why else [*found.problems]
-    problems = [Problem(name, "malformed", message) for message in told]
+    problems = [Problem(name, "malformed", message) for message in found.problems]
+    if why:
+        problems.insert(0, Problem(name, NOT_CALLABLE, why))
     if copy.error:
         problems.insert(0, Problem(label, "start", f"{copy.error}\nThe copy of {copy.when} is used"))
     ids = [agent.id for agent in part.agents]

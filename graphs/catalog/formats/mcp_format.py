@@ -15,13 +15,17 @@ _Item = TypeVar("_Item")
 _LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
 
 
+NOT_CALLABLE = "not_callable"
+"""Kind of the problem of tools that are found but cannot be called, as nobody knows where."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A part of a source that was left out when the rest was loaded.
+    """A part of a source that was left out when the rest was loaded, or whose tools cannot be called.
 
     Attributes:
         agent: The agent or the file that has the problem.
-        kind: Kind of problem: ``start``, ``timeout``, ``crash``, ``malformed`` ...
+        kind: Kind of problem: ``start``, ``timeout``, ``crash``, ``malformed``, ``NOT_CALLABLE`` ...
         message: What is wrong and how to correct it.
     """
 

@@ -138,3 +138,13 @@ def test_a_picture_says_that_it_leaves_out_skills(form: str, said: str, sample: 
     assert run(tmp_path / "c.json", "--format", form).stderr == said
     saved = run(tmp_path / "c.json", "--format", form, "-o", str(tmp_path / "out")).stderr
     assert saved == f"{said}3 agents, 4 tools{'' if said else ', 1 skill'} in {tmp_path / 'out'}\n"
+
+
+def test_operations_without_an_address_are_not_callable_but_not_left_out(tmp_path: Path) -> None:
+    operation = {"operationId": "getPet", "summary": "Get a pet", "responses": {}}
+    spec = {"openapi": "3.0.0", "info": {"title": "T", "version": "1"}, "paths": {"/pet": {"get": operation}}}
+    (tmp_path / "t.json").write_text(json.dumps(spec))
+    exported = run(tmp_path / "t.json", "--format", "json")
+    assert exported.exit_code == 0
+    assert "getPet" in exported.stdout
+    assert exported.stderr.startswith("not callable: t: the specification names no address")
