@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from callsheet.agents.keyless.entities.currencies import is_currency, only_currency
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
 from callsheet.agents.keyless.entities.measurement_units import unit_of
 from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, OPERATIONS, QUESTION_WORDS, RESULT_NOUNS
@@ -24,8 +25,6 @@ from callsheet.agents.safety.tool_effects import alike
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
 _STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")
 """Unpaired quotation marks: what they quote is unknown."""
-_CURRENCY = re.compile(r"[€$£¥]|(?<=\d )(?:dollars|euros|yen|francs|[A-Z]{3})\b")
-"""Signs and names of currencies; "pounds" may be a weight."""
 _DIFFERENCE = re.compile(r"(?<!\d )\bby\s+(?=[-−]?\d)", re.IGNORECASE)
 """Before a number that is added or taken away, or before a deadline; not in "800 by 600"."""
 _REFERENCES = frozenset("it its that this them those these all each everything result results one ones".split())
@@ -92,13 +91,16 @@ def unused_words(
         left += [m.span() for m in _DIFFERENCE.finditer(pool.bare) if pool.is_used(m.end(), m.end() + 1)]
     left += [span for span in _other_units(pool, said) if not pool.is_used(*span)]
     counted += [] if plainly else [m.span() for m in _FILLER.finditer(pool.text)]
-    money = {m.span(): m.group() for m in _CURRENCY.finditer(pool.bare) if _is_currency(m.group())}
+    money = None if any(map(is_currency, slots)) else only_currency(slots, pool)
+    counted += [(money.start, money.end)] if money and _counted(pool, money.start, money.end) else []
     for match in _WORD.finditer(pool.bare):
         start, end = match.span()
         word = match.group().lower().replace("’", "'").removesuffix("'s").replace("e-mail", "email")
-        if len(set(money.values())) == 1 and (start, end) in money and _counted(pool, start, end):
+        if any(a <= start < b for a, b in (*left, *counted)):
             continue
-        if pool.is_used(start, end) or any(a <= start < b for a, b in (*left, *counted)):
+        if pool.is_used(start, end):
+            if (end_of := _suffix(word)) and not pool.is_covered(start, end) and end_of not in known - NEUTRAL:
+                left.append((start, end))  # "5a" is not 5
             continue
         if word not in known and (stem(word) not in known or stem(word) in offered):
             left.append((start, end))
@@ -155,12 +157,6 @@ def _other_units(pool: Pool, said: Collection[str]) -> Iterator[tuple[int, int]]
             yield match.span(1)
 
 
-def _is_currency(said: str) -> bool:
-    from babel.numbers import list_currencies
-
-    return not said.isupper() or said in list_currencies()
-
-
 def _computing(word: str) -> frozenset[str]:
     """The verbs for "calculation" and the like: "find the mean" is an order to compute it."""
     return alike("calculate") if stem(word) in {stem("calculate"), stem("compute")} else frozenset()
@@ -209,6 +205,11 @@ def _signs(text: str, *, plainly: bool) -> list[int]:
     """Where signs with a meaning stand: "<", "~", "±"; where an effect is ordered, pictograms too."""
     kinds = ("Sm", "So") if plainly else ("Sm",)
     return [at for at, sign in enumerate(text) if unicodedata.category(sign) in kinds and sign not in "=|"]
+
+
+def _suffix(word: str) -> str:
+    """The letters after the digits of a word, as their stem: ``km`` of "5km"."""
+    return stem(word.lstrip("0123456789.,-_'’"))
 
 
 def _counted(pool: Pool, start: int, end: int) -> bool:

@@ -34,6 +34,7 @@ class Clause:
 
 _ITEM = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
 _INLINE_ITEM = re.compile(r"(?:(?<=\s)|^)\(?([a-z]|\d)[.)]\s+(?=\S)")
+_HEADING = re.compile(r"^(.*):[ \t]*$", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|;\s*|\n+")
 _THEN = r"(?:then|next|after(?:\s+(?:that|this)|wards?))\b"
 _LAST = r"(?:finally|lastly)\b"
@@ -94,14 +95,28 @@ def is_question(text: str) -> bool:
     return bool(_QUESTION.match(text.lstrip()) or re.match(r"when\b.*,\s*what\b", text.strip(), re.IGNORECASE))
 
 
-def _blocks(masked: str) -> Iterator[tuple[int, int]]:
-    """The items of a list, ``- ...`` or ``(a) ... (b) ...``, and the text before it; the whole text without a list."""
+def headings(masked: str) -> list[str]:
+    """The lines that end with a colon, and what stands with a colon before a list, without the colons."""
+    found = [match[1] for match in _HEADING.finditer(masked)]
+    items = _items(masked)
+    lead = masked[: items[0].start()].rstrip() if items else ""
+    return [text.strip() for text in dict.fromkeys([*found, lead[:-1].rpartition("\n")[2] if lead[-1:] == ":" else ""])]
+
+
+def _items(masked: str) -> list[re.Match[str]]:
+    """The marks of a list, ``- ...`` or ``(a) ... (b) ...``."""
     items = list(_ITEM.finditer(masked))
     if len(items) < 2:
         items = list(_INLINE_ITEM.finditer(masked))
         marks = "".join(item[1] for item in items)
         if len(items) < 2 or not (ascii_lowercase.startswith(marks) or digits[1:].startswith(marks)):
-            items = []
+            return []
+    return items
+
+
+def _blocks(masked: str) -> Iterator[tuple[int, int]]:
+    """The items of a list, and the text before it; the whole text without a list."""
+    items = _items(masked)
     lead = masked[: items[0].start()] if items else ""
     if not items or (lead.rstrip().endswith(":") and _opens_order(without_lead(lead))):
         yield 0, len(masked)

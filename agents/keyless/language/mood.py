@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from callsheet.agents.keyless.language.clauses import clauses, is_question, words
-from callsheet.agents.keyless.language.lexicon import mask
+from callsheet.agents.keyless.language.clauses import clauses, headings, is_question, words
+from callsheet.agents.keyless.language.lexicon import is_noun, mask
 from callsheet.agents.safety.tool_effects import alike, is_act
 
 _UNSURE = re.compile(
@@ -33,14 +33,22 @@ _AUXILIARY = re.compile(
 _ASKED = re.compile(r"\?\W*$")
 _VERBS = frozenset(
     """
-    archive assign attach close commit compress crop decrypt download draw encrypt execute extract install invite label
-    mark merge pull push reopen replace rotate run sort stage start sum tag unmerge unzip upload zip
+    activate archive assign attach charge close commit compress crop deactivate decrypt dim disable download draw enable
+    encrypt execute extract install invite label lock mark merge mute order pay play pull push reopen replace rotate run
+    sort stage start sum tag turn unlock unmerge unmute unzip upload zip
     """.split()
 )
 """Further verbs that open orders: none limits or takes back another order, as "keep" and "cancel" do."""
-_HEADER = re.compile(r"^(.*):[ \t]*$", re.MULTILINE)
+_CARRY_OUT = frozenset("carry complete do execute handle perform".split())
 _TASKS = frozenset(
-    "do please perform complete carry execute handle the these following steps tasks todo two three four".split()
+    "a all and are both can could for four here i in is list me my need now of order orders our out steps task"
+    " tasks the these thing things this three to todo todos today two following you your".split()
+)
+"""Words of a heading that says nothing about its list: "These are my tasks for today:"."""
+_STRAY = re.compile(r"[\"“”„«»`]")
+"""Unpaired quotation marks: what they quote is unknown."""
+_BEFORE_NOUN = frozenset(
+    "a an another any each every her his its my our that the their this your of to for in with".split()
 )
 
 
@@ -64,13 +72,15 @@ def objection(step: str, request: str, tool: Collection[str], *, whole: bool = F
     verb = head_of(step, tool)
     if verb not in tool:
         return f'"{verb or step}" is not an order for this tool'
-    for header in _HEADER.findall(masked):
-        if header.split() and not _opens(header, _TASKS):
-            return f'"{header.strip()}:" is not an order'
+    if stray := _STRAY.search(masked):
+        return f"the quotation mark {stray.group()} has no partner"
+    for heading in headings(masked):
+        if not _is_neutral(heading):
+            return f'"{heading}:" is not an order'
     for clause in clauses(request):
         if not _opens(clause.masked, tool) and not is_question(clause.masked):
             return f'rules cannot tell whether "{clause.text}" is an order of its own'
-        indirect = next((m for m in _INDIRECT.finditer(clause.masked) if _is_effect(m)), None)
+        indirect = next((m for m in _INDIRECT.finditer(clause.masked) if _is_effect(m, clause.masked)), None)
         if indirect and not whole:
             return f'"{indirect.group()}" is not an order'
     return "it is a question" if _ASKED.search(step) and not _POLITE.search(masked) else ""
@@ -99,7 +109,19 @@ def _without_questions(masked: str) -> str:
     return _TIME_ASKED.sub("", _ORDERED_BY_TIME.sub("", masked))
 
 
-def _is_effect(match: re.Match[str]) -> bool:
+def _is_neutral(heading: str) -> bool:
+    """Whether a heading says only that a list of orders follows."""
+    said = [word.lower() for word in words(heading) if word.lower() != "please"]
+    rest = said[1:] if said[:1] and said[0] in _CARRY_OUT else said
+    return _TASKS.issuperset(rest)
+
+
+def _is_effect(match: re.Match[str], clause: str) -> bool:
+    """Whether a form of a verb tells of an effect: "by deleting", not "the booking"."""
     after_to, stem = match.groups()
     forms = {after_to} if after_to else {stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem}
-    return any(is_act(form.lower()) for form in forms)
+    if not any(is_act(form.lower()) for form in forms):
+        return False
+    before = [word.lower() for word in words(clause[: match.start()])]
+    names = not after_to and is_noun(match.group()) and (len(before) == 1 or (before and before[-1] in _BEFORE_NOUN))
+    return not names

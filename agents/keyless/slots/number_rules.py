@@ -9,7 +9,7 @@ from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.measurement_units import unit_of
-from callsheet.agents.keyless.language.lexicon import is_plural
+from callsheet.agents.keyless.language.lexicon import is_noun, is_plural
 from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 
@@ -18,6 +18,11 @@ _OPERANDS = re.compile(
 )
 """Between two numbers in the order of the parameters; not "subtract 3 from 10", nor "5 songs of 2020"."""
 _NOUN_AFTER = re.compile(r"\s+([a-z]+)\b")
+_ONE_OF = re.compile(r"\s+(?:of\s+(?:the|my|our|its|their)\s+)?([a-z]+)\b")
+_NOUN_BEFORE = re.compile(r"\b([a-z]+)\s+(?:(?:number|no\.?|id)\s+)?#?$", re.IGNORECASE)
+_OF = re.compile(r"\bof\s+$", re.IGNORECASE)
+GROUPED = re.compile(r"0\d|\d+,")
+"""Numbers that are no plain identifiers: with zeros before them, or commas."""
 _COUNTS = (
     "count",
     "limit",
@@ -80,7 +85,11 @@ def number(slot: Slot, context: Context) -> Any:
     left = [i for i in context.pool.free(Kind.NUMBER) if not _counts_other(context.pool.bare[i.end :], rivals)]
     given = context.numbers
     if any(s.identifies for s in rivals):
-        left, given = [i for i in left if not counted(context.pool.bare[i.end :])], []
+        left, given = [i for i in left if not counts_record(slot, context.pool.bare[i.end :])], []
+    if any(GROUPED.match(context.pool.text, item.start) for item in left if slot.identifies):
+        return None
+    if not slot.identifies:
+        left = [item for item in left if not names_record(context.slots, slot, context.pool.bare[: item.start])]
     shares = [item for item in left if _PERCENT.match(context.pool.text, item.end)]
     if [s for s in rivals if s.takes_percentage] == [slot] and len(shares) == 1:
         return taken(slot, context.pool, shares[0])
@@ -100,6 +109,24 @@ def counted(after: str) -> str | None:
     """The plural noun that a number counts: "3 orders" is not order 3."""
     match = _NOUN_AFTER.match(after)
     return match[1] if match and is_plural(match[1]) else None
+
+
+def counts_record(slot: Slot, after: str) -> bool:
+    """Whether a number counts records: "3 orders", and "1 reminder" for the tool ``delete_reminder``."""
+    match = _ONE_OF.match(after)
+    own = {stem(word) for word in (*slot.words, *words_of(slot.about.partition("\n")[0]))}
+    return counted(after) is not None or bool(
+        match and stem(match[1]) in own and (is_noun(match[1]) or is_plural(match[1]))
+    )
+
+
+def names_record(slots: Sequence[Slot], slot: Slot, before: str) -> bool:
+    """Whether the words before a number say that it identifies a record: no price is "room 102", or "of 102"."""
+    if any(other.identifies for other in slots) and not slot.identifies and _OF.search(before):
+        return True
+    match = _NOUN_BEFORE.search(before)
+    nouns = {stem(word) for other in slots if other.identifies for word in other.words[:-1]}
+    return bool(match) and stem(match[1]) in nouns - set(map(stem, slot.words))
 
 
 def _counts_other(after: str, slots: Sequence[Slot]) -> bool:

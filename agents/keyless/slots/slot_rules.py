@@ -7,13 +7,22 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from callsheet.agents.keyless.entities.currencies import is_currency, only_currency
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.quantities import is_unit
 from callsheet.agents.keyless.entities.result_values import composed, identifier
 from callsheet.agents.keyless.entities.time_zones import is_zone
 from callsheet.agents.keyless.language.references import opening, refers_to_one, with_value
 from callsheet.agents.keyless.slots.context import Context
-from callsheet.agents.keyless.slots.number_rules import counted, frequency, listed, number, taken
+from callsheet.agents.keyless.slots.number_rules import (
+    GROUPED,
+    counts_record,
+    frequency,
+    listed,
+    names_record,
+    number,
+    taken,
+)
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import (
     FORMATS,
@@ -47,6 +56,8 @@ _WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
 """Words of names that do not label a value."""
 _BRIDGE = r"(?:(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?|\s+(?:of|for)\s[^,;]{1,60}\sto)\s*$"
 """Between a label and its value: "radius of 5", "the price of book 2 to 8"."""
+_BRIDGE_TO = _BRIDGE.replace(r"|\bof", "")
+"""The same for a value of a record: in "the price of 2", 2 is the record."""
 _AIM = re.compile(r"\b(?:to|into|as)\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
 _PLACE = re.compile(
     r"\b(?:to|into|as|in|inside|of|at|from|within)\s+(?:the\s+)?(?:(?:file|folder|directory|repo|repository)\s+)?$",
@@ -98,6 +109,17 @@ def _is_place(pool: Pool, path: Evidence) -> bool:
     return bool(_PLACE.search(pool.text[: path.start]))
 
 
+def _currency(slot: Slot, context: Context) -> str | None:
+    """The currency beside an amount, if the tool takes only one."""
+    if not is_currency(slot) or sum(map(is_currency, context.slots)) > 1:
+        return None
+    found = only_currency(context.slots, context.pool)
+    if found is None or (slot.vocabulary and found.value not in slot.vocabulary):
+        return None
+    context.pool.used.append((found.start, found.end))
+    return found.value
+
+
 def _closed(slot: Slot, context: Context) -> Any:
     return fill_closed(slot, context.pool) if slot.vocabulary and "array" not in slot.types else None
 
@@ -112,13 +134,16 @@ def _labelled(slot: Slot, context: Context) -> Any:
     words = "|".join(re.escape(word) for word in (*slot.words, *from_it) if word not in _WEAK)
     if not words or slot.vocabulary or not (slot.textual or slot.numeric) or is_formatted(slot):
         return None
-    bare = context.pool.bare
-    kinds = (Kind.NUMBER,) if slot.numeric else (Kind.QUOTED, Kind.IDENTIFIER)
-    for item in context.pool.free(*kinds):
-        if slot.identifies and counted(bare[item.end :]):
+    bare, of_record = context.pool.bare, any(other.identifies for other in context.slots) and not slot.identifies
+    bridge = _BRIDGE_TO if of_record and slot.numeric else _BRIDGE
+    for item in context.pool.free(*((Kind.NUMBER,) if slot.numeric else (Kind.QUOTED, Kind.IDENTIFIER))):
+        before, after = bare[: item.start], bare[item.end :]
+        if slot.identifies and (counts_record(slot, after) or GROUPED.match(context.pool.text, item.start)):
             continue
-        after = slot.numeric and re.match(rf"[\s-]*(?:{words})s?\b", bare[item.end :], re.IGNORECASE)
-        if after or re.search(rf"\b(?:{words}){_BRIDGE}", bare[: item.start], re.IGNORECASE):
+        if slot.numeric and names_record(context.slots, slot, before):
+            continue
+        labels = slot.numeric and not slot.identifies and re.match(rf"[\s-]*(?:{words})s?\b(?!\s*#?\d)", after, re.I)
+        if labels or re.search(rf"\b(?:{words}){bridge}", before, re.IGNORECASE):
             return taken(slot, context.pool, item)
     return None
 
@@ -230,8 +255,8 @@ def _raw(slot: Slot, context: Context) -> Any:
 
 
 RULES: tuple[Rule, ...] = (
-    _whole, _exchanged, frequency, _formatted, _closed, _flag, _glob, _labelled, _identified, _of_result, _array,
-    _composed, number, _quoted, _raw,
+    _whole, _exchanged, frequency, _formatted, _currency, _closed, _flag, _glob, _labelled, _identified, _of_result,
+    _array, _composed, number, _quoted, _raw,
 )  # fmt: skip
 """In this order: unmistakable evidence first, leftovers last."""
 

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
-from callsheet.agents.keyless.slots.slot import Slot, words_of
+from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.planning.plan import StepResult
 
 _PATH = ("path", "file", "filename", "filepath", "directory", "dir", "folder")
@@ -58,6 +58,8 @@ _ROLES = {
     "since": ({"since", "from", "starting", "between"}, {"since", "from", "start", "begin", "earliest", "min"}),
 }
 """Sides of a period: the words before a date, and the words of parameters."""
+_WHEN = frozenset(map(stem, "at date datetime day deadline due on scheduled time timestamp when".split()))
+"""Words of parameters that take any date."""
 _DATE_ROLE = re.compile(r"\b(before|after|until|till|through|to|by|since|from|starting|between)\s+$", re.IGNORECASE)
 
 
@@ -136,8 +138,19 @@ def _date(slot: Slot, pool: Pool) -> Any:
     """A date in ISO 8601, with a time if the slot takes one."""
     form = r"\d{4}-\d\d-\d\d" + (r"[T ].*" if slot.spec.get("format") == "date-time" else "")
     found = [item for item in pool.free(Kind.DATE) if re.fullmatch(form, item.value) and _is_date(item.value)]
-    fitting = [item for item in found if _has_role(slot, _role_before(pool.bare[: item.start]))]
+    roles = {item.start: _role_before(pool.bare[: item.start]) for item in found}
+    fitting = [item for item in found if _has_role(slot, roles[item.start]) and _is_meant(slot, pool)]
+    # Of two parameters for a period, the first takes the date after "from".
+    fitting.sort(key=lambda item: roles[item.start] in ("until", "before"))
     return pool.take(fitting[0]).replace(" ", "T") if fitting else None
+
+
+def _is_meant(slot: Slot, pool: Pool) -> bool:
+    """Whether a date may be for an optional parameter: one for a birthday needs that word."""
+    about = {*map(stem, slot.words)} - _WHEN
+    role = any(not named.isdisjoint(slot.words) for _, named in _ROLES.values())
+    said = {stem(word) for word in re.findall(r"[a-z]+", pool.bare.lower())}
+    return slot.required or role or not about or bool(about & said)
 
 
 def _is_date(value: str) -> bool:

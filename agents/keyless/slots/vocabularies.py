@@ -34,6 +34,7 @@ _NEGATION = re.compile(
 )
 _PLURAL = re.compile(r"[a-z]{3}(?<![su])s$")
 """The end of a value that may be said in the singular: "row" for ``rows``."""
+_HYPHENATED, _HYPHEN = re.compile(r"[-‑]([^\W\d_]+)"), re.compile(r"\w[-‑]$")
 _FLAG_FILLERS = frozenset("is has have include includes use with enable enabled should do allow show only flag".split())
 
 
@@ -90,7 +91,14 @@ def _places(slot: Slot, value: Any, text: str) -> Iterator[tuple[int, int]]:
         plural = r"(?:s|es|d|ed)?" if form[-1:].isalpha() and not short else ""
         joined = joined[:-1] if plural and _PLURAL.search(joined) else joined
         pattern = re.compile(rf"(?<!\w){joined}{plural}(?!\w)", re.NOFLAG if short else re.IGNORECASE)
-        yield from (match.span() for match in pattern.finditer(text))
+        yield from (match.span() for match in pattern.finditer(text) if not _is_part(slot, text, *match.span()))
+
+
+def _is_part(slot: Slot, text: str, start: int, end: int) -> bool:
+    """Whether a value is a part of another word: "non-red", "blue-green"; not of "high-priority" for ``priority``."""
+    follows = _HYPHENATED.match(text, end)
+    named = follows and stem(follows[1]) in map(stem, slot.words)
+    return bool(follows and not named) or bool(_HYPHEN.search(text, 0, start))
 
 
 def _named(slot: Slot, code: str) -> Iterator[str]:

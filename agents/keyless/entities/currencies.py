@@ -1,0 +1,51 @@
+"""Currencies in a text: "$50", "50 euros", "50 CHF"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from callsheet.agents.keyless.entities.evidence import Named, Pool
+from callsheet.agents.keyless.slots.slot import Slot
+
+_CODES = {
+    "€": "EUR", "euro": "EUR", "euros": "EUR", "$": "USD", "dollar": "USD", "dollars": "USD", "£": "GBP", "¥": "JPY",
+    "yen": "JPY", "franc": "CHF", "francs": "CHF",
+}  # fmt: skip
+"""Signs and names; "pounds" may be a weight."""
+_NAMES = "|".join(name for name in _CODES if name.isalpha())
+_BESIDE = re.compile(rf"[€$£¥]|(?<=\d )(?:{_NAMES}|[A-Z]{{3}})\b")
+_ANYWHERE = re.compile(rf"[€$£¥]|\b(?:{_NAMES}|[A-Z]{{3}})\b")
+
+
+def currencies_in(text: str) -> list[Named]:
+    """The currencies beside amounts in a text, in text order, by their codes in ISO 4217."""
+    found = (Named(_code(match.group()), *match.span()) for match in _BESIDE.finditer(text))
+    return [named for named in found if named.value]
+
+
+def is_currency(slot: Slot) -> bool:
+    """Whether a slot takes a currency."""
+    return slot.textual and slot.says("currency")
+
+
+def only_currency(slots: Sequence[Slot], pool: Pool) -> Named | None:
+    """The only currency beside an amount, if a tool does not contradict it.
+
+    A tool that takes no currency may name the one of its amounts: "the price per night, in EUR". A number that
+    identifies a record is no amount.
+    """
+    found = currencies_in(pool.bare)
+    amounts = any(slot.numeric and not slot.identifies for slot in slots)
+    if not amounts or len({named.value for named in found}) != 1:
+        return None
+    texts = [slots[0].about, *(slot.description for slot in slots)]
+    own = {_code(match.group()) for text in texts for match in _ANYWHERE.finditer(text)} - {""}
+    takes = any(map(is_currency, slots))
+    return found[0] if takes or not own or found[0].value in own else None
+
+
+def _code(said: str) -> str:
+    from babel.numbers import list_currencies
+
+    return _CODES.get(said, said if said in list_currencies() else "")
