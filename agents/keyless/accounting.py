@@ -46,6 +46,18 @@ _BEFORE_CRITERION = re.compile(
     re.IGNORECASE,
 )
 """Before a value that selects or sorts, and is not asked for."""
+_NUMBER_OF = re.compile(r"\bno\.\s*(?=\d)", re.IGNORECASE)
+_STATE = re.compile(r"\b(?:is|are|was|were)\s+(on|out|over|up|inside)(?=\s*(?:[?.!,;]|$|and\b|or\b))", re.IGNORECASE)
+"""A state that selects: "lamps that are on"."""
+_FROM_NOW = re.compile(r"\b(?:after|before|by|from|since|till|until)\s+now\b", re.IGNORECASE)
+_RESULT = re.compile(
+    rf"\b(?:the|this|that|these|those)\s+({'|'.join(sorted(RESULT_NOUNS))})\b(?!\s+of\b)", re.IGNORECASE
+)
+_MEANINGFUL = frozenset(
+    "average except first highest last least lowest maximum minimum most never neither no none nor not one only or"
+    " unless without".split()
+)
+"""Words that mean the same in no description: "those done or not done" does not account for "not"."""
 _OPERATOR = re.compile(r"(?<=[\w)])\s*([-+*×/÷])\s*(?=[\d(])")
 _COUNTING = re.compile(
     r"how\s+(?:many|much)\b|how\s+(?:long|far|heavy|hot|big|old|tall|fast|warm|cold|high)\s+(?:is|are|was|were)\b", re.I
@@ -81,11 +93,14 @@ def unused_words(
     said = _said(about, slots, filled)
     known = _known(said, builds_on=builds_on, unclear=unclear, plainly=plainly)
     offered = {stem(word) for slot in slots for value in slot.vocabulary for word in words_of(str(value))}
-    tells = _took(pool, Kind.NUMBER) or (not plainly and bool(_AMOUNTS.intersection(said)))
-    counted = [m.span() for m in _COUNTING.finditer(pool.text)] if tells else []
+    amount = any(slot.numeric and not slot.identifies and slot.name in filled for slot in slots)
+    priced = not plainly and bool(_AMOUNTS.intersection(said))
+    asking = (m for m in _COUNTING.finditer(pool.text) if amount or (priced and m.group().lower().endswith("much")))
+    counted = [m.span() for m in asking]
     counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
     counted += [m.span() for i in pool.items if i.kind is Kind.DATE for m in _ON.finditer(pool.text[: i.start])]
     counted += _asked(pool.bare, results)
+    counted += [m.span() for m in _NUMBER_OF.finditer(pool.bare) if pool.is_used(m.end(), m.end() + 1)]
     left += [m.span(1) for m in _CRITERION.finditer(pool.bare) if _is_left(m, pool, about)]
     if plainly and "by" not in said:
         left += [m.span() for m in _DIFFERENCE.finditer(pool.bare) if pool.is_used(m.end(), m.end() + 1)]
@@ -105,10 +120,18 @@ def unused_words(
         if word not in known and (stem(word) not in known or stem(word) in offered):
             left.append((start, end))
     if not pool.uses_results:
-        left += [span for span in pronouns(pool.bare) if not pool.is_used(*span)]
+        left += [span for span in (*pronouns(pool.bare), *_results_meant(pool.bare, said)) if not pool.is_used(*span)]
+    left += [] if plainly else [m.span(1) for m in _STATE.finditer(pool.bare) if not pool.is_used(*m.span(1))]
+    left += [m.span() for m in _FROM_NOW.finditer(pool.bare) if not pool.is_used(*m.span())]
     left += [m.span() for m in _STRAY.finditer(pool.bare) if not pool.is_used(*m.span())]
     left += [(at, at + 1) for at in _signs(pool.bare, plainly=plainly) if not pool.is_used(at, at + 1)]
     return tuple(pool.text[start:end] for start, end in _joined(sorted(left), pool.text))
+
+
+def _results_meant(text: str, said: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Where a text names an earlier result, as "the list", unless the tool is for such a thing."""
+    own = {stem(word) for word in said}
+    yield from (match.span() for match in _RESULT.finditer(text) if stem(match[1]) not in own)
 
 
 def _asked(text: str, results: Iterable[str]) -> Iterator[tuple[int, int]]:
@@ -127,7 +150,8 @@ def _is_left(criterion: re.Match[str], pool: Pool, about: str) -> bool:
 def _said(about: str, slots: Sequence[Slot], filled: Collection[str]) -> list[str]:
     """The words of the tool's name, of its description's first sentence, and of the parameters that have a value."""
     name, _, description = about.partition("\n")
-    said = [*words_of(name), *words_of(description.strip().split("\n")[0].split(". ")[0])]
+    told = words_of(description.strip().split("\n")[0].split(". ")[0])
+    said = [word for word in (*words_of(name), *told) if word not in _MEANINGFUL]
     for slot in slots:
         if slot.name in filled:
             said += [*slot.words, *words_of(slot.note)]

@@ -24,7 +24,7 @@ def compose(request: str, results: Sequence[StepResult]) -> str:
     done = [result for result in results if result.status == "done"]
     parts = [_shortened(_said(result)) for result in done]
     parts += not_done(results)
-    if not done:
+    if not done and not any(not call.error for result in results for call in result.calls):
         parts.insert(
             0, f'Nothing was done of "{_shortened(request.strip(), 200)}".' if request.strip() else "Nothing was done."
         )

@@ -14,12 +14,12 @@ from callsheet.agents.keyless.language.lexicon import (
     FUNCTION_WORDS,
     QUESTION_WORDS,
     QUOTED,
-    RESULT_NOUNS,
     is_noun,
     is_verb,
     mask,
 )
 from callsheet.agents.keyless.language.mood import head_of, is_yes_or_no, objection
+from callsheet.agents.keyless.slots.order_objects import misses
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import is_sql
 from callsheet.agents.keyless.slots.vocabularies import variants
@@ -38,10 +38,6 @@ _CHANGES_DATA = re.compile(
     r"|copy|load|set)\b(?!\s*\()|^\s*pragma\b",
     re.IGNORECASE,
 )
-_SET = re.compile(r"\b(?:set|change|update)\s(?:[\w-]+\s+){0,3}?([a-z]+)\s+(?:of|for)\b.*\bto\b", re.IGNORECASE)
-_PARTICLES = frozenset("down in off on out up".split())
-_AS = re.compile(r"\s*(\w+)\b[^.\n]{0,80}?\bas\s+(?:an?\s+)?(\w+)", re.IGNORECASE)
-_OF = re.compile(r"\W*\w+\s+(?:(?:the|an?|my|our|its|their)\s+)*([a-z]+)\s+of\b", re.IGNORECASE)
 _SQL_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 """Texts and quoted names in SQL."""
 
@@ -143,7 +139,7 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     known = _orders(words_of(offer.tool.rpartition("/")[2]), schema["description"])
     known |= {word for name, value in first.args.items() if value is True for word in words_of(name)}
     other = not whole and _is_other(brief, offer, known)
-    why = _objection(brief, offer, schema, known, slots, first, whole=whole)
+    why = _objection(brief, offer, schema["description"], known, slots, first, whole=whole)
     return Candidate(offer, schema, texts, calls, why, other, score, fits)
 
 
@@ -170,7 +166,7 @@ def _names_object(brief: Brief, offer: Offer) -> bool:
 def _objection(
     brief: Brief,
     offer: Offer,
-    schema: Mapping[str, Any],
+    about: str,
     known: Collection[str],
     slots: Sequence[Slot],
     call: Filled,
@@ -182,7 +178,7 @@ def _objection(
     Args:
         brief: The step.
         offer: The tool.
-        schema: Its parameters, with its description.
+        about: Its description.
         known: The verbs that order what it does.
         slots: Its parameters.
         call: The arguments found.
@@ -196,14 +192,8 @@ def _objection(
         known = {*known} | {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
     if why := objection(brief.text, brief.request or brief.text, known, whole=whole):
         return f"it may change something, and {why}"
-    if not call.missing and _changes_nothing(head_of(brief.text, known), slots, call):
-        return "it gives no new value"
-    if lacking := _lacks(brief.text, offer.tool, str(schema["description"])):
-        return f'the step does not say "{lacking}"'
-    if part := _orders_part(brief.text, offer.tool, slots):
-        return f'"{part}" is only a part of what it is for'
-    if other := _sets_identifier(brief.text, slots, call):
-        return f'it does not set "{other}"'
+    if not call.missing and (why := misses(brief.text, _name(offer.tool), about, known, slots, call.args)):
+        return why
     if lost := [result for result in brief.inputs if result.status != "done"]:
         return f'it builds on "{lost[0].text}", which was not done'
     if first := offer.sources.get(""):
@@ -211,45 +201,6 @@ def _objection(
     if offer.harm == "destroy" and not offer.confirmed:
         return "it destroys something: rules alone never do that, and nobody is asked in this run"
     return ""
-
-
-def _changes_nothing(verb: str, slots: Sequence[Slot], call: Filled) -> bool:
-    """Whether an order to update a record names only the record: "update task 2"."""
-    if not alike(verb) & alike("update") or not any(slot.identifies and slot.name in call.args for slot in slots):
-        return False
-    new = [slot.name for slot in slots if not slot.identifies and slot.types != {"boolean"}]
-    return bool(new) and not call.args.keys() & {*new}
-
-
-def _lacks(text: str, tool: str, description: str) -> str:
-    """A word that an order needs to mean what a tool does; empty if none is missing.
-
-    The second word of a phrasal verb in its name, as of ``turnOn``; and, if only the description has the verb of the
-    order, what is after "as": "Mark a reminder as done".
-    """
-    said, named = {word.lower() for word in words(mask(text))}, words_of(_name(tool))
-    if len(named) > 1 and named[1] in _PARTICLES and is_verb(named[0]) and named[0] in said:
-        return "" if named[1] in said else named[1]
-    state = _AS.match(description)
-    if state and head_of(text, {state[1].lower()}) == state[1].lower() not in named:
-        return "" if state[2].lower() in said else f"as {state[2]}"
-    return ""
-
-
-def _orders_part(text: str, tool: str, slots: Sequence[Slot]) -> str:
-    """The object of an order that is something of the record: the "inventory" of "delete the inventory of room 5"."""
-    match = _OF.match(mask(text))
-    own = {stem(other) for word in words_of(_name(tool)) for other in alike(word)}
-    own |= {stem(word) for slot in slots for word in slot.words}
-    return match[1] if match and stem(match[1]) not in own and match[1] not in FUNCTION_WORDS | RESULT_NOUNS else ""
-
-
-def _sets_identifier(text: str, slots: Sequence[Slot], call: Filled) -> str:
-    """The word for a record's identifier that a step sets: "set the number of room 5 to 6"; empty if it sets none."""
-    match = _SET.search(mask(text))
-    said = {stem(word) for slot in slots if slot.name in call.args and not slot.identifies for word in slot.words}
-    own = {stem(word) for slot in slots if slot.identifies for word in slot.words}
-    return match[1] if match and stem(match[1]) in own - said else ""
 
 
 def _orders(named: Sequence[str], description: str) -> set[str]:

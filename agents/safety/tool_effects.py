@@ -50,6 +50,8 @@ _ALIKE = (
     "add insert",
     "replace substitute",
     "mean average avg",
+    "max maximum",
+    "min minimum",
     "folder directory dir",
     "file document",
     "clock time hour timezone",

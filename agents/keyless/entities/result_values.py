@@ -30,6 +30,7 @@ _ORIGIN = re.compile(r"(?:^|_)(?:original|from|input|source)(?:_|$)")
 _EMPTY = frozenset({"", "[]", "{}", "null", "None"})
 _FILE_READERS = frozenset({"cat", "content", "contents", "read"})
 """Words in the names of tools that give the text of a file."""
+_HOW_MANY = re.compile(r"\bhow\s+many\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.:/-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w:/-])")
 
 
@@ -180,7 +181,7 @@ def _salient(data: Mapping[str, Any], said: str = "") -> Any:
     if len(parts := {name: value for name, value in usable.items() if _ASIDE.isdisjoint(words_of(name))}) == 1:
         (value,) = parts.values()
         return value if parts.keys() <= _WEAK or not isinstance(value, Mapping) else data
-    found = _asked(parts, said)
+    found = _asked(usable, said)
     return found[0] if len(found) == 1 else data
 
 
@@ -188,8 +189,9 @@ def _asked(fields: Mapping[str, Any], said: str) -> list[Any]:
     """The values of the fields that a step names without their values: "the price", not "with price 12"."""
     stems = {stem(word) for word in re.findall(r"[^\W\d_]+", said)}
     given = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", said)}
+    counts = _HOW_MANY.search(said)
     return [
-        value
+        len(value) if counts and isinstance(value, list) else value
         for name, value in fields.items()
         if stems.issuperset(map(stem, words_of(name)))
         and not (value in given if _is_number(value) else isinstance(value, str) and value in said)

@@ -124,7 +124,7 @@ SQL = re.compile(
 )
 _DECIMAL = re.compile(r"(?<!\d)\d+(?:[.,]\d+)+")
 _BRACKETS = re.compile(r"\((?!\w\))[^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
-_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Dr|Mr|Mrs|Ms|No|St)\.")
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|Dr|Mr|Mrs|Ms|No|no(?=\.\s*\d)|St)\.")
 
 MOST = 8_000
 """Characters that the rules read: some patterns take quadratic time."""

@@ -35,7 +35,7 @@ _VERBS = frozenset(
     """
     activate archive assign attach charge close commit compress crop deactivate decrypt dim disable download draw enable
     encrypt execute extract install invite label lock mark merge mute order pay play pull push reopen replace rotate run
-    sort stage start sum tag turn unlock unmerge unmute unzip upload zip
+    set sort stage start sum tag turn unlock unmerge unmute unzip upload zip
     """.split()
 )
 """Further verbs that open orders: none limits or takes back another order, as "keep" and "cancel" do."""

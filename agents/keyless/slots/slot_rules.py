@@ -52,6 +52,13 @@ _NOUN_BEFORE = re.compile(r"\b(?:the|an?|my|our|this|that)\s+(?:\w+\s+)?([A-Za-z
 _WITH = re.compile(r"\s*(?:with|by)\s*", re.IGNORECASE)
 _REPLACE = re.compile(r"\b(?:replace|substitute|exchange|change|swap)\b", re.IGNORECASE)
 _IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order", "ticket", "hash", "commit", "issue")
+_BOUNDS = frozenset("max maximum min minimum".split())
+_BOUND = re.compile(
+    r"\b(?:above|at\s+(?:least|most)|below|bigger|cheaper|from|higher|larger|less|longer|lower|max(?:imum)?|min(?:imum)?|more"
+    r"|over|shorter|smaller|than|under|up\s+to|within)\b|[<>≤≥]",
+    re.IGNORECASE,
+)
+"""Words for a bound: the books "with price 12" are not those up to 12."""
 _WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
 """Words of names that do not label a value."""
 _BRIDGE = r"(?:(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?|\s+(?:of|for)\s[^,;]{1,60}\sto)\s*$"
@@ -134,6 +141,8 @@ def _labelled(slot: Slot, context: Context) -> Any:
     words = "|".join(re.escape(word) for word in (*slot.words, *from_it) if word not in _WEAK)
     if not words or slot.vocabulary or not (slot.textual or slot.numeric) or is_formatted(slot):
         return None
+    if not _BOUNDS.isdisjoint(slot.words) and not _BOUND.search(context.pool.bare):
+        return None
     bare, of_record = context.pool.bare, any(other.identifies for other in context.slots) and not slot.identifies
     bridge = _BRIDGE_TO if of_record and slot.numeric else _BRIDGE
     for item in context.pool.free(*((Kind.NUMBER,) if slot.numeric else (Kind.QUOTED, Kind.IDENTIFIER))):
@@ -162,6 +171,9 @@ def _exchanged(slot: Slot, context: Context) -> Any:
 
 
 def _identified(slot: Slot, context: Context) -> Any:
+    if slot.required and slot.numeric and slot.identifies:
+        numbered = (item for item in context.pool.free(Kind.IDENTIFIER) if item.value.startswith("#"))
+        return next((int(context.pool.take(item)[1:]) for item in numbered), None)
     wanted = slot.required and slot.textual and slot.says(*_IDENTIFIED)
     return context.pool.first(Kind.IDENTIFIER) if wanted else None
 

@@ -1,0 +1,74 @@
+"""Whether an order means what a tool does: its particle, its object, its new value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from callsheet.agents.keyless.language.clauses import words
+from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, RESULT_NOUNS, is_verb, mask
+from callsheet.agents.keyless.language.mood import head_of
+from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
+from callsheet.agents.safety.tool_effects import alike
+
+_PARTICLES = frozenset("down in off on out up".split())
+_AS = re.compile(r"\s*(\w+)\b[^.\n]{0,80}?\bas\s+(?:an?\s+)?(\w+)", re.IGNORECASE)
+_OF = re.compile(r"\W*\w+\s+(?:(?:the|an?|my|our|its|their)\s+)*([a-z]+)\s+of\b", re.IGNORECASE)
+_SET = re.compile(r"\b(?:set|change|update)\s(?:[\w-]+\s+){0,3}?([a-z]+)\s+(?:of|for)\b.*\bto\b", re.IGNORECASE)
+
+
+def misses(
+    text: str, name: str, description: str, known: Collection[str], slots: Sequence[Slot], filled: Collection[str]
+) -> str:
+    """Why an order does not mean what a tool does; empty if it does.
+
+    Args:
+        text: The step.
+        name: The words of the tool's name.
+        description: Its description.
+        known: The verbs that order what it does.
+        slots: Its parameters.
+        filled: Names of the parameters that have a value.
+    """
+    if lacking := _lacking(text, name, description):
+        return f'the step does not say "{lacking}"'
+    if part := _part(text, name, slots):
+        return f'"{part}" is not what it is for'
+    if other := _identifier_set(text, slots, filled):
+        return f'it does not set "{other}"'
+    return "it gives no new value" if _changes_nothing(head_of(text, known), slots, filled) else ""
+
+
+def _lacking(text: str, name: str, description: str) -> str:
+    """A word that the order needs: the "on" of ``turnOn``; if only the description has its verb, "as done" of that."""
+    said, named = {word.lower() for word in words(mask(text))}, words_of(name)
+    if len(named) > 1 and named[1] in _PARTICLES and is_verb(named[0]) and named[0] in said:
+        return "" if named[1] in said else named[1]
+    state = _AS.match(description)
+    if state and state[1].lower() not in named and head_of(text, {state[1].lower()}) == state[1].lower():
+        return "" if state[2].lower() in said else f"as {state[2]}"
+    return ""
+
+
+def _part(text: str, name: str, slots: Sequence[Slot]) -> str:
+    """The object of the order, if it is something of a record: "inventory" in "delete the inventory of room 5"."""
+    match = _OF.match(mask(text))
+    own = {stem(other) for word in words_of(name) for other in alike(word)}
+    own |= {stem(word) for slot in slots for word in slot.words}
+    return match[1] if match and stem(match[1]) not in own and match[1] not in FUNCTION_WORDS | RESULT_NOUNS else ""
+
+
+def _identifier_set(text: str, slots: Sequence[Slot], filled: Collection[str]) -> str:
+    """The word for a record's identifier that the order sets: "set the number of room 5 to 6"."""
+    match = _SET.search(mask(text))
+    values = {stem(word) for slot in slots if slot.name in filled and not slot.identifies for word in slot.words}
+    own = {stem(word) for slot in slots if slot.identifies for word in slot.words}
+    return match[1] if match and stem(match[1]) in own - values else ""
+
+
+def _changes_nothing(verb: str, slots: Sequence[Slot], filled: Collection[str]) -> bool:
+    """Whether an order to update a record names only the record: "update task 2"."""
+    if not alike(verb) & alike("update") or not any(slot.identifies and slot.name in filled for slot in slots):
+        return False
+    new = {slot.name for slot in slots if not slot.identifies and slot.types != {"boolean"}}
+    return bool(new) and new.isdisjoint(filled)
