@@ -18,7 +18,7 @@ from callsheet.agents.keyless.language.references import (
     refers_to_several,
     with_value,
 )
-from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
+from callsheet.agents.keyless.slots.slot import Slot, stem, value_words, words_of
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.tool_effects import alike
 
@@ -46,6 +46,11 @@ _BEFORE_CRITERION = re.compile(
     re.IGNORECASE,
 )
 """Before a value that selects or sorts, and is not asked for."""
+_UNIT_SIGNS = {"%": "percent", "c": "celsius", "f": "fahrenheit"}
+_UNIT_SIGN = re.compile(r"(?<=\d)\s?°?\s?([CF]\b|%)", re.IGNORECASE)
+"""Signs of units that a tool names in words."""
+_LETTER = re.compile(r"\d\s+([ai])(?=\s*(?:[?.!,;]|$|(?:and|for|in|of|on|to|with)\b))", re.IGNORECASE)
+"""A letter after a number that is no article: "room 5 a"."""
 _NUMBER_OF = re.compile(r"\bno\.\s*(?=\d)", re.IGNORECASE)
 _STATE = re.compile(r"\b(?:is|are|was|were)\s+(on|out|over|up|inside)(?=\s*(?:[?.!,;]|$|and\b|or\b))", re.IGNORECASE)
 """A state that selects: "lamps that are on"."""
@@ -100,6 +105,7 @@ def unused_words(
     counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
     counted += [m.span() for i in pool.items if i.kind is Kind.DATE for m in _ON.finditer(pool.text[: i.start])]
     counted += _asked(pool.bare, results)
+    counted += [m.span() for m in _UNIT_SIGN.finditer(pool.bare) if _UNIT_SIGNS[m[1].lower()] in said]
     counted += [m.span() for m in _NUMBER_OF.finditer(pool.bare) if pool.is_used(m.end(), m.end() + 1)]
     left += [m.span(1) for m in _CRITERION.finditer(pool.bare) if _is_left(m, pool, about)]
     if plainly and "by" not in said:
@@ -122,9 +128,11 @@ def unused_words(
     if not pool.uses_results:
         left += [span for span in (*pronouns(pool.bare), *_results_meant(pool.bare, said)) if not pool.is_used(*span)]
     left += [] if plainly else [m.span(1) for m in _STATE.finditer(pool.bare) if not pool.is_used(*m.span(1))]
+    left += [m.span(1) for m in _LETTER.finditer(pool.bare)]
     left += [m.span() for m in _FROM_NOW.finditer(pool.bare) if not pool.is_used(*m.span())]
     left += [m.span() for m in _STRAY.finditer(pool.bare) if not pool.is_used(*m.span())]
-    left += [(at, at + 1) for at in _signs(pool.bare, plainly=plainly) if not pool.is_used(at, at + 1)]
+    signs = (at for at in _signs(pool.bare, plainly=plainly) if not any(a <= at < b for a, b in counted))
+    left += [(at, at + 1) for at in signs if not pool.is_used(at, at + 1)]
     return tuple(pool.text[start:end] for start, end in _joined(sorted(left), pool.text))
 
 
@@ -137,7 +145,8 @@ def _results_meant(text: str, said: Collection[str]) -> Iterator[tuple[int, int]
 def _asked(text: str, results: Iterable[str]) -> Iterator[tuple[int, int]]:
     """Where a text asks for values of a result: "the price of book 2", not "the books by price"."""
     for name in results:
-        joined = r"[\s_-]+".join(map(re.escape, words_of(name)))
+        short, rest = value_words(name), words_of(name)[len(value_words(name)) :]
+        joined = r"[\s_-]+".join(map(re.escape, short)) + "".join(rf"(?:[\s_-]+{re.escape(word)})?" for word in rest)
         found = re.finditer(rf"(?:{_ASKING}\s+)?\b{joined}s?\b", text, re.IGNORECASE) if joined else ()
         yield from (match.span() for match in found if not _BEFORE_CRITERION.search(text, 0, match.start()))
 

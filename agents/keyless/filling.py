@@ -16,12 +16,12 @@ from callsheet.agents.keyless.entities.time_zones import fill_zones
 from callsheet.agents.keyless.language.lexicon import mask
 from callsheet.agents.keyless.language.references import referred, with_value
 from callsheet.agents.keyless.slots.context import Context
+from callsheet.agents.keyless.slots.list_rules import SIDE_BY_SIDE
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.slot_rules import apply
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.arguments import misfits
 
-_SIDE_BY_SIDE = re.compile(r"\s*(?:,|&|,?\s*\band\b)\s*", re.IGNORECASE)
 _PAIRED = frozenset("1 2 a b first second one two left right".split())
 
 
@@ -105,7 +105,7 @@ def _divided(pool: Pool, args: Mapping[str, Any]) -> list[str]:
     return [
         pool.text[other.start : other.end]
         for one, other in pairwise(named)
-        if _SIDE_BY_SIDE.fullmatch(pool.text, one.end, other.start) and given[one.value] != given[other.value]
+        if SIDE_BY_SIDE.fullmatch(pool.text, one.end, other.start) and given[one.value] != given[other.value]
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool, exact_number
 from callsheet.agents.keyless.language.references import only_changes, opening
-from callsheet.agents.keyless.slots.slot import IDENTIFIERS, stem, words_of
+from callsheet.agents.keyless.slots.slot import IDENTIFIERS, stem, value_words, words_of
 from callsheet.agents.planning.plan import Call, StepResult
 from callsheet.agents.safety.tool_effects import alike
 
@@ -193,7 +193,7 @@ def _asked(fields: Mapping[str, Any], said: str) -> list[Any]:
     return [
         len(value) if counts and isinstance(value, list) else value
         for name, value in fields.items()
-        if stems.issuperset(map(stem, words_of(name)))
+        if stems.issuperset(map(stem, value_words(name)))
         and not (value in given if _is_number(value) else isinstance(value, str) and value in said)
     ]
 

@@ -33,6 +33,13 @@ def is_plural(word: str) -> bool:
     return any(lemma != word for lemma in getAllLemmas(word.lower()).get("NOUN", ()))
 
 
+def singular(noun: str) -> str:
+    """The singular of a noun that may be a plural."""
+    from lemminflect import getAllLemmas
+
+    return next((lemma for lemma in getAllLemmas(noun.lower()).get("NOUN", ()) if lemma != noun), noun)
+
+
 CONSUMING = frozenset(
     """
     add append archive attach back commit copy deliver dispatch dump email enter export file forward insert keep log

@@ -124,9 +124,9 @@ def names_record(slots: Sequence[Slot], slot: Slot, before: str) -> bool:
     """Whether the words before a number say that it identifies a record: no price is "room 102", or "of 102"."""
     if any(other.identifies for other in slots) and not slot.identifies and _OF.search(before):
         return True
-    match = _NOUN_BEFORE.search(before)
     nouns = {stem(word) for other in slots if other.identifies for word in other.words[:-1]}
-    return bool(match) and stem(match[1]) in nouns - set(map(stem, slot.words))
+    match = _NOUN_BEFORE.search(before)
+    return match is not None and stem(match[1]) in nouns - set(map(stem, slot.words))
 
 
 def _counts_other(after: str, slots: Sequence[Slot]) -> bool:

@@ -28,6 +28,7 @@ _SHARE = re.compile(
 )
 IDENTIFIERS = frozenset("gid guid id oid sid uid uuid".split())
 """Last words of the names of identifiers."""
+_OF_VALUE = frozenset("at by for in of per".split())
 _NUMBERED = frozenset({"number", "no"})
 _STEMMER = Stemmer.Stemmer("english")
 
@@ -41,6 +42,13 @@ def stem(word: str) -> str:
 def words_of(name: str) -> tuple[str, ...]:
     """The words of an identifier, lower case: ``entityType`` -> entity, type."""
     return tuple(word.lower() for word in _CAMEL.split(name) if word)
+
+
+def value_words(name: str) -> tuple[str, ...]:
+    """The words of a value's name that people say: "price" for ``price_per_night``."""
+    said = words_of(name)
+    end = next((at for at, word in enumerate(said) if at and word in _OF_VALUE), len(said))
+    return said[:end]
 
 
 @dataclass(frozen=True, slots=True)

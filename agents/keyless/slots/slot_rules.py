@@ -12,13 +12,14 @@ from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.quantities import is_unit
 from callsheet.agents.keyless.entities.result_values import composed, identifier
 from callsheet.agents.keyless.entities.time_zones import is_zone
-from callsheet.agents.keyless.language.references import opening, refers_to_one, with_value
+from callsheet.agents.keyless.language.lexicon import mask
+from callsheet.agents.keyless.language.references import opening, refers_back, refers_to_one, with_value
 from callsheet.agents.keyless.slots.context import Context
+from callsheet.agents.keyless.slots.list_rules import CONTENT, array, is_place
 from callsheet.agents.keyless.slots.number_rules import (
     GROUPED,
     counts_record,
     frequency,
-    listed,
     names_record,
     number,
     taken,
@@ -28,7 +29,6 @@ from callsheet.agents.keyless.slots.value_formats import (
     FORMATS,
     find_path,
     is_formatted,
-    is_mail,
     is_path,
     is_path_list,
     paths_in,
@@ -36,8 +36,8 @@ from callsheet.agents.keyless.slots.value_formats import (
 from callsheet.agents.keyless.slots.vocabularies import fill_closed, fill_flag
 from callsheet.agents.safety.tool_effects import alike
 
-_CONTENT = ("content", "text", "body", "data", "message", "note", "insight", "observation", "summary")
-"""Names of parameters that take a result."""
+_BODY = ("content", "text", "body", "message")
+"""Names of optional parameters that take a result if a step names it: "send the list to ann@example.com"."""
 _MOVES = alike("copy") | alike("move") | frozenset("archive compress convert extract unzip zip".split())
 """Verbs of tools with two paths for which "it" is the file of an earlier step."""
 _OLD, _NEW = ("find", "old", "pattern", "query", "search"), ("new", "replace", "replacement", "substitute")
@@ -66,10 +66,6 @@ _BRIDGE = r"(?:(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?
 _BRIDGE_TO = _BRIDGE.replace(r"|\bof", "")
 """The same for a value of a record: in "the price of 2", 2 is the record."""
 _AIM = re.compile(r"\b(?:to|into|as)\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
-_PLACE = re.compile(
-    r"\b(?:to|into|as|in|inside|of|at|from|within)\s+(?:the\s+)?(?:(?:file|folder|directory|repo|repository)\s+)?$",
-    re.IGNORECASE,
-)
 _ORIGIN = re.compile(r"\bfrom\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
 
 Rule = Callable[[Slot, Context], Any]
@@ -100,7 +96,7 @@ def _path(slot: Slot, context: Context) -> Any:
     """
     rivals = [other.name for other in context.slots if other.required and other.textual and is_path(other)]
     if any(map(is_path_list, context.slots)):
-        return find_path(slot, context.pool, (), [p for p in paths_in(context.pool) if _is_place(context.pool, p)])
+        return find_path(slot, context.pool, (), [p for p in paths_in(context.pool) if is_place(context.pool, p)])
     moves = not _MOVES.isdisjoint(words_of(slot.about.partition("\n")[0]))
     inputs = context.inputs if context.refers and slot.name not in rivals[1:] and (moves or len(rivals) < 2) else ()
     if len(rivals) < 2 or slot.name not in rivals:
@@ -109,11 +105,6 @@ def _path(slot: Slot, context: Context) -> Any:
     origins, aims = ([p for p in paths if word.search(before[: p.start])] for word in (_ORIGIN, _AIM))
     mine, others = (aims, origins) if slot.name == rivals[-1] else (origins, aims)
     return find_path(slot, context.pool, inputs, mine or [path for path in paths if path not in others])
-
-
-def _is_place(pool: Pool, path: Evidence) -> bool:
-    """Whether a path is where files of a list are or go: "to a.zip", "of the repository /srv/site"."""
-    return bool(_PLACE.search(pool.text[: path.start]))
 
 
 def _currency(slot: Slot, context: Context) -> str | None:
@@ -189,28 +180,11 @@ def _of_result(slot: Slot, context: Context) -> Any:
     return str(value) if value is not None and not slot.numeric else value
 
 
-def _array(slot: Slot, context: Context) -> Any:
-    items, pool = slot.spec.get("items"), context.pool
-    kind = items.get("type") if "array" in slot.types and isinstance(items, dict) else None
-    if kind in {"number", "integer"}:
-        given = [] if slot.identifies else context.numbers
-        pool.uses_results |= bool(given)
-        return [*given, *map(pool.take, listed(pool))] or None
-    if kind == "string" and slot.required:
-        if is_path(slot) or is_mail(slot):
-            found = pool.free(Kind.PATH if is_path(slot) else Kind.EMAIL)
-            return [pool.take(item) for item in found if is_mail(slot) or not _is_place(pool, item)] or None
-        if slot.says(*_CONTENT) and context.refers:
-            return [context.composed]
-        return [pool.take(item) for item in pool.free(Kind.QUOTED)] or None
-    return None
-
-
 def _composed(slot: Slot, context: Context) -> Any:
     wanted = (
         slot.textual
-        and slot.required
-        and slot.says(*_CONTENT)
+        and slot.says(*(CONTENT if slot.required else _BODY))
+        and (slot.required or refers_back(mask(context.pool.bare)))
         and not (slot.identifies or slot.says("find", "search", "target", "old"))
     )
     return context.composed if wanted and context.refers and not _is_identifier(context) else None
@@ -245,21 +219,21 @@ def _takes(slot: Slot, pool: Pool, quoted: Evidence) -> bool:
     if _OTHER_ROLE.search(before) and opening(before) not in alike("search"):
         return False
     noun = _NOUN_BEFORE.search(before)
-    if noun is None or slot.says(*_CONTENT, *_ANY) or slot.identifies:
+    if noun is None or slot.says(*CONTENT, *_ANY) or slot.identifies:
         return True
     return stem(noun[1]) in map(stem, slot.words)
 
 
 def _raw(slot: Slot, context: Context) -> Any:
     """The result that "translate it" refers to, for a single text parameter."""
-    spent = any(other.says(*_CONTENT) and other.name in context.filled for other in context.slots)
+    spent = any(other.says(*CONTENT) and other.name in context.filled for other in context.slots)
     if (
         spent
         or context.loose != [slot]
         or slot.identifies
         or not context.refers
         or _is_identifier(context)
-        or not slot.says(*_CONTENT, "query", "question")
+        or not slot.says(*CONTENT, "query", "question")
     ):
         return None
     context.pool.uses_results = True
@@ -268,7 +242,7 @@ def _raw(slot: Slot, context: Context) -> Any:
 
 RULES: tuple[Rule, ...] = (
     _whole, _exchanged, frequency, _formatted, _currency, _closed, _flag, _glob, _labelled, _identified, _of_result,
-    _array, _composed, number, _quoted, _raw,
+    array, _composed, number, _quoted, _raw,
 )  # fmt: skip
 """In this order: unmistakable evidence first, leftovers last."""
 

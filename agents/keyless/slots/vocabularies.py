@@ -10,7 +10,7 @@ from typing import Any
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
 from callsheet.agents.keyless.entities.quantities import compound, is_unit, units_in
 from callsheet.agents.keyless.entities.time_zones import is_zone, zones_in
-from callsheet.agents.keyless.language.lexicon import is_plural
+from callsheet.agents.keyless.language.lexicon import is_plural, singular
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import is_path, is_path_list
 
@@ -128,6 +128,8 @@ _JOINED = re.compile(
 )
 _NOUN_BEFORE = re.compile(r"([A-Za-z]+)[\s:]*$")
 _BOTH = re.compile(r"\bboth\s+$", re.IGNORECASE)
+_RECORD_SIGNS = frozenset("0123456789\"'“‘`«")
+"""The first characters of numbers and quotations."""
 Span = tuple[int, int]
 
 
@@ -150,8 +152,11 @@ def variants(text: str, slots: Sequence[Slot]) -> tuple[str, ...]:
 
 def _chosen(text: str, runs: Sequence[Sequence[Span]], choice: Sequence[Span]) -> str:
     for run, (start, end) in zip(reversed(runs), reversed(choice), strict=True):
-        before = text[: run[0][0]]
-        text = (_BOTH.sub("", before) if len(run) == 2 else before) + text[start:end] + text[run[-1][1] :]
+        before, chosen = text[: run[0][0]], text[start:end]
+        before = _BOTH.sub("", before) if len(run) == 2 else before
+        if noun := _NOUN_BEFORE.search(before) if chosen[0] in _RECORD_SIGNS else None:
+            before = f"{before[: noun.start(1)]}{singular(noun[1])}{before[noun.end(1) :]}"
+        text = before + chosen + text[run[-1][1] :]
     return text
 
 
@@ -168,13 +173,23 @@ def _runs(text: str, atoms: Sequence[Span]) -> Iterator[tuple[Span, ...]]:
         yield tuple(run)
 
 
-def _listed_names(text: str, pool: Pool, slots: Sequence[Slot]) -> Iterator[list[Span]]:
-    """Quotations after the plural of a parameter's name: "the sheets 'A' and 'B'" for ``sheet``."""
-    singles = {stem(slot.head) for slot in slots if slot.textual}
-    for run in _runs(text, [(item.start, item.end) for item in pool.free(Kind.QUOTED)]):
-        noun = _NOUN_BEFORE.search(text[: run[0][0]])
-        if noun and is_plural(noun[1].lower()) and stem(noun[1]) in singles:
-            yield list(run)
+def _listed_records(text: str, pool: Pool, slots: Sequence[Slot]) -> Iterator[list[Span]]:
+    """What is listed after a plural.
+
+    Quotations after that of a parameter's name: "the sheets 'A' and 'B'" for ``sheet``; numbers after that of a record:
+    "rooms 1 and 2" for ``room_number``, or for the ``id`` of ``delete_room``.
+    """
+    numbered = [slot for slot in slots if slot.required and slot.numeric and slot.identifies]
+    records = {stem(word) for slot in numbered for word in slot.words}
+    records |= {stem(word) for word in words_of(slots[0].about.partition("\n")[0])} if len(numbered) == 1 else set()
+    for kind, nouns in (
+        (Kind.QUOTED, {stem(slot.head) for slot in slots if slot.textual}),
+        (Kind.NUMBER, records if len(numbered) == 1 else set()),
+    ):
+        for run in _runs(text, [(item.start, item.end) for item in pool.free(kind)]):
+            noun = _NOUN_BEFORE.search(text[: run[0][0]])
+            if noun and is_plural(noun[1].lower()) and stem(noun[1]) in nouns:
+                yield list(run)
 
 
 def _atoms(text: str, slots: Sequence[Slot]) -> Iterator[list[Span]]:
@@ -196,7 +211,7 @@ def _atoms(text: str, slots: Sequence[Slot]) -> Iterator[list[Span]]:
     for slot in slots:
         if slot.vocabulary and not is_unit(slot) and "array" not in slot.types:
             yield mentions(slot, pool)
-    yield from _listed_names(text, pool, slots)
+    yield from _listed_records(text, pool, slots)
     paths = [slot for slot in slots if slot.required and slot.textual and is_path(slot)]
     if len(paths) == 1 and not any(map(is_path_list, slots)):
         yield [(item.start, item.end) for item in pool.free(Kind.PATH)]
