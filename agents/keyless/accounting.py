@@ -22,6 +22,7 @@ from callsheet.agents.keyless.slots.slot import Slot, stem, value_words, words_o
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.tool_effects import alike
 
+Span = tuple[int, int]
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
 _STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")
 """Unpaired quotation marks: what they quote is unknown."""
@@ -51,6 +52,7 @@ _UNIT_SIGN = re.compile(r"(?<=\d)\s?°?\s?([CF]\b|%)", re.IGNORECASE)
 """Signs of units that a tool names in words."""
 _LETTER = re.compile(r"\d\s+([ai])(?=\s*(?:[?.!,;]|$|(?:and|for|in|of|on|to|with)\b))", re.IGNORECASE)
 """A letter after a number that is no article: "room 5 a"."""
+_WHEN = re.compile(r"\b(?:when|if)\b", re.IGNORECASE)
 _NUMBER_OF = re.compile(r"\bno\.\s*(?=\d)", re.IGNORECASE)
 _STATE = re.compile(r"\b(?:is|are|was|were)\s+(on|out|over|up|inside)(?=\s*(?:[?.!,;]|$|and\b|or\b))", re.IGNORECASE)
 """A state that selects: "lamps that are on"."""
@@ -94,26 +96,12 @@ def unused_words(
         unclear: Nouns that may be the result of several earlier steps (``ambiguous``).
         plainly: Whether question words count as content, as for a tool that may change something.
     """
-    left = [(item.start, item.end) for item in pool.items if not pool.is_covered(item.start, item.end)]
     said = _said(about, slots, filled)
     known = _known(said, builds_on=builds_on, unclear=unclear, plainly=plainly)
     offered = {stem(word) for slot in slots for value in slot.vocabulary for word in words_of(str(value))}
-    amount = any(slot.numeric and not slot.identifies and slot.name in filled for slot in slots)
-    priced = not plainly and bool(_AMOUNTS.intersection(said))
-    asking = (m for m in _COUNTING.finditer(pool.text) if amount or (priced and m.group().lower().endswith("much")))
-    counted = [m.span() for m in asking]
-    counted += [m.span() for m in re.finditer(r"\b(?:when|if)\b", pool.text, re.I)] if _took(pool, Kind.CLOCK) else []
-    counted += [m.span() for i in pool.items if i.kind is Kind.DATE for m in _ON.finditer(pool.text[: i.start])]
-    counted += _asked(pool.bare, results)
-    counted += [m.span() for m in _UNIT_SIGN.finditer(pool.bare) if _UNIT_SIGNS[m[1].lower()] in said]
-    counted += [m.span() for m in _NUMBER_OF.finditer(pool.bare) if pool.is_used(m.end(), m.end() + 1)]
-    left += [m.span(1) for m in _CRITERION.finditer(pool.bare) if _is_left(m, pool, about)]
-    if plainly and "by" not in said:
-        left += [m.span() for m in _DIFFERENCE.finditer(pool.bare) if pool.is_used(m.end(), m.end() + 1)]
-    left += [span for span in _other_units(pool, said) if not pool.is_used(*span)]
-    counted += [] if plainly else [m.span() for m in _FILLER.finditer(pool.text)]
-    money = None if any(map(is_currency, slots)) else only_currency(slots, pool)
-    counted += [(money.start, money.end)] if money and _counted(pool, money.start, money.end) else []
+    counted = list(_accounted(pool, slots, filled, said, results=results, plainly=plainly))
+    left = [(item.start, item.end) for item in pool.items if not pool.is_covered(item.start, item.end)]
+    left += _meaningful(pool, about, said, plainly=plainly)
     for match in _WORD.finditer(pool.bare):
         start, end = match.span()
         word = match.group().lower().replace("’", "'").removesuffix("'s").replace("e-mail", "email")
@@ -122,18 +110,51 @@ def unused_words(
         if pool.is_used(start, end):
             if (end_of := _suffix(word)) and not pool.is_covered(start, end) and end_of not in known - NEUTRAL:
                 left.append((start, end))  # "5a" is not 5
-            continue
-        if word not in known and (stem(word) not in known or stem(word) in offered):
+        elif word not in known and (stem(word) not in known or stem(word) in offered):
             left.append((start, end))
-    if not pool.uses_results:
-        left += [span for span in (*pronouns(pool.bare), *_results_meant(pool.bare, said)) if not pool.is_used(*span)]
-    left += [] if plainly else [m.span(1) for m in _STATE.finditer(pool.bare) if not pool.is_used(*m.span(1))]
-    left += [m.span(1) for m in _LETTER.finditer(pool.bare)]
-    left += [m.span() for m in _FROM_NOW.finditer(pool.bare) if not pool.is_used(*m.span())]
-    left += [m.span() for m in _STRAY.finditer(pool.bare) if not pool.is_used(*m.span())]
     signs = (at for at in _signs(pool.bare, plainly=plainly) if not any(a <= at < b for a, b in counted))
     left += [(at, at + 1) for at in signs if not pool.is_used(at, at + 1)]
     return tuple(pool.text[start:end] for start, end in _joined(sorted(left), pool.text))
+
+
+def _accounted(
+    pool: Pool,
+    slots: Sequence[Slot],
+    filled: Collection[str],
+    said: Collection[str],
+    *,
+    results: Sequence[str],
+    plainly: bool,
+) -> Iterator[Span]:
+    """The spans that need no argument: they say how a value is asked for, or what a number or a date is."""
+    text = pool.bare
+    amount = any(slot.numeric and not slot.identifies and slot.name in filled for slot in slots)
+    priced = not plainly and bool(_AMOUNTS.intersection(said))
+    asking = (m for m in _COUNTING.finditer(text) if amount or (priced and m.group().lower().endswith("much")))
+    yield from (m.span() for m in asking)
+    yield from (m.span() for m in _WHEN.finditer(text) if _took(pool, Kind.CLOCK))
+    yield from (m.span() for i in pool.items if i.kind is Kind.DATE for m in _ON.finditer(pool.text[: i.start]))
+    yield from _asked(text, results)
+    yield from (m.span() for m in _UNIT_SIGN.finditer(text) if _UNIT_SIGNS[m[1].lower()] in said)
+    yield from (m.span() for m in _NUMBER_OF.finditer(text) if pool.is_used(m.end(), m.end() + 1))
+    yield from (m.span() for m in _FILLER.finditer(text) if not plainly)
+    money = None if any(map(is_currency, slots)) else only_currency(slots, pool)
+    if money and _counted(pool, money.start, money.end):
+        yield money.start, money.end
+
+
+def _meaningful(pool: Pool, about: str, said: Collection[str], *, plainly: bool) -> Iterator[Span]:
+    """The spans that change what a step means, though their words may be the tool's or without content."""
+    text = pool.bare
+    yield from (m.span(1) for m in _CRITERION.finditer(text) if _is_left(m, pool, about))
+    if plainly and "by" not in said:
+        yield from (m.span() for m in _DIFFERENCE.finditer(text) if pool.is_used(m.end(), m.end() + 1))
+    references = () if pool.uses_results else (*pronouns(text), *_results_meant(text, said))
+    states = () if plainly else (m.span(1) for m in _STATE.finditer(text))
+    letters = (m.span(1) for m in _LETTER.finditer(text))
+    others = (m.span() for pattern in (_FROM_NOW, _STRAY) for m in pattern.finditer(text))
+    spans = (*_other_units(pool, said), *references, *states, *letters, *others)
+    yield from (span for span in spans if not pool.is_used(*span))
 
 
 def _results_meant(text: str, said: Collection[str]) -> Iterator[tuple[int, int]]:

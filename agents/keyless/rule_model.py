@@ -79,7 +79,8 @@ def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any
     chosen = ranked[0]
     if chosen.unused or chosen.invalid or chosen.objection:
         return _incomplete(chosen)
-    if answers := [message for message in messages[position + 1 :] if isinstance(message, ToolMessage)]:
+    answers = [message for message in messages[position + 1 :] if isinstance(message, ToolMessage)]
+    if len(answers) == len(chosen.calls) or any(message.status == "error" for message in answers):
         return _outcome(chosen, answers)
     calls = [{**call.args, **brief.given.get(chosen.offer.tool, {})} for call in chosen.calls]
     if missing := [name for name in chosen.missing if any(name not in args for args in calls)]:
@@ -89,6 +90,7 @@ def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any
         tool_calls=[
             ToolCall(name=chosen.offer.name, args=args, id=f"call_{at}", type="tool_call")
             for at, args in enumerate(calls, start=1)
+            if chosen.offer.harm == "none" or at == len(answers) + 1  # effects one after the other
         ],
     )
 
@@ -98,7 +100,7 @@ def _outcome(chosen: Candidate, answers: Sequence[ToolMessage]) -> AIMessage:
     tool = chosen.offer.tool
     if len(answers) == 1 and answers[0].status != "error":
         return AIMessage(_text(answers[0]) or f"{tool} returned an empty answer.")
-    made = zip(chosen.texts, chosen.calls, answers, strict=True)
+    made = zip(chosen.texts, chosen.calls, answers, strict=False)
     lines = [line(_result(tool, *one)) for one in made if one[2].status != "error"]
     if failed := [answer for answer in answers if answer.status == "error"]:
         done = f"; done before that: {'; '.join(lines)}" if lines else ""
