@@ -108,7 +108,9 @@ def unused_words(
         if any(a <= start < b for a, b in (*left, *counted)):
             continue
         if pool.is_used(start, end):
-            if (end_of := _suffix(word)) and not pool.is_covered(start, end) and end_of not in known - NEUTRAL:
+            attached = _suffix(match.group())
+            mine = pool.is_covered(start, end) or any(a < end <= b for a, b in counted)
+            if attached and not mine and (len(attached) == 1 or attached not in known - NEUTRAL):
                 left.append((start, end))  # "5a" is not 5
         elif word not in known and (stem(word) not in known or stem(word) in offered):
             left.append((start, end))
@@ -263,7 +265,7 @@ def _signs(text: str, *, plainly: bool) -> list[int]:
 
 def _suffix(word: str) -> str:
     """The letters after the digits of a word, as their stem: ``km`` of "5km"."""
-    return stem(word.lstrip("0123456789.,-_'’"))
+    return stem(word.lower().lstrip("0123456789.,-_'’"))
 
 
 def _counted(pool: Pool, start: int, end: int) -> bool:
