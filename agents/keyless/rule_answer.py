@@ -24,11 +24,16 @@ def compose(request: str, results: Sequence[StepResult]) -> str:
     done = [result for result in results if result.status == "done"]
     parts = [_shortened(_said(result)) for result in done]
     parts += not_done(results)
-    if not done and not any(not call.error for result in results for call in result.calls):
+    if not done and not any(map(_may_have_done, results)):
         parts.insert(
             0, f'Nothing was done of "{_shortened(request.strip(), 200)}".' if request.strip() else "Nothing was done."
         )
     return "\n".join(parts)
+
+
+def _may_have_done(result: StepResult) -> bool:
+    """Whether a step that is not done has done something, as far as known."""
+    return result.status == "outcome_unknown" or any(not call.error for call in result.calls)
 
 
 def not_done(results: Sequence[StepResult]) -> list[str]:

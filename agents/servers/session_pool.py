@@ -27,7 +27,6 @@ from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.open_sessions import Listed, OpenSessions, any_live, end_all
 from callsheet.agents.servers.transport.call_context import Order, Permit, ask_of_caller, progress_of_caller
-from callsheet.agents.servers.transport.loop_share import beside_if_large
 from callsheet.agents.servers.transport.reaper import REAPER
 from callsheet.agents.tools.tool_result import Fault, KeptResults, Outcome, failed, outcome_of
 from callsheet.graphs.catalog.errors import CallsheetError
@@ -279,7 +278,11 @@ class SessionPool:
         keep = self.results.of(order.run_id, order.agent_id, order.tool)
         convert = read_outcome if order.reads else outcome_of
         read: Callable[[Any], Outcome] = partial(convert, order.agent_id, order.tool, limits=limits, keep=keep)
-        outcome = await beside_if_large(read, result)
+        try:
+            outcome = await asyncio.to_thread(read, result)  # media and long texts are written to files
+        except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
+            why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
+            outcome = failed(order.agent_id, order.tool, "protocol", why, "reported")
         return replace(outcome, error=session.hidden(outcome.error)), False
 
 

@@ -51,7 +51,8 @@ async def call(
         async with scope:
             request = _request(tool, args)
             if _is_async(tool):
-                outcome = _outcome(agent_id, tool, args, await tool.ainvoke(request), limits, keep)
+                answer = await tool.ainvoke(request)
+                outcome = await asyncio.to_thread(_outcome, agent_id, tool, args, answer, limits, keep)
             else:
                 outcome = await asyncio.wrap_future(
                     _in_thread(lambda: _outcome(agent_id, tool, args, tool.invoke(request), limits, keep))

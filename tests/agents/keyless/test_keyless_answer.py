@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callsheet.agents.keyless import compose
-from callsheet.agents.planning.plan import Status, StepResult
+from callsheet.agents.planning.plan import Call, Status, StepResult
 
 
 def step(id_: str, text: str, result: str = "", status: Status = "done", error: str = "") -> StepResult:
@@ -35,6 +35,14 @@ def test_nothing_done_is_said() -> None:
     assert compose("", []) == "Nothing was done."
     failed = compose("ring", [step("1", "ring", status="failed", error="no rope")])
     assert failed.splitlines() == ['Nothing was done of "ring".', "Failed: ring: no rope"]
+
+
+def test_what_may_have_been_done_is_not_said_to_be_nothing() -> None:
+    made = Call(agent="a", tool="a/heat", output="kitchen: 40 C")
+    late = step("1", "heat both", status="failed", error="office: too warm").model_copy(update={"calls": (made,)})
+    assert compose("heat both", [late]) == "Failed: heat both: office: too warm"
+    lost = step("1", "order it", status="outcome_unknown", error="the server has crashed")
+    assert compose("order it", [lost]) == "Outcome unknown: order it: the server has crashed"
 
 
 def test_json_in_words() -> None:

@@ -6,9 +6,11 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from langchain_core.tools import tool
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
@@ -17,6 +19,7 @@ from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import SessionPool
+from callsheet.agents.tools import in_process
 from callsheet.agents.tools.tool_result import KeptResults, Outcome, failed, outcome_of
 from callsheet.graphs import SettingsError
 from servers import Servers
@@ -200,6 +203,39 @@ def test_a_structured_result_that_is_too_long_is_kept_as_a_file(tmp_path: Path) 
     assert outcome.kind == "too_large"
     assert len(outcome.text) < 600
     assert {Path(kept.path).suffix for kept in outcome.media} == {".json", ".txt"}
+
+
+async def test_files_are_not_written_on_an_event_loop(pool: SessionPool, servers: Servers) -> None:
+    """The development server of LangGraph raises where they are."""
+    loops = list[bool]()
+    write = pool.results._write
+
+    def noted(run_id: str, name: str, content: bytes, media: str) -> Path:
+        with suppress(RuntimeError):
+            loops.append(bool(asyncio.get_running_loop()))
+        return write(run_id, name, content, media)
+
+    pool.results._write = noted  # type: ignore[method-assign]
+    assert "*.bin" not in (await work(pool, servers, "odd")).text
+
+    @tool(response_format="content_and_artifact")
+    async def draw() -> tuple[list[dict[str, str]], None]:
+        """Draw."""
+        return [{"type": "image", "base64": base64.b64encode(b"x").decode(), "mime_type": "image/png"}], None
+
+    keep = pool.results.of("run", "a", "draw")
+    assert len((await in_process.call("a", draw, {}, LIMITS, keep)).media) == 1
+    assert loops == []
+
+
+async def test_a_result_that_cannot_be_read_is_of_a_call_that_was_made(pool: SessionPool, servers: Servers) -> None:
+    def broken(run_id: str, name: str, content: bytes, media: str) -> Path:
+        raise ValueError("no such medium")
+
+    pool.results._write = broken  # type: ignore[method-assign]
+    outcome = await work(pool, servers, "odd")
+    assert outcome.error.endswith("it ran, and its result could not be read: ValueError: no such medium")
+    assert (outcome.kind, outcome.effect) == ("protocol", "reported")
 
 
 def test_a_full_disk_costs_the_file_and_not_the_result(tmp_path: Path) -> None:
