@@ -23,6 +23,7 @@ from callsheet.agents.approval.decisions import (
     fingerprint,
     question,
 )
+from callsheet.agents.approval.run_claim import Claim
 from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
 from callsheet.agents.tools.binding import BoundTool
@@ -70,7 +71,8 @@ class Case:
 
     Attributes:
         asked: The hash in the pending question; empty without one.
-        cut_off: Whether the call was running when the program stopped.
+        cut_off: Whether the call was running when the program stopped, or its run was rolled back.
+        claim: The claim of the run; None without a checkpointer.
     """
 
     request: ToolCallRequest
@@ -79,6 +81,7 @@ class Case:
     send: Send
     asked: str = ""
     cut_off: bool = False
+    claim: Claim | None = None
 
     @property
     def named(self) -> str:

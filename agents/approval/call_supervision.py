@@ -63,7 +63,7 @@ async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Su
         answer = await send(request)
         if not (needs_sign_in(answer) and case.signs_in):
             return answer
-    async with sole_run(saver, request.tool_call["id"] or ""):
+    async with sole_run(saver, request.tool_call["id"] or "") as case.claim:
         return await _watched(case, why)
 
 
@@ -73,7 +73,9 @@ async def _watched(case: Case, why: str) -> Answer:
         return cast("Answer", before.values["answer"])
     case.asked, asked = _asked(before)
     assured = case.supervision.registry.assurance(case.bound.id)
-    case.cut_off = before.next == ("send",) and not asked and not assured.repeatable
+    not_sent = before.next == ("ask",) or not before.values
+    rolled_back = not_sent and case.claim is not None and case.claim.sent_before
+    case.cut_off = ((before.next == ("send",) and not asked) or rolled_back) and not assured.repeatable
     args = dict(case.request.tool_call["args"])
     given = CallState(args=args, why=why, approved="", when=0.0, problem="", unknown="")
     done = await CALL.ainvoke(given, context=case, durability="sync")

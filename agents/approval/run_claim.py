@@ -55,6 +55,7 @@ class _Owner:
         taken: Done when the claim has succeeded or failed.
         generation: Number of claims of the checkpoint, this one included; 0 until it is stored.
         working: Active parts of the run, each by its namespace and its call.
+        sent: The calls that earlier runs have sent from this checkpoint.
         stopped: Whether a part ended with a question or an error, so that the run ends here.
         left: How often all parts have left.
         at: Time of the last leave, in seconds of ``time.monotonic``.
@@ -64,6 +65,7 @@ class _Owner:
     taken: Future[None] = field(default_factory=Future)
     generation: int = 0
     working: set[_Part] = field(default_factory=set)
+    sent: set[_Part] = field(default_factory=set)
     stopped: bool = False
     left: int = 0
     at: float = 0.0
@@ -78,8 +80,32 @@ _OWNERS: dict[_Place, _Owner] = {}
 _LOCK = threading.Lock()
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The claim of a run, as one of its calls sees it.
+
+    What a run writes to the claimed checkpoint stays when the checkpoints of the run itself are deleted, as a server
+    does that rolls a run back. So a call that was sent is known.
+    """
+
+    saver: BaseCheckpointSaver[Any]
+    place: _Place
+    part: _Part
+    owner: _Owner
+
+    @property
+    def sent_before(self) -> bool:
+        """Whether an earlier run has sent this call."""
+        return self.part in self.owner.sent
+
+    async def note_sent(self) -> None:
+        """Records that the call is sent now."""
+        record = {"kind": "sent", "generation": self.owner.generation, "part": [*self.part]}
+        await _write(self.saver, self.place, record, f"sent {self.part}")
+
+
 @asynccontextmanager
-async def sole_run(saver: BaseCheckpointSaver[Any] | None, call: str = "") -> AsyncIterator[None]:
+async def sole_run(saver: BaseCheckpointSaver[Any] | None, call: str = "") -> AsyncIterator[Claim | None]:
     """Claims the current checkpoint while a part of the run works on a step, or decides on a call and sends it.
 
     Args:
@@ -90,7 +116,7 @@ async def sole_run(saver: BaseCheckpointSaver[Any] | None, call: str = "") -> As
         ConcurrentRunError: Another run has claimed the step, or the thread has moved on without this run.
     """
     if saver is None:
-        yield
+        yield None
         return
     configurable: Mapping[str, Any] = get_config().get("configurable") or {}
     place = (str(configurable["thread_id"]), str(configurable["checkpoint_map"][""]))
@@ -101,7 +127,7 @@ async def sole_run(saver: BaseCheckpointSaver[Any] | None, call: str = "") -> As
             await _take(saver, place, owner)
         else:
             await asyncio.shield(asyncio.wrap_future(owner.taken))
-        yield
+        yield Claim(saver, place, part, owner)
     except BaseException as error:
         left = _left(place, owner, part, stopped=True)
         if left and isinstance(error, Exception | asyncio.CancelledError):  # else the program ends
@@ -163,6 +189,7 @@ async def _take(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owner) -
         if kept and kept[-1]["key"] != mine["key"]:
             raise _taken_by(kept[-1])
         owner.generation = len(taken) + 1
+        owner.sent |= {(ns, call) for record in records if record["kind"] == "sent" for ns, call in [record["part"]]}
     except BaseException as error:
         owner.taken.set_exception(error)
         raise

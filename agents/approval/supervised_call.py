@@ -27,7 +27,7 @@ from callsheet.agents.safety.definition_check import AGREED
 from callsheet.agents.safety.secrets import LostSecretError
 from callsheet.graphs.catalog.errors import CallsheetError
 
-_CUT_OFF = "it was running when the program stopped; whether it took effect is unknown"
+_CUT_OFF = "it was running when the program stopped or the run was rolled back; whether it took effect is unknown"
 # Seconds for which an approval is valid; a tool that interrupts by itself may wait for longer.
 _GOOD_FOR = 600.0
 
@@ -100,6 +100,9 @@ async def _send(state: CallState) -> _Update:
     if state["why"] and (state["approved"] != case.mark(args) or time.time() - state["when"] > _GOOD_FOR):
         return {"approved": "", "problem": "the approval is too old, or the tool's definition has changed since"}
     request = case.request
+    repeatable = case.supervision.registry.assurance(case.bound.id).repeatable
+    if case.claim is not None and not repeatable:
+        await case.claim.note_sent()
     agreed = AGREED.set(bool(state["why"]))
     try:
         answer = await case.send(request.override(tool_call={**request.tool_call, "args": args}))
@@ -110,7 +113,7 @@ async def _send(state: CallState) -> _Update:
             answer = _edited(answer, args, notice=case.supervision.notice)
         if needs_sign_in(answer) and case.signs_in:
             return await _asked_again(case, answer, state.get("sign_in", {}))
-        if _effect(answer) == "unknown" and not case.supervision.registry.assurance(case.bound.id).repeatable:
+        if _effect(answer) == "unknown" and not repeatable:
             return _unknown(case, answer)
     return {"answer": answer, "unknown": ""}
 

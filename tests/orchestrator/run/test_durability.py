@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +187,41 @@ async def test_a_blocking_checkpointer_is_used_from_threads(tmp_path: Path, work
         await threaded.adelete_thread("1")
         assert await threaded.aget_tuple(THREAD) is None
     assert sorted(shop.called) == ONCE
+
+
+@pytest.mark.parametrize("answer", ["approve", "reject", None])
+async def test_a_call_of_a_run_that_was_rolled_back_is_not_repeated(
+    workflow: Any, shop: Any, monkeypatch: pytest.MonkeyPatch, answer: str | None
+) -> None:
+    """A server that rolls a run back deletes its checkpoints, and not what it wrote to those before it."""
+    saver = InMemorySaver()
+    app = workflow.compile(checkpointer=saver)
+    state = await app.ainvoke(GIVEN, THREAD)
+    state = await app.ainvoke(Command(resume=truth(state["__interrupt__"], shop)), THREAD)
+    (asked,) = state["__interrupt__"]
+    before = {ns: set(found) for ns, found in saver.storage["1"].items()}
+    done, released = shop._done, threading.Event()
+    monkeypatch.setattr(shop, "_done", lambda name, said: done(name, said) if released.wait(0) else late(name, said))
+
+    def late(name: str, said: str) -> str:
+        """The effect is there, and the answer is not yet."""
+        told = done(name, said)
+        released.wait(20)
+        return str(told)
+
+    run = asyncio.create_task(app.ainvoke(Command(resume={asked.id: "approve"}), THREAD))
+    while shop.called != ONCE:
+        await asyncio.sleep(0.01)
+    run.cancel()
+    with suppress(asyncio.CancelledError):
+        await run
+    released.set()
+    for ns, found in [*saver.storage["1"].items()]:
+        saver.storage["1"][ns] = {key: value for key, value in found.items() if key in before.get(ns, ())}
+    state = await app.ainvoke(None if answer is None else Command(resume={asked.id: answer}), THREAD)
+    (asked,) = state["__interrupt__"]
+    assert (asked.value["type"], asked.value["name"]) == ("unknown_outcome", "write_note")
+    state = await app.ainvoke(Command(resume={asked.id: "done"}), THREAD)
+    assert not state.get("__interrupt__")
+    assert state["results"]["2"]["status"] == "done"
+    assert shop.called == ONCE
