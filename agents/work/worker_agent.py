@@ -62,11 +62,11 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         held = equipment.held(request.messages)
         if doubt := in_doubt(request.messages, held):
             return _stopped(doubt, "outcome_unknown")
-        if sum(isinstance(message, AIMessage) for message in request.messages) >= equipment.max_turns:
+        keyless = isinstance(equipment.model, KeylessModel)  # rules end by themselves
+        if not keyless and sum(isinstance(message, AIMessage) for message in request.messages) >= equipment.max_turns:
             return _stopped(f"stopped after {counted(equipment.max_turns, 'turn')} without a result")
         if equipment.max_tokens is not None and (spent := usage_of(request.messages).tokens) >= equipment.max_tokens:
             return _stopped(f"stopped after {spent:,} tokens: the run's token budget is spent")
-        keyless = isinstance(equipment.model, KeylessModel)
         asking = request.override(
             model=unstreamed(equipment.model, held),
             tools=equipment.shown(held, request.messages),

@@ -14,6 +14,10 @@ from callsheet.agents.tools.binding import NEED_TOOL, NO_OUTPUT, BoundTool
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.read_result import shown_result
 
+_LIMITS = frozenset({"length", "max_tokens", "model_length"})
+"""Finish reasons of providers for an answer that was cut."""
+_BEGINNING = 200  # characters
+
 
 def opening(brief: Brief) -> str:
     """The first message to a worker: its step, skills for it, the item, and the results that it depends on."""
@@ -75,12 +79,21 @@ def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
     counted = [call for call in calls if call.tool != NEED_TOOL] or calls
     if counted and all(call.error for call in counted):
         return "failed", counted[-1].error
+    if reason := _cut(last):
+        told = f"the model's answer was cut at its token limit (finish reason {reason!r}: raise its max_tokens)"
+        return "failed", f"{told}; it began: {last.text.strip()[:_BEGINNING]}"
     if not last.text.strip():
         made = ", ".join(dict.fromkeys(call.tool for call in calls))
         return "failed", f"the model ended without an answer, after these calls: {made}" if made else (
             "the model gave neither a tool call nor an answer"
         )
     return "done", ""
+
+
+def _cut(message: AnyMessage) -> str:
+    """The finish reason of an answer that a limit of tokens ended, in its provider's words; empty for others."""
+    said = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
+    return next((reason for reason in said if isinstance(reason, str) and reason.lower() in _LIMITS), "")
 
 
 def done_before(message: BaseMessage, before: Sequence[AnyMessage]) -> AIMessage | None:

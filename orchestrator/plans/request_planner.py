@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import ChatMessage, HumanMessage
 
 from callsheet.agents import Mode, Plan, StepResult, decompose, self_contained
 from callsheet.agents.keyless import complete_request, one_clause
@@ -21,7 +21,10 @@ from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline
 _AGENTS, _TOOLS = 12, 36
 """Maximum number of agents and tools in the planner's prompt."""
 _NO_MODEL = "planning {!r} needs a model for the planner; the request was planned once, by rules"
-
+_ATTACHED = (
+    "the message has attachments ({}), and only its text is read: say in words what is in them, or put them where a "
+    "tool can read them, and give their paths or addresses"
+)
 _NO_REQUEST = "the last message is of type {!r}, and no request: append the user's message (HumanMessage)"
 
 
@@ -29,12 +32,17 @@ async def understood(state: ChatInput, choices: Choices, before: Sequence[str]) 
     """The last message as a request that is understandable without the conversation.
 
     Raises:
-        PlanError: It is the answer of a model or a tool, or rules cannot complete it; the message says what is missing.
+        PlanError: It is no message of a user, it has attachments, or rules cannot complete it; the message says what
+            is missing.
     """
     if not state["messages"]:
         return Contextual(request="")
-    if isinstance(last := state["messages"][-1], AIMessage | ToolMessage):
+    last = state["messages"][-1]
+    if not isinstance(last, HumanMessage | ChatMessage):
         raise PlanError(_NO_REQUEST.format(last.type))
+    blocks = (block for block in last.content if isinstance(block, dict) and "text" not in block)
+    if attached := [str(block.get("type")) for block in blocks]:
+        raise PlanError(_ATTACHED.format(", ".join(dict.fromkeys(attached))))
     model, settings = choices.model("planner"), choices.settings
     if model is None:
         said = state["messages"][-1].text

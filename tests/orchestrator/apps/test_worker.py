@@ -117,6 +117,19 @@ def test_a_model_that_ends_without_a_word_is_asked_once_more(
     assert mute.shown[2]["messages"][-1].text == WORDLESS.format(step=RATE)
 
 
+@pytest.mark.parametrize(
+    "said", [{"finish_reason": "length"}, {"stop_reason": "max_tokens"}, {"finish_reason": "MAX_TOKENS"}]
+)
+def test_an_answer_that_was_cut_is_none(catalog: Any, scripted: Any, say: Any, said: dict[str, str]) -> None:
+    cut = AIMessage("The rate is", response_metadata=said)
+    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), cut])
+    state = ask(create_supervisor(catalog, worker_model=model, settings=Settings(replans=0)).compile(), RATE)
+    result = state["results"]["1"]
+    assert result["status"] == "failed"
+    assert "was cut at its token limit" in result["error"]
+    assert result["error"].endswith("it began: The rate is")
+
+
 def test_a_step_that_failed_after_a_change_is_not_given_to_others(
     catalog: Any, shop: Any, scripted: Any, say: Any
 ) -> None:
