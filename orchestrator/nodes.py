@@ -32,7 +32,7 @@ from callsheet.agents.planning.planner import source_of
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.plans.plan_revision import expand_mapped, plan_update, retriable, revision_update
-from callsheet.orchestrator.plans.request_planner import archived, earlier_results, plan_request, understood
+from callsheet.orchestrator.plans.request_planner import archived, earlier_results, plan_request, understood, unfinished
 from callsheet.orchestrator.plans.run_limits import limit_reached, tokens_left, usage_report
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.run_settings import Choices
@@ -72,7 +72,8 @@ class Nodes:
             said = state["messages"][-1].text if state["messages"] else ""
             return {**update, "request": said, **_unplanned(str(error))}
         spent = Overwrite({"request": meant.usage.model_dump()})
-        return {**update, "request": meant.request, "note": meant.note, "spent": spent}
+        note = "; ".join(filter(None, (meant.note, unfinished(state))))
+        return {**update, "request": meant.request, "note": note, "spent": spent}
 
     async def plan(self, state: State) -> dict[str, Any]:
         """Plans the request, or prepares a question to the user."""

@@ -27,6 +27,8 @@ from callsheet.agents.safety.definition_check import AGREED
 from callsheet.agents.safety.secrets import LostSecretError
 from callsheet.graphs.catalog.errors import CallsheetError
 
+NOBODY = "it needs approval, and nobody can be asked here: run the graph supervisor in a thread"
+"""The message of a program that refuses calls because there is no person."""
 _CUT_OFF = "it was running when the program stopped or the run was rolled back; whether it took effect is unknown"
 # Seconds for which an approval is valid; a tool that interrupts by itself may wait for longer.
 _GOOD_FOR = 600.0
@@ -84,8 +86,9 @@ def _decided(decision: Decision, mark: str, case: Case) -> _Update:
             # Asks again in any case; without a new reason, with the old one.
             return {"args": args, "problem": "", **({"why": why} if (why := case.why(args)) else {})}
         case "reject":
-            reason = f": {decision.message}" if decision.message else ""
-            told = f"{case.named}: a person refused this call{reason}. Nothing was sent. Do not try it in another way"
+            why = "a person refused this call" + f": {decision.message}" * bool(decision.message)
+            why = decision.message if decision.message == NOBODY else why
+            told = f"{case.named}: {why}. Nothing was sent. Do not try it in another way"
             return {"answer": case.said(told, kind="rejected", effect="none")}
         case "respond":
             return {"answer": case.said(decision.message, kind="", effect="none", error=False)}

@@ -82,6 +82,9 @@ def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
     if reason := _cut(last):
         told = f"the model's answer was cut at its token limit (finish reason {reason!r}: raise its max_tokens)"
         return "failed", f"{told}; it began: {last.text.strip()[:_BEGINNING]}"
+    if isinstance(last, AIMessage) and last.invalid_tool_calls and not last.text.strip():
+        bad = last.invalid_tool_calls[0]
+        return "failed", f"the model's call of {bad['name']!r} has arguments that are no JSON: {bad['args']!s:.200}"
     if not last.text.strip():
         made = ", ".join(dict.fromkeys(call.tool for call in calls))
         return "failed", f"the model ended without an answer, after these calls: {made}" if made else (

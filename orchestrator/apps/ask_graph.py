@@ -19,12 +19,12 @@ from typing_extensions import TypedDict
 
 from callsheet.agents.approval.decisions import SIGN_IN
 from callsheet.agents.approval.input_requests import KIND
+from callsheet.agents.approval.supervised_call import NOBODY
 from callsheet.agents.planning.drafts import KIND as QUESTION
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import both_ways
 from callsheet.orchestrator.state import text_of
 
-NOBODY = "nobody can be asked here: run the graph supervisor in a thread, or say what needs no approval"
 _AUTH = "langgraph_auth"
 Supervisor = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -100,7 +100,7 @@ def _refusals(asked: Sequence[Interrupt]) -> dict[str, dict[str, str]]:
 def _reported(state: dict[str, Any]) -> Answer:
     steps = [_step(step, state["results"].get(step["id"])) for step in state["plan"]["steps"]]
     asked = "; ".join(str(one.value) for one in state.get("__interrupt__", ()))
-    answer = f"Not finished: an agent asks a person, and {NOBODY}: {asked}" if asked else state["messages"][-1].text
+    answer = f"Not finished: an agent asks a person; {NOBODY}: {asked}" if asked else state["messages"][-1].text
     return {"answer": answer, "steps": steps}
 
 

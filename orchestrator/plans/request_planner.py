@@ -130,6 +130,16 @@ def archived(state: State) -> list[dict[str, Any]]:
     return [*turns, {"id": f"t{number}", "request": state["request"], "results": done}][-_MOST:]
 
 
+def unfinished(state: State) -> str:
+    """What is left of the last request, which a new one is about to replace; empty if it was finished."""
+    steps, results = state.get("plan", {}).get("steps", ()), state.get("results", {})
+    left = [str(step["text"]) for step in steps if step["id"] not in results]
+    if not left:
+        return ""
+    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    return f'the last request was left unfinished at "{left[0]}"{more}: whether a call of it took effect is unknown'
+
+
 def earlier_results(turns: Sequence[Mapping[str, Any]]) -> dict[str, StepResult]:
     """The results of earlier requests by id, such as ``t1.2``, the latest request first."""
     return {

@@ -56,10 +56,8 @@ class PageKey:
             ForbiddenError: The key is missing or wrong.
         """
         if not self.allows(request):
-            raise ForbiddenError(
-                "this page has no key, so it cannot change or run anything: "
-                "open the whole address that callsheet explore printed"
-            )
+            cure = "open the whole address that callsheet explore printed" if self._key else f"send the header {HEADER}"
+            raise ForbiddenError(f"this page has no key, so it cannot change or run anything: {cure}")
 
     async def body(self, request: Request, form: type[_Given]) -> _Given:
         """The body of a request with the key.

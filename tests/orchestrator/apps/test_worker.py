@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolMessage
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents.models.prompts import WORDLESS
@@ -128,6 +128,18 @@ def test_an_answer_that_was_cut_is_none(catalog: Any, scripted: Any, say: Any, s
     assert result["status"] == "failed"
     assert "was cut at its token limit" in result["error"]
     assert result["error"].endswith("it began: The rate is")
+
+
+def test_arguments_that_are_no_json_are_told(catalog: Any, scripted: Any) -> None:
+    call = InvalidToolCall(
+        name="exchange_rate", args='{"currency": ', id="1", error="no JSON", type="invalid_tool_call"
+    )
+    model = scripted(replies=[AIMessage("", invalid_tool_calls=[call])])
+    state = ask(create_supervisor(catalog, worker_model=model, settings=Settings(replans=0)).compile(), RATE)
+    assert (
+        state["results"]["1"]["error"]
+        == ("""the model's call of 'exchange_rate' has arguments that are no JSON: {"currency": """).rstrip()
+    )
 
 
 def test_a_step_that_failed_after_a_change_is_not_given_to_others(

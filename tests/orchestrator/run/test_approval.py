@@ -70,6 +70,15 @@ def test_a_call_of_a_risky_tool_waits_for_a_person(app: Any, shop: Any) -> None:
     assert question["decisions"] == ["approve", "edit", "reject", "respond"]
 
 
+def test_a_request_that_replaces_one_with_an_open_question_says_so(app: Any, shop: Any) -> None:
+    assert "unfinished" not in ask(app, REQUEST).get("plan", {}).get("note", "")
+    note = ask(app, REQUEST)["plan"]["note"]
+    assert "the last request was left unfinished at" in note
+    assert "and 2 more: whether a call of it took effect is unknown" in note
+    resume(app, s1={"type": "approve"}, s2={"type": "approve"})
+    assert "unfinished" not in ask(app, REQUEST)["plan"]["note"]
+
+
 def test_two_calls_of_a_fan_out_are_answered_by_id_one_after_the_other(app: Any, shop: Any) -> None:
     assert set(asked(ask(app, REQUEST))) == {"1", "2"}
     state = resume(app, s2={"type": "approve"})
