@@ -76,6 +76,7 @@ def test_a_request_that_replaces_one_with_an_open_question_says_so(app: Any, sho
     assert "the last request was left unfinished at" in note
     assert "and 2 more: whether a call of it took effect is unknown" in note
     resume(app, s1={"type": "approve"}, s2={"type": "approve"})
+    resume(app, s3={"type": "approve"})
     assert "unfinished" not in ask(app, REQUEST)["plan"]["note"]
 
 
