@@ -24,6 +24,8 @@ _VALUABLES = (
 )
 _WITHIN = r"(?:[^.\n]|\.\S)"  # a character within a sentence
 _LINKED = r"\b(?:to|at|via|into) (?:\w+ ){0,3}\[[^\]]{0,60}\]"  # other links lead to documentation
+_DIRECTIVE = linear(r"<!-- ?[\w-]{1,40}(?:: ?[\w-]{1,40})? ?-->")
+"""A comment for the program that renders Markdown: ``<!-- theme: warning -->``."""
 _TALK = r"(?:conversation|chat|messages|prompts?|dialogue)"
 _MAIL = r"(?:bcc|forward|redirect|cop(?:y|ied)|sen[dt]|deliver)\w*"
 _ADDRESS = r"[\w.+-]+@[\w-]+\.[a-z]{2,}"
@@ -44,7 +46,8 @@ def _order(says: str, *patterns: str) -> Order:
 ORDERS = (
     _order(
         "speaks as if it were the system",
-        r"< ?/? ?(?:important|system|instructions?|secret|hidden|admin|critical|assistant|sys)\b[^>]{0,40}>",
+        r"< ?/? ?(?:important|system|instructions?|admin|critical|assistant|sys)\b[^>]{0,40}>",
+        r"< ?/? ?(?:secret|hidden) ?(?: [^>]{0,40}=[^>]{0,40})?>",  # "<secret id>" is a placeholder
         r"\[/?inst\]|<\|(?:im_start|im_end|system|user|assistant)\|>|<< ?sys ?>>|<!--",
         r"\bsystem[ _-](?:instruction|override|notice|directive|command|prompt)s? ?:",
     ),
@@ -101,7 +104,7 @@ def orders_in(*texts: str) -> Iterator[tuple[str, str]]:
 
     The search is complete, in linear time. The phrases are English, with some Chinese ones.
     """
-    plain = "\n".join(map(_plain, texts))
+    plain = _DIRECTIVE.sub(" ", "\n".join(map(_plain, texts)))
     for order in ORDERS:
         if match := order.pattern.search(plain):
             yield order.says, match.group()

@@ -12,8 +12,8 @@ from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.safety.tool_effects import alike
 
 _PARTICLES = frozenset("down in off on out up".split())
-_AS = re.compile(r"\s*(\w+)\b[^.\n]{0,80}?\bas\s+(?:an?\s+)?(\w+)", re.IGNORECASE)
-_OF = re.compile(r"\W*\w+\s+(?:(?:the|an?|my|our|its|their)\s+)*([a-z]+)\s+of\b", re.IGNORECASE)
+_AS = re.compile(r"\A\s*(\w+)\b[^.\n]{0,80}?\bas\s+(?:an?\s+)?(\w+)", re.IGNORECASE)
+_OF = re.compile(r"\A\W*\w+\s+(?:(?:the|an?|my|our|its|their)\s+)*([a-z]+)\s+of\b", re.IGNORECASE)
 _SET = re.compile(r"\b(?:set|change|update)\s(?:[\w-]+\s+){0,3}?([a-z]+)\s+(?:of|for)\b.*\bto\b", re.IGNORECASE)
 
 
