@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +23,7 @@ from callsheet.retrievers.inference.word_roles import (
 )
 
 _RELATED, _LISTED = 0.8, 0.9
+_COMMON, _FEW = 0.9, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,9 @@ class Access:
         """Derives it from the names and the required inputs of tools."""
         ids: defaultdict[int, set[frozenset[str]]] = defaultdict(set)
         finds = np.zeros(len(tools), bool)
+        common = _common(asks, systems)
         for ask in asks:
-            if ask.required and ask.identifier:
+            if ask.required and ask.identifier and (systems[ask.tool], ask.words) not in common:
                 ids[ask.tool].add(ask.words)
             finds[ask.tool] |= ask.required and bool(ask.words & FINDING)
         names = [name_of(tool.name) for tool in tools]
@@ -115,3 +117,11 @@ class Access:
         needed = self.ids.get(tool, frozenset())
         found = self.found.get(self.systems[tool], frozenset())
         return bool(needed) and ask.words not in needed and all(words & found - IDENTIFIER for words in needed)
+
+
+def _common(asks: Sequence[Ask], systems: Sequence[str]) -> set[tuple[str, frozenset[str]]]:
+    """System and words of the identifiers that most of its tools require, as a tenant: they tell no record from another."""
+    tools = Counter(systems)
+    needed = Counter({(systems[ask.tool], ask.words, ask.tool) for ask in asks if ask.required and ask.identifier})
+    counts = Counter((system, words) for system, words, _ in needed)
+    return {key for key, count in counts.items() if count > _FEW and count > _COMMON * tools[key[0]]}
