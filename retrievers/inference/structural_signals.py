@@ -13,6 +13,7 @@ from callsheet.retrievers.inference.matching import Ends, Hint
 from callsheet.retrievers.inference.word_roles import (
     CREDENTIAL,
     GENERIC,
+    IDENTIFIER,
     RECORD_ID,
     REMOVING,
     SECRET,
@@ -43,6 +44,10 @@ class Shelf:
         self.tell_credentials = {
             give.tool for give in ends.gives if give.source == "output" and give.words & CREDENTIAL
         }
+        self.held: defaultdict[int, set[frozenset[str]]] = defaultdict(set)
+        for give in ends.gives:
+            if give.source == "output" and give.words & IDENTIFIER:
+                self.held[give.tool].add(give.words - GENERIC)
         self.names: list[Name] = [name_of(tool.name) for tool in ends.tools]
 
     @cached_property
@@ -140,8 +145,9 @@ def lookups(shelf: Shelf) -> Iterator[Hint]:
     for ask in shelf.asks:
         if not ask.required and ask.identifier and shelf.names[ask.tool].act == "read":
             tool, name = shelf.tools[ask.tool], shelf.names[ask.tool]
-            another = (shelf.systems[ask.tool], ask.specific) in read and not ask.specific & name.object
-            if not another and ask.specific & (name.words | stems_in(shown(tool.description))):
+            another = (shelf.systems[ask.tool], ask.specific) in read and name.object - GENERIC != ask.specific
+            holds = not tool.output_schema or ask.specific in shelf.held.get(ask.tool, ())
+            if holds and not another and ask.specific & (name.words | stems_in(shown(tool.description))):
                 filters[shelf.systems[ask.tool], ask.words].append(ask.tool)
     for ask in shelf.asks:
         if ask.required and ask.identifier:
