@@ -64,7 +64,7 @@ class Access:
         names = [name_of(tool.name) for tool in tools]
         for row, name in enumerate(names):
             finds[row] |= bool(name.words & (SEARCHING | OWN)) or name.words >= CALLER
-            finds[row] &= name.act in ("read", "compute", "") and row not in ids
+            finds[row] &= name.act in ("read", "compute") and row not in ids
         worth = np.where(finds, 1.0, _LISTED).astype(np.float32)
         worth[list(ids)] = _RELATED
         known = {row: frozenset(words) for row, words in ids.items()}

@@ -30,7 +30,9 @@ _COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
 _WORD = re.compile(r"[\w./-]{0,200}\w")
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 _OTHERWISE = re.compile(
-    r"\b(instead|deprecated|alternativ\w*|see also|unlike|similar to|opposite|rather than|don.t|not)\b", re.IGNORECASE
+    r"\b(instead|deprecated|alternativ\w*|see also|unlike|similar to|same as|opposite|rather than|don.t|not|customers using"
+    r"|full list|webhooks?|will need to)\b|^\W*please use\b",
+    re.IGNORECASE,
 )
 _NEEDED = re.compile(r"\b(first|before|must|requires?|needs?|after|prior|obtained|returned|from)\b", re.IGNORECASE)
 _QUOTED, _MOST = 90, 20
