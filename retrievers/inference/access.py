@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,7 +75,7 @@ class Access:
         heads = [head_of(tool.name) for tool in tools]
         return cls(known, finds, makes, worth, systems, [name.words for name in names], heads, dict(found))
 
-    def sources(self, ask: Ask, tools: Sequence[int]) -> set[int]:
+    def sources(self, ask: Ask, tools: Sequence[int], lists: Collection[int] = ()) -> set[int]:
         """Those of the tools whose results fit an input that are called to get it.
 
         If a tool needs only other identifiers of the same call, as the show of a season, only such tools are sources of
@@ -86,7 +86,9 @@ class Access:
         such records by other identifiers, a tool for something else that takes no identifier is not.
         """
         parents = {tool for tool in tools if self.is_parent(tool, ask)}
-        if parents and ask.required:
+        about = {tool for tool in tools if self.heads[tool] & ask.specific and tool not in self.ids}
+        free = {tool for tool in about if not self.makes[tool]}
+        if parents and ask.required and (parents & {*lists} or not free):
             return parents
         if ask.identifier and (best := self._readers(ask, tools)):
             return {tool for tool in tools if tool in best or self.makes[tool] or self._is_near(tool, ask)}

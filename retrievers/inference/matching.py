@@ -153,7 +153,9 @@ class _Match:
         """The likeliest outputs of different tools for one input."""
         rows, scores, confidence = self._likely(ask)
         order = np.argsort(-confidence, kind="stable")[:_INSPECTED]
-        sources = self.access.sources(ask, self.columns.tool[rows[order]].tolist())
+        near = rows[order]
+        lists = self.columns.tool[near[self.columns.many[near]]].tolist()
+        sources = self.access.sources(ask, self.columns.tool[near].tolist(), lists)
         tops: dict[bool, float] = {}
         count = 0
         for i in order.tolist():
