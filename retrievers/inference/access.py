@@ -86,7 +86,7 @@ class Access:
         such records by other identifiers, a tool for something else that takes no identifier is not.
         """
         parents = {tool for tool in tools if self.is_parent(tool, ask)}
-        about = {tool for tool in tools if self.heads[tool] & ask.specific and tool not in self.ids}
+        about = {tool for tool in tools if self.heads[tool] & ask.words and tool not in self.ids}
         free = {tool for tool in about if not self.makes[tool]}
         if parents and ask.required and (parents & {*lists} or not free):
             return parents
@@ -105,7 +105,7 @@ class Access:
         found = {tool for tool in tools if self.finds[tool]}
         if any(self.systems[tool] == self.systems[ask.tool] for tool in found):
             return found
-        about = {tool for tool in tools if self.heads[tool] & ask.specific and tool not in self.ids}
+        about = {tool for tool in tools if self.heads[tool] & ask.words and tool not in self.ids}
         read = any(self.systems[tool] == self.systems[ask.tool] and not self.makes[tool] for tool in about)
         return found | about if read else set()
 

@@ -204,11 +204,11 @@ class _Match:
         """``(n,)``: whether an output, or the last noun of a tool's name, is of a record with other words."""
         words = ask.specific
         other = ~self.words.shared(words) | (self.of_record & ~self.records.shared(ask.words))
-        return np.where(self.columns.output, other, self.named & ~self.heads.shared(words))
+        return np.where(self.columns.output, other, self.named & ~self.heads.shared(ask.words))
 
     def _foreign(self, ask: Ask, near: NDArray[np.intp], likely: NDArray[np.bool_]) -> list[int]:
         """Places in ``near`` of likely identifiers in records of another kind, except in what the call itself names."""
-        held = (self.columns.foreign & ~self.heads.shared(ask.specific))[near]
+        held = (self.columns.foreign & ~self.heads.shared(ask.words))[near]
         tools = self.columns.tool[near]
         return [i for i in np.flatnonzero(held & likely).tolist() if not self.access.is_parent(int(tools[i]), ask)]
 

@@ -73,6 +73,8 @@ GENERIC = IDENTIFIER | stems(
     "current other source target left right kind property option setting config"
 )
 """Generic words, which need the name of their parent."""
+KINDS = stems("key type token label option property setting config")
+"""Generic words that name records of their own after another noun: ``list_deploy_keys`` lists keys."""
 VAGUE = GENERIC - stems("config kind label option property setting status type")
 """Those that are no records themselves: the types of servers are no servers."""
 FREE = stems(
@@ -155,8 +157,10 @@ def _is_verb(word: str, place: int, words: int) -> bool:
 @lru_cache(maxsize=65_536)
 def head_of(name: str) -> frozenset[str]:
     """The last specific noun of what a tool's name says, as its stem: ``credit`` of ``get_movie_credits``."""
-    nouns = (stems(word) - GENERIC for word in reversed(name_of(name).phrase.split()))
-    return next((noun for noun in nouns if noun), frozenset())
+    nouns = [noun for noun in map(stems, reversed(name_of(name).phrase.split())) if noun]
+    if len(nouns) > 1 and nouns[0] <= KINDS:
+        return nouns[0]
+    return next((noun - GENERIC for noun in nouns if noun - GENERIC), frozenset())
 
 
 def parts_of(words: Iterable[str]) -> frozenset[str]:
