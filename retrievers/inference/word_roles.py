@@ -73,9 +73,9 @@ GENERIC = IDENTIFIER | stems(
     "current other source target left right kind property option setting config"
 )
 """Generic words, which need the name of their parent."""
-KINDS = stems("key type token label option property setting config")
+KINDS = stems("config key kind label option property setting status token type")
 """Generic words that name records of their own after another noun: ``list_deploy_keys`` lists keys."""
-VAGUE = GENERIC - stems("config kind label option property setting status type")
+VAGUE = GENERIC - KINDS
 """Those that are no records themselves: the types of servers are no servers."""
 FREE = stems(
     "query text content message description title comment body prompt keyword q note summary reason instruction type "
