@@ -207,10 +207,11 @@ class Give:
 
 def asks_of(row: int, tool: Tool) -> tuple[Ask, ...]:
     """The inputs of a tool, without those that only its caller can choose."""
-    name = name_of(tool.name)
-    return tuple(
-        _ask(row, field, name) for field in fields_of(tool.input_schema) if not field.closed and not _steers(field)
-    )
+    name, fields = name_of(tool.name), fields_of(tool.input_schema)
+    ids = (stems(field.name) for field in fields if field.required and len(field.path) == 1)
+    holder = name.container(frozenset(word for words in ids if words & IDENTIFIER for word in words - GENERIC))
+    owner = replace(name, phrase=holder, object=stems(holder))
+    return tuple(_ask(row, field, name, owner) for field in fields if not field.closed and not _steers(field))
 
 
 def _steers(field: Field) -> bool:
@@ -218,8 +219,9 @@ def _steers(field: Field) -> bool:
     return bool(own) and own <= PAGING
 
 
-def _ask(row: int, field: Field, name: Name) -> Ask:
-    words, phrase = _qualified(field, name)
+def _ask(row: int, field: Field, name: Name, owner: Name) -> Ask:
+    bare = field.required and len(field.path) == 1 and stems(field.name) <= IDENTIFIER
+    words, phrase = _qualified(field, owner if bare else name)
     ask = Ask(
         tool=row,
         parameter=".".join(field.path),

@@ -56,6 +56,7 @@ _LOG_IN = re.compile(r"\b(?:log|sign) (?:in|on)(?: to)?\b")
 _COLLECTIONS = frozenset("a an the list set collection page all".split())
 """What is before "of" in names such as "get a list of playlists"."""
 _PREPOSITIONS = frozenset("by for in from with near of to at on using via per into after before and or as".split())
+_PLACING = frozenset("for from in of on to".split())
 
 IDENTIFIER = stems(
     "id ids identifier uuid guid gid sid uid oid key token code uri url href path handle hash sku symbol ticker slug "
@@ -123,12 +124,33 @@ class Name:
         act: What the tool does; empty without a known verb.
         object: The object: the stems from the verb to the first preposition.
         phrase: The object in plain words.
+        place: What follows a preposition such as "on" or "for", in plain words: ``repo`` of ``issues_list_for_repo``.
     """
 
     words: frozenset[str]
     act: Act
     object: frozenset[str]
     phrase: str
+    place: str = ""
+
+    def container(self, named: frozenset[str]) -> str:
+        """The words of the record that a bare ``id`` identifies, in plain words.
+
+        Without the nouns of other identifiers of the call: ``id`` beside ``note_id`` is not that of the note. A tool
+        that lists or makes parts of a record takes the identifier of the record: ``id`` of ``list_incident_notes`` is
+        that of the incident.
+
+        Args:
+            named: The stems that the call's other identifiers name.
+        """
+        nouns = [word for word in self.phrase.split() if not stems(word) & named]
+        if len(nouns) == len(self.phrase.split()) and (self.act == "store" or (self.act == "read" and self._lists)):
+            nouns = self.place.split() or nouns[:-1] or nouns
+        return " ".join(nouns) or self.phrase
+
+    @property
+    def _lists(self) -> bool:
+        return self.phrase.endswith("s") and not self.phrase.endswith(("ss", "us", "is"))
 
 
 @lru_cache(maxsize=65_536)
@@ -137,15 +159,17 @@ def name_of(name: str) -> Name:
     words = _LOG_IN.sub("login", split_name(name)).split()
     verb = next((i for i, word in enumerate(words) if _is_verb(word, i, len(words))), None)
     nouns: list[str] = []
-    for word in words[0 if verb is None else verb + 1 :]:
+    place = ""
+    for at, word in enumerate(words[0 if verb is None else verb + 1 :], 0 if verb is None else verb + 1):
         if word == "of" and nouns and {*nouns} <= _COLLECTIONS:
             nouns.clear()
         elif word in _PREPOSITIONS and (nouns or verb):
+            place = " ".join(words[at + 1 :]) if word in _PLACING else ""
             break
         if word not in _PREPOSITIONS:
             nouns.append(word)
     phrase = " ".join(nouns or words[:verb] or words[1:])
-    return Name(stems(" ".join(words)), "" if verb is None else _ACT_OF[words[verb]], stems(phrase), phrase)
+    return Name(stems(" ".join(words)), "" if verb is None else _ACT_OF[words[verb]], stems(phrase), phrase, place)
 
 
 def _is_verb(word: str, place: int, words: int) -> bool:
