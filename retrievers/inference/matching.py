@@ -24,6 +24,7 @@ _OWN = 0.5  # for a value of a new record, from one of the same kind
 _FOREIGN = 0.6  # for a value that a record of another kind holds
 _ANOTHER = 0.5  # for the identifier of a record with another name
 _WEAK = 0.5  # for a value of another record, and for a record that is read by its own identifier, beside others
+_SAME, _NAMED = 0.999, 0.1  # for a field with the same words in the records that a tool reads, whatever the texts say
 _MARGIN, _MOST, _INSPECTED = 0.08, 3, 300
 
 
@@ -176,7 +177,11 @@ class _Match:
     def _likely(self, ask: Ask) -> tuple[NDArray[np.intp], Floats, Floats]:
         """Rows of the outputs with at least the minimum confidence, with score and confidence."""
         columns = self.columns
-        plain = self.texts.cosine(stems_in(ask.text)) + _WORDS * self.words.fit(ask.words)
+        fit = self.words.fit(ask.words)
+        plain = self.texts.cosine(stems_in(ask.text)) + _WORDS * fit
+        if ask.identifier and ask.specific and ask.words & RECORD_ID:
+            same = (fit > _SAME) & columns.of_sort[RECORD_ID] & columns.output & self.heads.shared(ask.words)
+            plain = np.where(same, np.maximum(plain, columns.even + _NAMED), plain)
         bound = columns.even + _WIDTH * math.log(self.least / (1 - self.least)) - _ALIKE - _CONTEXT
         near = np.flatnonzero((plain >= bound) & (columns.tool != ask.tool))
         alike = self.names.cosine(self.own_words[ask.tool])[columns.tool[near]]
