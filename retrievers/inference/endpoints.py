@@ -13,6 +13,7 @@ from callsheet.retrievers.inference.word_roles import (
     FREE,
     GENERIC,
     IDENTIFIER,
+    PAGE_ENDS,
     PAGING,
     RECORD_ID,
     VAGUE,
@@ -266,7 +267,7 @@ def _gives(row: int, tool: Tool) -> Iterator[Give]:
     name = name_of(tool.name)
     for field in fields_of(tool.output_schema or {}):
         words, phrase = _qualified(field, name)
-        if not field.closed and (words - GENERIC) and not (stems(field.name) <= GENERIC - _NAMING):
+        if not field.closed and (words - GENERIC) and not _pages(field) and not (stems(field.name) <= GENERIC - _NAMING):
             text = ": ".join(filter(None, (phrase, _description(field))))
             holder = phrase.removesuffix(split_name(field.name)).strip()
             last = stems(holder.rpartition(" ")[2])
@@ -279,6 +280,12 @@ def _gives(row: int, tool: Tool) -> Iterator[Give]:
     if match := _RETURNS.search(shown(tool.description)):
         clause = " ".join(match.group(1).split()[:_CLAUSE])
         yield Give(row, "", stems_in(clause), clause, frozenset(), "returns")
+
+
+def _pages(field: Field) -> bool:
+    """Whether a value says where a page of the result begins or ends: ``last_id``."""
+    own = stems(field.name)
+    return bool(own & IDENTIFIER and own & PAGE_ENDS and own <= IDENTIFIER | PAGE_ENDS)
 
 
 def _qualified(field: Field, name: Name) -> tuple[frozenset[str], str]:

@@ -100,6 +100,8 @@ PAGING = stems(
     "exclude filter dry fields"
 )
 """Words of values that control an answer and never come from a tool."""
+PAGE_ENDS = stems("first last next previous prev before after")
+"""Words of the ends of a page of results."""
 CREDENTIAL = stems("session token auth authorization credential cookie jwt bearer")
 SECRET = stems("password passwd passcode passphrase secret username credential otp")
 SESSION = CREDENTIAL | stems("login user account app sign log service api client")
