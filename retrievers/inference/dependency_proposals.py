@@ -116,7 +116,7 @@ def _proposal(hint: Hint, tools: Sequence[Tool], *, first: bool) -> Proposal:
     )
 
 
-RECIPE = 8
+RECIPE = 9
 """Version of the rules of inference; a cache of another version is not used."""
 _KEPT = 32
 

@@ -12,10 +12,10 @@ from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.inference.word_roles import (
     FREE,
     GENERIC,
+    ID,
     IDENTIFIER,
     PAGE_ENDS,
     PAGING,
-    RECORD_ID,
     VAGUE,
     Name,
     name_of,
@@ -245,7 +245,7 @@ def _worth(ask: Ask, field: Field, name: Name) -> float:
     is_new = name.act == "store" and ask.specific <= name.object
     if is_new and not (ask.identifier and ask.required):
         worth *= 0.4  # the name of a new object cannot be looked up
-    if ask.identifier and (field.required or ask.words & RECORD_ID):
+    if ask.identifier and (field.required or ask.words & ID):
         return worth
     if stems(field.name) & FREE:
         worth *= 0.5

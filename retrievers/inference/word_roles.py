@@ -63,7 +63,9 @@ IDENTIFIER = stems(
     "ref"
 )
 """Words of identifiers, which people rarely know."""
-RECORD_ID = stems("id ids identifier uuid guid gid sid uid oid key code slug ref handle sku number")
+ID = stems("id ids identifier uuid guid gid sid uid oid")
+"""Words of identifiers that are nothing else."""
+RECORD_ID = ID | stems("key code slug ref handle sku number")
 """Words of identifiers of records."""
 LOCATOR = stems("path uri url href handle")
 """Words of identifiers of places."""
