@@ -12,6 +12,7 @@ from callsheet.agents.keyless.entities.evidence import Kind, Pool
 from callsheet.agents.keyless.entities.measurement_units import unit_of
 from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, OPERATIONS, QUESTION_WORDS, RESULT_NOUNS
 from callsheet.agents.keyless.language.references import (
+    BEFORE_CRITERION,
     aggregates,
     only_changes,
     pronouns,
@@ -42,11 +43,6 @@ _CRITERION = re.compile(
     r"\bby\s+(?:(?:the|its|their)\s+)?([a-z]+)(?=\s*(?:[.,;?!]|$)|\s+(?:and|in|asc\w*|desc\w*)\b)", re.IGNORECASE
 )
 """A value that selects or sorts: "the books by price"."""
-_BEFORE_CRITERION = re.compile(
-    r"\b(?:by|with|without|per|for|from|in|into|on|to|under|over|above|below|than|whose|where|if)\s+(?:(?:the|its|their|an?)\s+)?$",
-    re.IGNORECASE,
-)
-"""Before a value that selects or sorts, and is not asked for."""
 _UNIT_SIGNS = {"%": "percent", "c": "celsius", "f": "fahrenheit"}
 _UNIT_SIGN = re.compile(r"(?<=\d)\s?°?\s?([CF]\b|%)", re.IGNORECASE)
 """Signs of units that a tool names in words."""
@@ -171,7 +167,7 @@ def _asked(text: str, results: Iterable[str]) -> Iterator[tuple[int, int]]:
         short, rest = value_words(name), words_of(name)[len(value_words(name)) :]
         joined = r"[\s_-]+".join(map(re.escape, short)) + "".join(rf"(?:[\s_-]+{re.escape(word)})?" for word in rest)
         found = re.finditer(rf"(?:{_ASKING}\s+)?\b{joined}s?\b", text, re.IGNORECASE) if joined else ()
-        yield from (match.span() for match in found if not _BEFORE_CRITERION.search(text, 0, match.start()))
+        yield from (match.span() for match in found if not BEFORE_CRITERION.search(text, 0, match.start()))
 
 
 def _is_left(criterion: re.Match[str], pool: Pool, about: str) -> bool:

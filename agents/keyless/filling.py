@@ -22,6 +22,9 @@ from callsheet.agents.keyless.slots.slot_rules import apply
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.arguments import misfits
 
+_BESIDE = re.compile(r"\s*(?:,|&|,?\s*\band\b)\s*(?:(?:the|an?)\s+)?(?:[a-z]+\s+)?", re.IGNORECASE)
+"""Between the numbers of two records: "comment 11 and issue 3"."""
+_NAMES = (Kind.QUOTED, Kind.PATH, Kind.EMAIL)
 _PAIRED = frozenset("1 2 a b first second one two left right".split())
 
 
@@ -81,7 +84,7 @@ def fill(
     ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
     wanted = _named(pool.bare, slots) if plainly else frozenset()
     missing = tuple(s.name for s in slots if (s.required and s.name not in kept) or s.name in wanted.difference(args))
-    divided = _divided(pool, kept) if plainly else []
+    divided = _divided(pool, kept, slots) if plainly else []
     unclear = ambiguous(mask(text), map(made_by, given))
     asked = () if plainly else results
     unused = unused_words(pool, about, slots, kept, results=asked, builds_on=done, unclear=unclear, plainly=plainly)
@@ -95,17 +98,25 @@ def _named(text: str, slots: Sequence[Slot]) -> frozenset[str]:
     return frozenset(slot.name for slot in plain if slot.words and said.issuperset(map(stem, slot.words)))
 
 
-def _divided(pool: Pool, args: Mapping[str, Any]) -> list[str]:
+def _divided(pool: Pool, args: Mapping[str, Any], slots: Sequence[Slot]) -> list[str]:
     """The second of two values that stand side by side ("a.txt and b.txt"), if they went to different parameters.
 
     Parameters with the same name but for a number or the like are a pair: ``file1`` and ``file2``.
     """
     given = {value: frozenset(words_of(name)) - _PAIRED for name, value in args.items() if isinstance(value, str)}
-    named = [item for item in pool.items if item.kind in (Kind.QUOTED, Kind.PATH, Kind.EMAIL) and item.value in given]
+    ids = {
+        args[slot.name]: frozenset(slot.words)
+        for slot in slots
+        if slot.identifies and slot.numeric and slot.name in args
+    }
+    named = [item for item in pool.items if item.kind in _NAMES and item.value in given]
+    numbers = [item for item in pool.items if item.kind is Kind.NUMBER and item.value in ids]
+    pairs = [(one, other, given, SIDE_BY_SIDE) for one, other in pairwise(named)]
+    pairs += [(one, other, ids, _BESIDE) for one, other in pairwise(numbers)]
     return [
         pool.text[other.start : other.end]
-        for one, other in pairwise(named)
-        if SIDE_BY_SIDE.fullmatch(pool.text, one.end, other.start) and given[one.value] != given[other.value]
+        for one, other, owners, joint in pairs
+        if joint.fullmatch(pool.text, one.end, other.start) and owners[one.value] != owners[other.value]
     ]
 
 

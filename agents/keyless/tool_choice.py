@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool, with_digits
@@ -19,6 +19,7 @@ from callsheet.agents.keyless.language.lexicon import (
     mask,
 )
 from callsheet.agents.keyless.language.mood import head_of, is_yes_or_no, objection
+from callsheet.agents.keyless.language.references import pronouns
 from callsheet.agents.keyless.slots.order_objects import misses
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import is_sql
@@ -99,7 +100,19 @@ def candidates(brief: Brief, tools: Mapping[str, Mapping[str, Any]]) -> list[Can
         _weigh(brief, offer, tools, offer.score / best if best > 0 else 1.0 - rank / MOST)
         for rank, offer in enumerate(offers)
     ]
-    return sorted((one for one in found if one.fits), key=_rank)
+    ranked = sorted((one for one in found if one.fits), key=_rank)
+    if len(ranked) > 1 and (why := _unclear(brief, *ranked[:2])):
+        ranked[0] = replace(ranked[0], objection=why)
+    return ranked
+
+
+def _unclear(brief: Brief, one: Candidate, other: Candidate) -> str:
+    """Why an order may be for either of two tools: "cancel 5" names no object; empty if it is clear."""
+    if not (one.ready and other.ready and one.offer.harm != "none" != other.offer.harm):
+        return ""
+    if _names_object(brief, one.offer) or one.offer.tool == other.offer.tool:
+        return ""
+    return f"it may be for {one.offer.tool} or for {other.offer.tool}: say what is meant"
 
 
 def _rank(one: Candidate) -> tuple[bool, bool, int, int, float]:
@@ -150,7 +163,8 @@ def _is_other(brief: Brief, offer: Offer, known: Collection[str]) -> bool:
         return (changes(verb) or verb == "count") and not alike(verb) & {*known}
     if not alike(verb) & {*known}:
         return True
-    return offer.harm == "destroy" and not _names_object(brief, offer)
+    unnamed = offer.harm == "destroy" or bool(pronouns(mask(brief.text)))
+    return unnamed and not _names_object(brief, offer)
 
 
 def _names_object(brief: Brief, offer: Offer) -> bool:
@@ -211,6 +225,11 @@ def _orders(named: Sequence[str], description: str) -> set[str]:
     """
     first = words_of(description[:80])[:1]
     opening = {form for word in first for form in (word, word.removesuffix("s")) if is_verb(form)}
+    for word in words_of(description[:80])[1:]:  # "Move or rename files"
+        forms = {word, word.removesuffix("s")} & {form for form in (word, word.removesuffix("s")) if is_act(form)}
+        if not forms and word not in ("and", "or"):
+            break
+        opening |= forms
     acts = {word for word in named if is_act(word)}
     said = opening & {*named}
     known = opening | {word for word in acts if not (said and is_noun(word))}

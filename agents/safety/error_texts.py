@@ -23,6 +23,12 @@ _MISSING = re.compile(
     r"(?:The )?(?:document|file|directory|folder|path)s? [^\n]{1,400}? (?:does not|doesn't) exist\.?", re.IGNORECASE
 )
 """A whole text; no tool that reads a file returns just this."""
+_REFUSED = re.compile(
+    r"(?:sorry[,.] )?(?:access denied|can(?:no|')t|could not|insufficient|invalid"
+    r"|not (?:allowed|enough|found|permitted)|permission denied|unable to)\b[^\n]{0,200}",
+    re.IGNORECASE,
+)
+"""A whole text of one line."""
 _REPR = re.compile(rf"{_EXCEPTION}\(.*\)", re.DOTALL)
 # These tools return foreign texts, which may begin with any word.
 _READERS = re.compile(
@@ -50,7 +56,10 @@ def is_error(name: str, text: str, structured: Any | None = None) -> bool:
             return _is_error_object(told)
         if isinstance(told["result"], Mapping):
             return _is_error_object(told["result"])
-    return _MISSING.fullmatch(text.strip()) is not None or (not reads and _ERROR.match(text) is not None)
+    whole = text.strip()
+    if _MISSING.fullmatch(whole) is not None:
+        return True
+    return not reads and (_ERROR.match(text) is not None or _REFUSED.fullmatch(whole) is not None)
 
 
 def is_error_of(tool: BaseTool, arguments: Mapping[str, Any], text: str, structured: Any | None = None) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool, exact_number
-from callsheet.agents.keyless.language.references import only_changes, opening
+from callsheet.agents.keyless.language.references import BEFORE_CRITERION, only_changes, opening
 from callsheet.agents.keyless.slots.slot import IDENTIFIERS, stem, value_words, words_of
 from callsheet.agents.planning.plan import Call, StepResult
 from callsheet.agents.safety.tool_effects import alike
@@ -30,7 +30,7 @@ _ORIGIN = re.compile(r"(?:^|_)(?:original|from|input|source)(?:_|$)")
 _EMPTY = frozenset({"", "[]", "{}", "null", "None"})
 _FILE_READERS = frozenset({"cat", "content", "contents", "read"})
 """Words in the names of tools that give the text of a file."""
-_HOW_MANY = re.compile(r"\bhow\s+many\b", re.IGNORECASE)
+_HOW_MANY = re.compile(r"\bhow\s+many\b|\bnumber\s+of\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.:/-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w:/-])")
 
 
@@ -190,17 +190,28 @@ def _asked(fields: Mapping[str, Any], said: str) -> list[Any]:
     stems = {stem(word) for word in re.findall(r"[^\W\d_]+", said)}
     given = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", said)}
     counts = _HOW_MANY.search(said)
+    stems -= {"number"} if counts else set()
     return [
         len(value) if counts and isinstance(value, list) else value
         for name, value in fields.items()
         if stems.issuperset(map(stem, value_words(name)))
+        and _is_asked(name, said)
         and not (value in given if _is_number(value) else isinstance(value, str) and value in said)
     ]
 
 
+def _is_asked(name: str, said: str) -> bool:
+    """Whether a step names a field other than as a criterion: "with label 'x'" asks for no labels."""
+    last = stem(value_words(name)[-1])
+    places = [match.start() for match in re.finditer(r"[^\W\d_]+", said) if stem(match.group()) == last]
+    return any(not BEFORE_CRITERION.search(said, 0, start) for start in places)
+
+
 def _of_record(data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a record beside its identifiers; empty for what has no identifier, or nothing else."""
-    others = {str(k): v for k, v in data.items() if IDENTIFIERS.isdisjoint(words_of(str(k))[-1:])}
+    others = {
+        str(k): v for k, v in data.items() if str(k) != "number" and IDENTIFIERS.isdisjoint(words_of(str(k))[-1:])
+    }
     return others if len(others) < len(data) else {}
 
 

@@ -17,6 +17,8 @@ _PLACED = re.compile(
 )
 _LONGER_NAME = re.compile(r",?\s+(?:[^\W\d_]{1,3}\s+)?[A-Z]")
 """What may follow when a name continues: "Paris, France", "Rio de Janeiro"."""
+_RECORD = re.compile(r"([a-z]+)\s+(\d+)", re.IGNORECASE)
+"""A record by its number: "issue 2"."""
 _AMOUNT = re.compile(r"(?<![\w.])-?\d[\d.,]*(?:\s*(?:%|°\s*[CF]\b|[^\W\d_]{1,12}\b))?")
 _DAY = re.compile(rf"\b(?:{'|'.join([*day_name, *filter(None, month_name)])})\b", re.IGNORECASE)
 _PROPER = r"[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*)*"
@@ -48,6 +50,9 @@ def complete_request(said: str, before: Sequence[str]) -> str:
     if not before or len(said) > MOST or len(before[-1]) > MOST or (rest := _elliptical(said)) is None:
         return said
     last, placed = before[-1], _PLACED.match(rest)
+    if (record := _RECORD.fullmatch(rest)) and re.search(rf"\b{record[1]}\s+#?\d", last, re.IGNORECASE):
+        placed = None
+        rest = record[2]
     if len(clauses(last)) > 1:
         raise PlanError(f"{said!r} does not say which part of the last request ({last!r}) is meant: {_WHOLE}")
     place, value = (placed["place"], placed["value"]) if placed else ("", rest)
@@ -77,7 +82,7 @@ def _elliptical(said: str) -> str | None:
         return None
     rest = _LEAD.sub("", said).strip().rstrip("?.!").strip()
     opening = next(iter(words(rest)), "")
-    orders = is_question(rest) or (is_verb(opening) and rest.startswith(opening))
+    orders = is_question(rest) or (is_verb(opening) and rest.startswith(opening) and not _RECORD.fullmatch(rest))
     return None if orders else rest or None
 
 

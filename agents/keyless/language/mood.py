@@ -39,6 +39,11 @@ _VERBS = frozenset(
     """.split()
 )
 """Further verbs that open orders: none limits or takes back another order, as "keep" and "cancel" do."""
+_RECORD_VERBS = frozenset(
+    "approve block cancel complete finish freeze invite link merge notify pause refund rename resume ship suspend"
+    " transfer unblock unfreeze unlink".split()
+)
+"""Verbs that open an order of its own if they name a record; without one, some take back another order."""
 _CARRY_OUT = frozenset("carry complete do execute handle perform".split())
 _TASKS = frozenset(
     "a all and are both can could for four here i in is list me my need now of order orders our out steps task"
@@ -78,7 +83,7 @@ def objection(step: str, request: str, tool: Collection[str], *, whole: bool = F
         if not _is_neutral(heading):
             return f'"{heading}:" is not an order'
     for clause in clauses(request):
-        if not _opens(clause.masked, tool) and not is_question(clause.masked):
+        if not (_opens(clause.masked, tool) or _orders_record(clause.masked) or is_question(clause.masked)):
             return f'rules cannot tell whether "{clause.text}" is an order of its own'
         indirect = next((m for m in _INDIRECT.finditer(clause.masked) if _is_effect(m, clause.masked)), None)
         if indirect and not whole:
@@ -102,6 +107,12 @@ def _opens(text: str, known: Collection[str] = ()) -> bool:
     first = next(iter(words(text)), "")
     is_named = re.match(rf"\W*{re.escape(first)}\s+of\b", text)  # a noun: "restart of the server"
     return bool(first) and not is_named and (is_act(first.lower()) or first.lower() in (*_VERBS, *known))
+
+
+def _orders_record(masked: str) -> bool:
+    """Whether a clause orders something for a record of its own: "cancel booking 2", not "cancel that"."""
+    first = next(iter(words(masked)), "")
+    return masked.startswith(first) and first.lower() in _RECORD_VERBS and bool(re.search(r"\d|¤", masked))
 
 
 def _without_questions(masked: str) -> str:

@@ -20,6 +20,11 @@ _ONE = re.compile(rf"\b(?:it|its|that|this)\b|\bthe\s+(?:{_NOUNS})\b(?!\s+of\b)"
 _DUMMY = re.compile(r"\btime\s+(?:is\s+it|it\s+is)\b|\bwhen\s+it(?:'s|\s+is)\b", re.IGNORECASE)
 """Phrases in which "it" refers to nothing: "what time is it when it is noon"."""
 _PRONOUN = re.compile(r"\b(?:it|its|them|their)\b(?!['’])", re.IGNORECASE)
+BEFORE_CRITERION = re.compile(
+    r"\b(?:by|with|without|per|for|from|in|into|on|to|under|over|above|below|than|whose|where|if)\s+(?:(?:the|its|their|an?)\s+)?$",
+    re.IGNORECASE,
+)
+"""Before a value that selects or sorts, and is not asked for."""
 _OPENING = re.compile(r"[A-Za-z]+")
 
 

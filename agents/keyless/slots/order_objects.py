@@ -14,6 +14,12 @@ from callsheet.agents.safety.tool_effects import alike
 _PARTICLES = frozenset("down in off on out up".split())
 _AS = re.compile(r"\A\s*(\w+)\b[^.\n]{0,80}?\bas\s+(?:an?\s+)?(\w+)", re.IGNORECASE)
 _OF = re.compile(r"\A\W*\w+\s+(?:(?:the|an?|my|our|its|their)\s+)*([a-z]+)\s+of\b", re.IGNORECASE)
+_OBJECT = re.compile(r"\A\W*([a-z]+)\s+(?:(?:the|an?|my|our)\s+)?([a-z]+)\s+#?\d", re.IGNORECASE)
+_MOVES = re.compile(r"\W*(?:copy|move|send|ship|transfer)\b", re.IGNORECASE)
+_FROM = re.compile(r"\bfrom\s+(?:(?:the|an?|my|our)\s+)?(?:[a-z]+\s+)?(?=[\d¤#])", re.IGNORECASE)
+_SHIFTS = re.compile(r"\W*(?:adjust|cut|decrease|increase|lower|raise|reduce)\b", re.IGNORECASE)
+"""Verbs of tools that take a difference."""
+_TO = re.compile(r"\b(?:from|to)\s+[-+]?[\d.,]+", re.IGNORECASE)
 _SET = re.compile(r"\b(?:set|change|update)\s(?:[\w-]+\s+){0,3}?([a-z]+)\s+(?:of|for)\b.*\bto\b", re.IGNORECASE)
 
 
@@ -34,6 +40,10 @@ def misses(
         return f'the step does not say "{lacking}"'
     if part := _part(text, name, slots):
         return f'"{part}" is not what it is for'
+    if other := _other_object(text, name, slots):
+        return f'"{other}" is not what it is for'
+    if words_ := _origin(text, slots, filled):
+        return f'nothing would be done with "{words_}"'
     if other := _identifier_set(text, slots, filled):
         return f'it does not set "{other}"'
     return "it gives no new value" if _changes_nothing(head_of(text, known), slots, filled) else ""
@@ -56,6 +66,25 @@ def _part(text: str, name: str, slots: Sequence[Slot]) -> str:
     own = {stem(other) for word in words_of(name) for other in alike(word)}
     own |= {stem(word) for slot in slots for word in slot.words}
     return match[1] if match and stem(match[1]) not in own and match[1] not in FUNCTION_WORDS | RESULT_NOUNS else ""
+
+
+def _other_object(text: str, name: str, slots: Sequence[Slot]) -> str:
+    """The object of an order, if it is another record of the call: "project" of "move project 1 to issue 4"."""
+    match, named = _OBJECT.match(text), words_of(name)
+    if match is None or match[1].lower() not in named:
+        return ""
+    own = {stem(other) for word in named for other in alike(word)}
+    records = {stem(word) for slot in slots if slot.identifies for word in slot.words}
+    return match[2] if stem(match[2]) in records - own else ""
+
+
+def _origin(text: str, slots: Sequence[Slot], filled: Collection[str]) -> str:
+    """Where an order moves something from, or the value that it changes something to, if no parameter takes it."""
+    moves = _FROM.search(mask(text)) if _MOVES.match(text) else None
+    if moves and not any(slot.direction == "from" and slot.name in filled for slot in slots):
+        return moves.group().strip()
+    to = _TO.search(text) if _SHIFTS.match(text) else None
+    return to.group().strip() if to and not any(slot.direction == "to" for slot in slots) else ""
 
 
 def _identifier_set(text: str, slots: Sequence[Slot], filled: Collection[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import Stemmer
 
@@ -29,6 +29,13 @@ _SHARE = re.compile(
 IDENTIFIERS = frozenset("gid guid id oid sid uid uuid".split())
 """Last words of the names of identifiers."""
 _OF_VALUE = frozenset("at by for in of per".split())
+_RECORD_ACTS = frozenset(
+    "add archive assign cancel close comment complete delete edit get label lock mark merge move open pin read remove"
+    " reopen resolve set show start stop transfer unassign unlock unpin update view".split()
+)
+"""Verbs in the names of tools that take a record by its number."""
+Direction = Literal["from", "to", ""]
+_FROM, _TO = frozenset("from origin source src".split()), frozenset("dest destination into target to".split())
 _NUMBERED = frozenset({"number", "no"})
 _STEMMER = Stemmer.Stemmer("english")
 
@@ -102,7 +109,16 @@ class Slot:
     @property
     def identifies(self) -> bool:
         """Whether it takes the identifier of a record, or several: ``book_id``, ``issue_number``."""
+        if self.words == ("number",):  # as of GitHub's issues: ``close_issue(number)``, not ``factorize(number)``
+            named = words_of(self.about.partition("\n")[0])
+            return len(named) > 1 and not _RECORD_ACTS.isdisjoint(named)
         return self.head.removesuffix("s") in IDENTIFIERS or (len(self.words) > 1 and self.head in _NUMBERED)
+
+    @property
+    def direction(self) -> Direction:
+        """Whether it takes where something comes from, or where it goes: ``from_account``, ``target``."""
+        said = {*self.words}
+        return "from" if said & _FROM else "to" if said & _TO else ""
 
     @property
     def is_share(self) -> bool:

@@ -15,6 +15,7 @@ from callsheet.agents.keyless.entities.time_zones import is_zone
 from callsheet.agents.keyless.language.lexicon import mask
 from callsheet.agents.keyless.language.references import opening, refers_back, refers_to_one, with_value
 from callsheet.agents.keyless.slots.context import Context
+from callsheet.agents.keyless.slots.directions import directed
 from callsheet.agents.keyless.slots.list_rules import CONTENT, array, is_place
 from callsheet.agents.keyless.slots.number_rules import (
     GROUPED,
@@ -61,8 +62,12 @@ _BOUND = re.compile(
 """Words for a bound: the books "with price 12" are not those up to 12."""
 _WEAK = frozenset({"id", "value", "path", "number", "string", "key"})
 """Words of names that do not label a value."""
-_BRIDGE = r"(?:(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?|\s+(?:of|for)\s[^,;]{1,60}\sto)\s*$"
+_BRIDGE = (
+    r"(?:(?:s|d|ed)?\s*(?::|=|\bis|\bare|\bof|\bas|\bto)?\s*(?:\bthe|\ban?)?"
+    r"|\s+(?:of|for)\s[^,;]{1,60}\s(?:to|as|=))\s*$"
+)
 """Between a label and its value: "radius of 5", "the price of book 2 to 8"."""
+_SETS = re.compile(r"\W*(?:change|make|put|set|update)\b", re.IGNORECASE)
 _BRIDGE_TO = _BRIDGE.replace(r"|\bof", "")
 """The same for a value of a record: in "the price of 2", 2 is the record."""
 _AIM = re.compile(r"\b(?:to|into|as)\s+(?:the\s+)?(?:file\s+)?$", re.IGNORECASE)
@@ -135,14 +140,17 @@ def _labelled(slot: Slot, context: Context) -> Any:
     if not _BOUNDS.isdisjoint(slot.words) and not _BOUND.search(context.pool.bare):
         return None
     bare, of_record = context.pool.bare, any(other.identifies for other in context.slots) and not slot.identifies
-    bridge = _BRIDGE_TO if of_record and slot.numeric else _BRIDGE
     for item in context.pool.free(*((Kind.NUMBER,) if slot.numeric else (Kind.QUOTED, Kind.IDENTIFIER))):
         before, after = bare[: item.start], bare[item.end :]
         if slot.identifies and (counts_record(slot, after) or GROUPED.match(context.pool.text, item.start)):
             continue
         if slot.numeric and names_record(context.slots, slot, before):
             continue
-        labels = slot.numeric and not slot.identifies and re.match(rf"[\s-]*(?:{words})s?\b(?!\s*#?\d)", after, re.I)
+        sets = _SETS.match(bare) and re.match(r"\s*(?:to|as|=)\s*\S", after)
+        of_another = (of_record and slot.numeric) or sets or item.kind is Kind.IDENTIFIER
+        bridge = _BRIDGE_TO if of_another else _BRIDGE
+        label = rf"[\s-]*(?:as\s+(?:the|an?)\s+)?(?:{words})s?\b(?!\s*#?\d)"
+        labels = slot.numeric and not slot.identifies and re.match(label, after, re.I)
         if labels or re.search(rf"\b(?:{words}){bridge}", before, re.IGNORECASE):
             return taken(slot, context.pool, item)
     return None
@@ -219,6 +227,12 @@ def _takes(slot: Slot, pool: Pool, quoted: Evidence) -> bool:
     if _OTHER_ROLE.search(before) and opening(before) not in alike("search"):
         return False
     noun = _NOUN_BEFORE.search(before)
+    if (
+        slot.identifies
+        and not re.search(r"\d", str(quoted.value))
+        and not (noun and stem(noun[1]) in map(stem, slot.words))
+    ):
+        return False
     if noun is None or slot.says(*CONTENT, *_ANY) or slot.identifies:
         return True
     return stem(noun[1]) in map(stem, slot.words)
@@ -241,8 +255,8 @@ def _raw(slot: Slot, context: Context) -> Any:
 
 
 RULES: tuple[Rule, ...] = (
-    _whole, _exchanged, frequency, _formatted, _currency, _closed, _flag, _glob, _labelled, _identified, _of_result,
-    array, _composed, number, _quoted, _raw,
+    _whole, _exchanged, frequency, _formatted, _currency, _closed, _flag, _glob, directed, _labelled, _identified,
+    _of_result, array, _composed, number, _quoted, _raw,
 )  # fmt: skip
 """In this order: unmistakable evidence first, leftovers last."""
 

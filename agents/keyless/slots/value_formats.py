@@ -138,11 +138,21 @@ def _date(slot: Slot, pool: Pool) -> Any:
     """A date in ISO 8601, with a time if the slot takes one."""
     form = r"\d{4}-\d\d-\d\d" + (r"[T ].*" if slot.spec.get("format") == "date-time" else "")
     found = [item for item in pool.free(Kind.DATE) if re.fullmatch(form, item.value) and _is_date(item.value)]
-    roles = {item.start: _role_before(pool.bare[: item.start]) for item in found}
-    fitting = [item for item in found if _has_role(slot, roles[item.start]) and _is_meant(slot, pool)]
-    # Of two parameters for a period, the first takes the date after "from".
-    fitting.sort(key=lambda item: roles[item.start] in ("until", "before"))
+    fitting = _in_role(slot, pool, found) if _is_meant(slot, pool) else []
     return pool.take(fitting[0]).replace(" ", "T") if fitting else None
+
+
+def _clock(slot: Slot, pool: Pool) -> Any:
+    """A time of day."""
+    fitting = _in_role(slot, pool, pool.free(Kind.CLOCK))
+    return pool.take(fitting[0]) if fitting else None
+
+
+def _in_role(slot: Slot, pool: Pool, items: Sequence[Evidence]) -> list[Evidence]:
+    """The dates or times for a parameter; of two parameters for a period, the first takes the one after "from"."""
+    roles = {item.start: _role_before(pool.bare[: item.start]) for item in items}
+    fitting = [item for item in items if _has_role(slot, roles[item.start])]
+    return sorted(fitting, key=lambda item: roles[item.start] in ("until", "before"))
 
 
 def _is_meant(slot: Slot, pool: Pool) -> bool:
@@ -228,7 +238,7 @@ FORMATS: tuple[tuple[Callable[[Slot], bool], Callable[[Slot, Pool], Any]], ...] 
     ),
     (is_mail, _first(Kind.EMAIL)),
     (lambda slot: str(slot.spec.get("format")).startswith("date") or slot.says("date"), _date),
-    (_is_clock, _first(Kind.CLOCK)),
+    (_is_clock, _clock),
     (lambda slot: "phone" in f"{slot.name} {slot.description}".lower(), _first(Kind.PHONE)),
     (is_path, find_path),
     (lambda slot: slot.says("city", "location", "place"), _place),

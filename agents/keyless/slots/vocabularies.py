@@ -11,6 +11,7 @@ from callsheet.agents.keyless.entities.evidence import Kind, Pool
 from callsheet.agents.keyless.entities.quantities import compound, is_unit, units_in
 from callsheet.agents.keyless.entities.time_zones import is_zone, zones_in
 from callsheet.agents.keyless.language.lexicon import is_plural, singular
+from callsheet.agents.keyless.slots.directions import direction_before
 from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import is_path, is_path_list
 
@@ -40,19 +41,29 @@ _FLAG_FILLERS = frozenset("is has have include includes use with enable enabled 
 
 def fill_closed(slot: Slot, pool: Pool) -> Any:
     """The listed value in the text, or None: a value next to the parameter's name first, then the longest."""
+    quoted = {str(item.value).casefold(): item for item in pool.free(Kind.QUOTED)}
+    if said := next((value for value in slot.vocabulary if str(value).casefold() in quoted), None):
+        pool.take(quoted[str(said).casefold()])
+        return said
     text = pool.rest
     found = [
         ((near, end - start, -start), value, (start, end))
         for value in slot.vocabulary
         for start, end in _places(slot, value, text)
         for near in (_near_name(slot, text, start, end),)
-        if slot.required or near or end - start > 3
+        if (slot.required or near or end - start > 3) and _is_directed(slot, text[:start])
     ]
     if not found:
         return None
     _, value, place = max(found, key=lambda one: one[0])
     pool.used.append(place)
     return value
+
+
+def _is_directed(slot: Slot, before: str) -> bool:
+    """Whether the words before a value do not name the other direction: "from north" is not for ``to_warehouse``."""
+    said = direction_before(before)
+    return said == "to" if "to" in slot.words else said != {"from": "to", "to": "from"}.get(slot.direction)
 
 
 def mentions(slot: Slot, pool: Pool) -> list[tuple[int, int]]:
@@ -91,7 +102,13 @@ def _places(slot: Slot, value: Any, text: str) -> Iterator[tuple[int, int]]:
         plural = r"(?:s|es|d|ed)?" if form[-1:].isalpha() and not short else ""
         joined = joined[:-1] if plural and _PLURAL.search(joined) else joined
         pattern = re.compile(rf"(?<!\w){joined}{plural}(?!\w)", re.NOFLAG if short else re.IGNORECASE)
-        yield from (match.span() for match in pattern.finditer(text) if not _is_part(slot, text, *match.span()))
+        found = (match for match in pattern.finditer(text) if not _is_passive(form, match))
+        yield from (match.span() for match in found if not _is_part(slot, text, *match.span()))
+
+
+def _is_passive(form: str, match: re.Match[str]) -> bool:
+    """Whether a verb is said in the passive: "blocked by" is not ``blocks``."""
+    return form.endswith("s") and match.group().lower().endswith("ed")
 
 
 def _is_part(slot: Slot, text: str, start: int, end: int) -> bool:
@@ -146,6 +163,8 @@ def variants(text: str, slots: Sequence[Slot]) -> tuple[str, ...]:
     runs = sorted(run for atoms in _atoms(text, slots) for run in _runs(text, atoms))
     if not runs or any(one[-1][1] > other[0][0] for one, other in pairwise(runs)):
         return (text,)
+    if sum(text[run[0][0]] in _RECORD_SIGNS for run in runs) > 1:
+        return (text,)  # "issues 4 and 5 to projects 1 and 2" are pairs, or not
     choices = list(product(*runs))
     return tuple(_chosen(text, runs, choice) for choice in choices) if len(choices) <= MOST else (text,)
 

@@ -1,0 +1,38 @@
+"""Where something comes from and where it goes: "from 3 to 5", "into the south warehouse"."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from callsheet.agents.keyless.entities.evidence import Kind
+from callsheet.agents.keyless.slots.context import Context
+from callsheet.agents.keyless.slots.slot import Direction, Slot
+
+_BEFORE = re.compile(r"\b(?:(from|out\s+of)|to|into|onto)\s+(?:(?:the|an?|my|our)\s+)?(?:[a-z]+\s+)?$", re.IGNORECASE)
+
+
+def direction_before(text: str) -> Direction:
+    """The direction that the words before a value name; empty without such words."""
+    match = _BEFORE.search(text)
+    return "" if match is None else "from" if match[1] else "to"
+
+
+def directed(slot: Slot, context: Context) -> Any:
+    """One of two numbers for a pair of parameters: "link 3 to 5", "merge 7 into 2", "to issue 5 from issue 3"."""
+    pair = [s for s in context.open if s.numeric and s.direction]
+    if slot not in pair or {s.direction for s in pair} != {"from", "to"} or len(pair) != 2:
+        return None
+    by_side: dict[Direction, list[Any]] = {"from": [], "to": [], "": []}
+    for item in context.pool.free(Kind.NUMBER):
+        by_side[direction_before(context.pool.bare[: item.start])].append(item)
+    others = by_side[""] if sum(s.numeric for s in context.open) == 2 else []
+    if not by_side["from"] + by_side["to"]:
+        return None
+    for side in ("from", "to"):
+        if not by_side[side] and len(others) == 1:
+            by_side[side] = others
+    if len(by_side["from"]) != 1 or len(by_side["to"]) != 1:
+        return None
+    context.filled.update({s.name: context.pool.take(by_side[s.direction][0]) for s in pair})
+    return context.filled[slot.name]
