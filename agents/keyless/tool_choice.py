@@ -173,7 +173,9 @@ def _names_object(brief: Brief, offer: Offer) -> bool:
     said = {stem(other) for word in re.findall(r"[a-z]+", text.lower()) for other in alike(word)}
     if Pool.of(text).free(Kind.PATH):
         said |= {stem(word) for word in ("file", "path", *alike("folder"))}
-    objects = {stem(w) for w in words_of(_name(offer.tool)) if w not in FUNCTION_WORDS and not is_act(w)}
+    named = words_of(_name(offer.tool))
+    named = named[1:] if len(named) > 1 and is_verb(named[0]) else named
+    objects = {stem(word) for word in named if word not in FUNCTION_WORDS and not is_act(word)}
     return not objects or bool(objects & said)
 
 

@@ -133,7 +133,7 @@ def _flag(slot: Slot, context: Context) -> bool | None:
 
 def _labelled(slot: Slot, context: Context) -> Any:
     """The value next to one of the slot's own words: "radius 5", "3 years", "titled 'Lunch'"."""
-    from_it = ("from",) if slot.says("base", "origin", "parent") else ()
+    from_it = ("from",) if slot.textual and slot.says("base", "origin", "parent") else ()
     words = "|".join(re.escape(word) for word in (*slot.words, *from_it) if word not in _WEAK)
     if not words or slot.vocabulary or not (slot.textual or slot.numeric) or is_formatted(slot):
         return None

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from callsheet.agents.keyless import split
-from callsheet.agents.keyless.slots.slot import words_of
-from callsheet.agents.keyless.tool_choice import candidates
 from callsheet.agents.planning.plan import StepResult
-from callsheet.agents.safety.tool_effects import harm_of
-from callsheet.agents.work.brief import Brief, Offer
-from callsheet.graphs import Tool
-
-WHOLE, NUMBER, TEXT, FLAG = {"type": "integer"}, {"type": "number"}, {"type": "string"}, {"type": "boolean"}
-DAY, TEXTS = {"type": "string", "format": "date"}, {"type": "array", "items": TEXT}
-BOOKING = ("room_number", "floor", "beds", "price_per_night", "status")
-
-
-def one_of(*values: str) -> dict[str, Any]:
-    return {"type": "string", "enum": list(values)}
-
-
-def tool(name: str, description: str, required: str = "", /, **properties: Any) -> Tool:
-    schema = {"type": "object", "properties": properties, "required": required.split()}
-    results = BOOKING if name == "get_room" else ()
-    told = {"type": "object", "properties": dict.fromkeys(results, NUMBER)} if results else None
-    return Tool(agent="house", name=name, description=description, input_schema=schema, output_schema=told)
-
+from offered_calls import DAY, FLAG, NUMBER, TEXT, TEXTS, WHOLE, Calls, World, one_of, tool
 
 STATUS, COLOUR = one_of("free", "occupied", "cleaning"), one_of("red", "green", "blue", "white")
 ROOM, DOOR = one_of("kitchen", "bedroom", "office"), one_of("front", "back", "garage")
-TOOLS = (
+HOTEL = World(
     tool("delete_room", "Delete a room from the hotel's inventory.", "room_number", room_number=WHOLE),
-    tool("get_room", "Get one room by its number.", "room_number", room_number=WHOLE),
+    tool(
+        "get_room",
+        "Get one room by its number.",
+        "room_number",
+        "room_number price_per_night status",
+        room_number=WHOLE,
+    ),
     tool(
         "list_rooms",
         "List the hotel's rooms, optionally by floor, status or maximum price per night.",
@@ -94,38 +77,6 @@ TOOLS = (
     tool("addContact", "Add a contact to the address book.", "fullName", fullName=TEXT, birthday=DAY),
     tool("createScene", "Create a light scene.", "name devices", name=TEXT, devices=TEXTS),
 )
-FUNCTIONS = {t.name: {"name": t.name, "description": t.description, "parameters": t.input_schema} for t in TOOLS}
-Calls = list[tuple[str, dict[str, Any]]]
-
-
-def offers(text: str) -> tuple[Offer, ...]:
-    """The tools whose words are in a step, as a retriever would find them, best first."""
-    said = set(text.lower().replace("?", "").split())
-    about = {t.name: {*t.description.lower().rstrip(".").split(), *words_of(t.name)} for t in TOOLS}
-    scores = {name: len(said & known) - len(known) / 100 for name, known in about.items()}
-    found = sorted(TOOLS, key=lambda t: -scores[t.name])[:12]
-    return tuple(
-        Offer(
-            name=t.name,
-            tool=t.id,
-            score=scores[t.name],
-            harm=harm_of(t, trusted=False),
-            confirmed=True,
-            results=tuple(output.name for output in t.outputs),
-        )
-        for t in found
-    )
-
-
-def calls_of(request: str, *before: StepResult) -> Calls:
-    """The calls for the steps of a request, those that do not wait for a result of the others."""
-    calls: Calls = []
-    for step in split(request).steps:
-        brief = Brief(text=step.text, request=request, offers=offers(step.text), inputs=before)
-        best = next(iter(candidates(brief, FUNCTIONS)), None)
-        if best is not None and best.ready:
-            calls += [(best.offer.name, call.args) for call in best.calls]
-    return calls
 
 
 @pytest.mark.parametrize(
@@ -142,14 +93,14 @@ def calls_of(request: str, *before: StepResult) -> Calls:
     ],
 )
 def test_what_a_heading_says_is_heard(heading: str) -> None:
-    assert calls_of(f"{heading}\n- Delete room 5\n- Delete room 101") == []
-    assert calls_of(f"{heading} 1. Delete room 5 2. Delete room 101") == []
+    assert HOTEL.calls(f"{heading}\n- Delete room 5\n- Delete room 101") == []
+    assert HOTEL.calls(f"{heading} 1. Delete room 5 2. Delete room 101") == []
 
 
 @pytest.mark.parametrize("heading", ["My tasks:", "Steps:", "Please do these two things:", "Do the following:"])
 def test_a_heading_without_content_changes_nothing(heading: str) -> None:
     both = [("delete_room", {"room_number": 5}), ("delete_room", {"room_number": 101})]
-    assert calls_of(f"{heading}\n- Delete room 5\n- Delete room 101") == both
+    assert HOTEL.calls(f"{heading}\n- Delete room 5\n- Delete room 101") == both
 
 
 @pytest.mark.parametrize(
@@ -210,7 +161,7 @@ def test_a_heading_without_content_changes_nothing(heading: str) -> None:
     ],
 )
 def test_nothing_is_left_over(request_: str) -> None:
-    assert calls_of(request_) == []
+    assert HOTEL.calls(request_) == []
 
 
 @pytest.mark.parametrize(
@@ -253,10 +204,10 @@ def test_nothing_is_left_over(request_: str) -> None:
     ],
 )
 def test_what_is_said_is_called(request_: str, calls: Calls) -> None:
-    assert calls_of(request_) == calls
+    assert HOTEL.calls(request_) == calls
 
 
 def test_a_result_that_is_named_is_the_text_of_a_message() -> None:
     rooms = StepResult(id="1", text="List the free rooms", result='[{"room_number": 101}]')
-    (call,) = calls_of('Send the list to ann@example.com with the subject "Rooms"', rooms)
+    (call,) = HOTEL.calls('Send the list to ann@example.com with the subject "Rooms"', [rooms])
     assert call == ("send_email", {"to": "ann@example.com", "subject": "Rooms", "body": '[{"room_number": 101}]'})
