@@ -46,6 +46,7 @@ _CRITERION = re.compile(
 _UNIT_SIGNS = {"%": "percent", "c": "celsius", "f": "fahrenheit"}
 _UNIT_SIGN = re.compile(r"(?<=\d)\s?°?\s?([CF]\b|%)", re.IGNORECASE)
 """Signs of units that a tool names in words."""
+_PLURALS = re.compile(r"\b([a-z]{2,}s)\s+and\s+(?:(?:all|the|my|our)\s+)*([a-z]{2,}s)\b", re.IGNORECASE)
 _LETTER = re.compile(r"\d\s+([ai])(?=\s*(?:[?.!,;]|$|(?:and|for|in|of|on|to|with)\b))", re.IGNORECASE)
 """A letter after a number that is no article: "room 5 a"."""
 _WHEN = re.compile(r"\b(?:when|if)\b", re.IGNORECASE)
@@ -148,11 +149,24 @@ def _meaningful(pool: Pool, about: str, said: Collection[str], *, plainly: bool)
     if plainly and "by" not in said:
         yield from (m.span() for m in _DIFFERENCE.finditer(text) if pool.is_used(m.end(), m.end() + 1))
     references = () if pool.uses_results else (*pronouns(text), *_results_meant(text, said))
+    yield from (match.span(1) for match in _other_plurals(text, about) if not pool.is_used(*match.span(1)))
     states = () if plainly else (m.span(1) for m in _STATE.finditer(text))
     letters = (m.span(1) for m in _LETTER.finditer(text))
     others = (m.span() for pattern in (_FROM_NOW, _STRAY) for m in pattern.finditer(text))
     spans = (*_other_units(pool, said), *references, *states, *letters, *others)
     yield from (span for span in spans if not pool.is_used(*span))
+
+
+def _other_plurals(text: str, about: str) -> Iterator[re.Match[str]]:
+    """One of two plurals that is not in the tool's name, unless its description joins them: "files and folders"."""
+    name, _, description = about.partition("\n")
+    own, told = {stem(word) for word in words_of(name)}, [stem(word) for word in words_of(description)]
+    joined = {frozenset(ends) for ends in zip(told, told[2:], strict=False)}
+    for pair in _PLURALS.finditer(text):
+        one, other = stem(pair[1]), stem(pair[2])
+        if ((one in own) != (other in own)) and frozenset((one, other)) not in joined:
+            missing = pair[2] if one in own else pair[1]
+            yield next(m for m in re.finditer(rf"\b({missing})\b", text) if pair.start() <= m.start() < pair.end())
 
 
 def _results_meant(text: str, said: Collection[str]) -> Iterator[tuple[int, int]]:

@@ -121,6 +121,7 @@ def test_what_is_said_is_called(request_: str, calls: Calls) -> None:
         'Prescribe "ibuprofen" 3 500 to P-17',
         "What is the blood type of P-18?",
         "Cancel that",
+        "Find the patients and the issues",
     ],
 )
 def test_nothing_is_left_over(request_: str) -> None:
