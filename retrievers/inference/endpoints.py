@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -206,11 +206,12 @@ class Give:
         return replace(self, words=self.words - (self.borrowed - known))
 
 
-def asks_of(row: int, tool: Tool) -> tuple[Ask, ...]:
-    """The inputs of a tool, without those that only its caller can choose."""
+def asks_of(row: int, tool: Tool, records: Collection[frozenset[str]] = ()) -> tuple[Ask, ...]:
+    """The inputs of a tool, without those that only its caller can choose; ``records`` as in ``Name.container``."""
     name, fields = name_of(tool.name), fields_of(tool.input_schema)
     ids = (stems(field.name) for field in fields if field.required and len(field.path) == 1)
-    holder = name.container(frozenset(word for words in ids if words & IDENTIFIER for word in words - GENERIC))
+    named = frozenset(word for words in ids if words & IDENTIFIER for word in words - GENERIC)
+    holder = name.container(named, records)
     owner = replace(name, phrase=holder, object=stems(holder))
     return tuple(_ask(row, field, name, owner) for field in fields if not field.closed and not _steers(field))
 

@@ -73,7 +73,9 @@ class Ends:
     @classmethod
     def of(cls, tools: Sequence[Tool], systems: Mapping[str, str] | None = None) -> Ends:
         """Derives them from names, schemas and descriptions; ``systems`` has those of agents."""
-        asks = [ask for row, tool in enumerate(tools) for ask in asks_of(row, tool)]
+        names = [name_of(tool.name) for tool in tools]
+        records = {name.object - GENERIC for name in names if name.act == "read"}
+        asks = [ask for row, tool in enumerate(tools) for ask in asks_of(row, tool, records)]
         specific = frozenset(word for ask in asks for word in ask.specific)
         gives = [
             give.among(specific)

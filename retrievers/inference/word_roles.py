@@ -6,7 +6,7 @@ The vocabulary is that of interfaces, not of a subject. For other languages, onl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -137,7 +137,7 @@ class Name:
     phrase: str
     place: str = ""
 
-    def container(self, named: frozenset[str]) -> str:
+    def container(self, named: frozenset[str], records: Collection[frozenset[str]] = ()) -> str:
         """The words of the record that a bare ``id`` identifies, in plain words.
 
         Without the nouns of other identifiers of the call: ``id`` beside ``note_id`` is not that of the note. A tool
@@ -146,11 +146,18 @@ class Name:
 
         Args:
             named: The stems that the call's other identifiers name.
+            records: The specific stems of what the catalog's tools read. Of several nouns, the longest beginning that
+                is such a record counts: the user of ``list_user_notification_rules``.
         """
-        nouns = [word for word in self.phrase.split() if not stems(word) & named]
-        if len(nouns) == len(self.phrase.split()) and (self.act == "store" or (self.act == "read" and self._lists)):
+        whole = self.phrase.split()
+        nouns = [word for word in whole if not stems(word) & named]
+        if len(nouns) == len(whole) and (self.act == "store" or self._lists):
             nouns = self.place.split() or nouns[:-1] or nouns
-        return " ".join(nouns) or self.phrase
+        if nouns == whole or not nouns:
+            return self.phrase
+        beginnings = (nouns[:end] for end in range(len(nouns), 0, -1))
+        known = (words for words in beginnings if stems(" ".join(words)) - GENERIC in records)
+        return " ".join(next(known, nouns))
 
     @property
     def _lists(self) -> bool:
