@@ -31,7 +31,7 @@ class Access:
     """What the tools of a catalog need.
 
     Attributes:
-        ids: Row of a tool -> the words of each identifier that it requires.
+        ids: Row of a tool -> the words of each identifier that it requires, but for those that nearly all require.
         finds: ``(n,)``: whether a tool finds records by what people know, such as a name, or because they are theirs.
         makes: ``(n,)``: whether a tool makes records, whose identifiers it returns.
         worth: ``(n,)``: factor for the confidence that a tool is called to get an identifier: 1 for a tool that finds,
@@ -79,15 +79,21 @@ class Access:
         """Those of the tools whose results fit an input that are called to get it.
 
         If a tool needs only other identifiers of the same call, as the show of a season, only such tools are sources of
-        what the call requires. If a
+        what the call requires, unless none of them lists records and another tool reads what the identifier names. If a
         tool of the system finds records by what people know, those that only list such records are not, nor are
         those that need the same identifier, or one whose records no tool finds. If none finds them, but one reads what
         the identifier names, as ``get_users`` for ``user_id``, those that only hold it are not. If a tool reaches
         such records by other identifiers, a tool for something else that takes no identifier is not.
+
+        Args:
+            ask: The input.
+            tools: Rows of the tools.
+            lists: Rows of those whose fitting value is in a list.
         """
         parents = {tool for tool in tools if self.is_parent(tool, ask)}
-        about = {tool for tool in tools if self.heads[tool] & ask.words and tool not in self.ids}
-        free = {tool for tool in about if not self.makes[tool]}
+        free = {
+            tool for tool in tools if self.heads[tool] & ask.words and tool not in self.ids and not self.makes[tool]
+        }
         if parents and ask.required and (parents & {*lists} or not free):
             return parents
         if ask.identifier and (best := self._readers(ask, tools)):
@@ -122,7 +128,7 @@ class Access:
 
 
 def _common(asks: Sequence[Ask], systems: Sequence[str]) -> set[tuple[str, frozenset[str]]]:
-    """System and words of the identifiers that most of its tools require, as a tenant: they tell no record from another."""
+    """System and words of identifiers that nearly all of its tools require, as a tenant: they tell no records apart."""
     tools = Counter(systems)
     needed = Counter({(systems[ask.tool], ask.words, ask.tool) for ask in asks if ask.required and ask.identifier})
     counts = Counter((system, words) for system, words, _ in needed)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from callsheet.graphs import Tool, shown
-from callsheet.retrievers.inference.endpoints import Ask, fields_of
+from callsheet.graphs.text.schema_fields import fields_of
+from callsheet.retrievers.inference.endpoints import Ask
 from callsheet.retrievers.inference.matching import Ends, Hint
 from callsheet.retrievers.inference.word_roles import (
     CREDENTIAL,
@@ -30,8 +31,8 @@ _COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
 _WORD = re.compile(r"[\w./-]{0,200}\w")
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 _OTHERWISE = re.compile(
-    r"\b(instead|deprecated|alternativ\w*|see also|unlike|similar to|same as|opposite|rather than|don.t|not|customers using"
-    r"|full list|webhooks?|will need to)\b|^\W*please use\b",
+    r"\b(instead|deprecated|alternativ\w*|see also|unlike|similar to|same as|opposite|rather than|don.t|not"
+    r"|customers using|full list|webhooks?|will need to)\b|^\W*please use\b",
     re.IGNORECASE,
 )
 _NEEDED = re.compile(r"\b(first|before|must|requires?|needs?|after|prior|obtained|returned|from)\b", re.IGNORECASE)
