@@ -17,6 +17,7 @@ from callsheet.retrievers.inference.word_roles import (
     IDENTIFIER,
     PAGE_ENDS,
     PAGING,
+    RECORD_ID,
     VAGUE,
     Name,
     name_of,
@@ -122,6 +123,8 @@ def _steers(field: Field) -> bool:
 def _ask(row: int, field: Field, name: Name, owner: Name) -> Ask:
     bare = field.required and len(field.path) == 1 and stems(field.name) <= IDENTIFIER
     words, phrase = _qualified(field, owner if bare else name)
+    if words & ID and "or" in split_name(field.name).split():
+        words -= RECORD_ID - ID  # an id or a slug: either is enough
     ask = Ask(
         tool=row,
         parameter=".".join(field.path),
