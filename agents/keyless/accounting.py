@@ -11,6 +11,7 @@ from callsheet.agents.keyless.entities.currencies import is_currency, only_curre
 from callsheet.agents.keyless.entities.evidence import Kind, Pool
 from callsheet.agents.keyless.entities.measurement_units import unit_of
 from callsheet.agents.keyless.language.lexicon import COMPUTED_NOUNS, NEUTRAL, OPERATIONS, QUESTION_WORDS, RESULT_NOUNS
+from callsheet.agents.keyless.language.qualifiers import Span, qualifiers
 from callsheet.agents.keyless.language.references import (
     BEFORE_CRITERION,
     aggregates,
@@ -23,10 +24,7 @@ from callsheet.agents.keyless.slots.slot import Slot, stem, value_words, words_o
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.tool_effects import alike
 
-Span = tuple[int, int]
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[%°€$£¥]")
-_STRAY = re.compile(r"[\"“”„«»`]|(?<![^\W_])['‘’]|['‘’](?![^\W_])")
-"""Unpaired quotation marks: what they quote is unknown."""
 _DIFFERENCE = re.compile(r"(?<!\d )\bby\s+(?=[-−]?\d)", re.IGNORECASE)
 """Before a number that is added or taken away, or before a deadline; not in "800 by 600"."""
 _REFERENCES = frozenset("it its that this them those these all each everything result results one ones".split())
@@ -39,27 +37,19 @@ _ON = re.compile(r"\bon\s+$", re.IGNORECASE)
 """Before a date."""
 _ASKING = r"\b(?:how\s+(?:many|much)|(?:who|when|where)\s+(?:is|are|was|were)(?:\s+(?:the|its|their))?)"
 """Before a value that is asked for."""
-_CRITERION = re.compile(
-    r"\bby\s+(?:(?:the|its|their)\s+)?([a-z]+)(?=\s*(?:[.,;?!]|$)|\s+(?:and|in|asc\w*|desc\w*)\b)", re.IGNORECASE
-)
-"""A value that selects or sorts: "the books by price"."""
 _UNIT_SIGNS = {"%": "percent", "c": "celsius", "f": "fahrenheit"}
 _UNIT_SIGN = re.compile(r"(?<=\d)\s?°?\s?([CF]\b|%)", re.IGNORECASE)
 """Signs of units that a tool names in words."""
-_PLURALS = re.compile(r"\b([a-z]{2,}s)\s+and\s+(?:(?:all|the|my|our)\s+)*([a-z]{2,}s)\b", re.IGNORECASE)
-_LETTER = re.compile(r"\d\s+([ai])(?=\s*(?:[?.!,;]|$|(?:and|for|in|of|on|to|with)\b))", re.IGNORECASE)
-"""A letter after a number that is no article: "room 5 a"."""
 _WHEN = re.compile(r"\b(?:when|if)\b", re.IGNORECASE)
 _NUMBER_OF = re.compile(r"\bno\.\s*(?=\d)", re.IGNORECASE)
-_STATE = re.compile(r"\b(?:is|are|was|were)\s+(on|out|over|up|inside)(?=\s*(?:[?.!,;]|$|and\b|or\b))", re.IGNORECASE)
-"""A state that selects: "lamps that are on"."""
-_FROM_NOW = re.compile(r"\b(?:after|before|by|from|since|till|until)\s+now\b", re.IGNORECASE)
 _RESULT = re.compile(
     rf"\b(?:the|this|that|these|those)\s+({'|'.join(sorted(RESULT_NOUNS))})\b(?!\s+of\b)", re.IGNORECASE
 )
 _MEANINGFUL = frozenset(
-    "average except first highest last least lowest maximum minimum most never neither no none nor not one only or"
-    " unless without".split()
+    """
+    average except false first highest last least lowest maximum minimum most never neither no none nor not off one only
+    or really true unless without yes
+    """.split()
 )
 """Words that mean the same in no description: "those done or not done" does not account for "not"."""
 _OPERATOR = re.compile(r"(?<=[\w)])\s*([-+*×/÷])\s*(?=[\d(])")
@@ -145,28 +135,11 @@ def _accounted(
 def _meaningful(pool: Pool, about: str, said: Collection[str], *, plainly: bool) -> Iterator[Span]:
     """The spans that change what a step means, though their words may be the tool's or without content."""
     text = pool.bare
-    yield from (m.span(1) for m in _CRITERION.finditer(text) if _is_left(m, pool, about))
     if plainly and "by" not in said:
         yield from (m.span() for m in _DIFFERENCE.finditer(text) if pool.is_used(m.end(), m.end() + 1))
     references = () if pool.uses_results else (*pronouns(text), *_results_meant(text, said))
-    yield from (match.span(1) for match in _other_plurals(text, about) if not pool.is_used(*match.span(1)))
-    states = () if plainly else (m.span(1) for m in _STATE.finditer(text))
-    letters = (m.span(1) for m in _LETTER.finditer(text))
-    others = (m.span() for pattern in (_FROM_NOW, _STRAY) for m in pattern.finditer(text))
-    spans = (*_other_units(pool, said), *references, *states, *letters, *others)
+    spans = (*_other_units(pool, said), *references, *qualifiers(text, about, plainly=plainly))
     yield from (span for span in spans if not pool.is_used(*span))
-
-
-def _other_plurals(text: str, about: str) -> Iterator[re.Match[str]]:
-    """One of two plurals that is not in the tool's name, unless its description joins them: "files and folders"."""
-    name, _, description = about.partition("\n")
-    own, told = {stem(word) for word in words_of(name)}, [stem(word) for word in words_of(description)]
-    joined = {frozenset(ends) for ends in zip(told, told[2:], strict=False)}
-    for pair in _PLURALS.finditer(text):
-        one, other = stem(pair[1]), stem(pair[2])
-        if ((one in own) != (other in own)) and frozenset((one, other)) not in joined:
-            missing = pair[2] if one in own else pair[1]
-            yield next(m for m in re.finditer(rf"\b({missing})\b", text) if pair.start() <= m.start() < pair.end())
 
 
 def _results_meant(text: str, said: Collection[str]) -> Iterator[tuple[int, int]]:
@@ -184,16 +157,11 @@ def _asked(text: str, results: Iterable[str]) -> Iterator[tuple[int, int]]:
         yield from (match.span() for match in found if not BEFORE_CRITERION.search(text, 0, match.start()))
 
 
-def _is_left(criterion: re.Match[str], pool: Pool, about: str) -> bool:
-    """Whether no argument has a criterion, and the tool does not select or sort by it anyway."""
-    return not pool.is_used(*criterion.span(1)) and f"by {criterion[1]}" not in about.lower()
-
-
 def _said(about: str, slots: Sequence[Slot], filled: Collection[str]) -> list[str]:
     """The words of the tool's name, of its description's first sentence, and of the parameters that have a value."""
     name, _, description = about.partition("\n")
     told = words_of(description.strip().split("\n")[0].split(". ")[0])
-    said = [word for word in (*words_of(name), *told) if word not in _MEANINGFUL]
+    said = [*words_of(name), *(word for word in told if word not in _MEANINGFUL)]
     for slot in slots:
         if slot.name in filled:
             said += [*slot.words, *words_of(slot.note)]

@@ -24,6 +24,10 @@ from callsheet.agents.safety.arguments import misfits
 
 _BESIDE = re.compile(r"\s*(?:,|&|,?\s*\band\b)\s*(?:(?:the|an?)\s+)?(?:[a-z]+\s+)?", re.IGNORECASE)
 """Between the numbers of two records: "comment 11 and issue 3"."""
+_FIRST, _LAST = (
+    frozenset("begin from in low lower min start".split()),
+    frozenset("end high max out to until upper".split()),
+)
 _NAMES = (Kind.QUOTED, Kind.PATH, Kind.EMAIL)
 _PAIRED = frozenset("1 2 a b first second one two left right".split())
 
@@ -80,6 +84,7 @@ def fill(
     together = fill_zones(slots, pool) | fill_quantities(slots, pool, readings)
     args = apply(Context(pool, done, slots, together))
     wrong = {name: why for name, value in args.items() if (why := _misfit(name, value, schema))}
+    wrong |= _reversed(slots, args) if plainly else {}
     kept = {name: value for name, value in args.items() if name not in wrong}
     ordered = {slot.name: kept[slot.name] for slot in slots if slot.name in kept}
     wanted = _named(pool.bare, slots) if plainly else frozenset()
@@ -96,6 +101,18 @@ def _named(text: str, slots: Sequence[Slot]) -> frozenset[str]:
     said = {stem(word) for word in re.findall(r"[a-z]+", text.lower())}
     plain = (slot for slot in slots if not (slot.identifies or slot.types & {"boolean", "array", "object"}))
     return frozenset(slot.name for slot in plain if slot.words and said.issuperset(map(stem, slot.words)))
+
+
+def _reversed(slots: Sequence[Slot], args: Mapping[str, Any]) -> dict[str, str]:
+    """The beginnings that are after their ends: ``startDate`` and ``endDate``, ``lower_limit`` and ``upper_limit``."""
+    found = {}
+    for one in (slot for slot in slots if slot.name in args and _FIRST & {*slot.words}):
+        for other in (slot for slot in slots if slot.name in args and _LAST & {*slot.words}):
+            first, last = args[one.name], args[other.name]
+            pair = {*one.words} - _FIRST == {*other.words} - _LAST and isinstance(first, type(last))
+            if pair and isinstance(first, int | float | str) and first > last:
+                found[one.name] = f"{one.name}: {first} is after {other.name}, {last}"
+    return found
 
 
 def _divided(pool: Pool, args: Mapping[str, Any], slots: Sequence[Slot]) -> list[str]:

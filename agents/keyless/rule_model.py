@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -129,7 +130,7 @@ def _described(chosen: Candidate, names: Sequence[str]) -> str:
 def _incomplete(chosen: Candidate) -> AIMessage:
     """Nothing is called if a part of the step would be ignored."""
     words = ", ".join(f'"{word}"' for word in chosen.unused)
-    named = len(chosen.unused) == 1 and chosen.unused[0].isalpha() and is_noun(chosen.unused[0])
+    named = len(chosen.unused) == 1 and _is_name(chosen.unused[0])
     takes_text = any(slot.textual and not slot.vocabulary for slot in slots_of(chosen.schema))
     hint = _QUOTE if named and takes_text else ""
     unused = f"nothing would be done with {words}{hint}" if words else ""
@@ -137,6 +138,11 @@ def _incomplete(chosen: Candidate) -> AIMessage:
     needs = f"it needs {_described(chosen, lists)}" if lists and unused else ""
     why = "; ".join(filter(None, (chosen.objection, *chosen.invalid, unused, needs)))
     return _lacking(f"{chosen.offer.tool} was not called: {why}", chosen, reason=why, unused=list(chosen.unused))
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word may be a name: a noun, or letters with digits or hyphens, as "web-1"."""
+    return is_noun(word) if word.isalpha() else bool(re.fullmatch(r"[A-Za-z][\w-]*[\d-][\w-]*", word))
 
 
 def _lacking(text: str, chosen: Candidate, **what: Any) -> AIMessage:

@@ -150,7 +150,9 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     filled = bool(needed and first.args) and not first.missing and not _is_fragment(text)
     fits = retrieved >= _NEAR_BEST if whole else bool(named or described > 0.2 or filled)
     known = _orders(words_of(offer.tool.rpartition("/")[2]), schema["description"])
-    known |= {word for name, value in first.args.items() if value is True for word in words_of(name)}
+    flags = {word for name, value in first.args.items() if value is True for word in words_of(name)}
+    ordered = known & {word.lower() for word in words(mask(text))}  # "force restart web-1" orders to restart it
+    known |= flags if ordered else {word for word in flags if is_act(word)}
     other = not whole and _is_other(brief, offer, known)
     why = _objection(brief, offer, schema["description"], known, slots, first, whole=whole)
     return Candidate(offer, schema, texts, calls, why, other, score, fits)

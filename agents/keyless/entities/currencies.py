@@ -14,7 +14,7 @@ _CODES = {
 }  # fmt: skip
 """Signs and names; "pounds" may be a weight."""
 _NAMES = "|".join(name for name in _CODES if name.isalpha())
-_BESIDE = re.compile(rf"[€$£¥]|(?<=\d )(?:{_NAMES}|[A-Z]{{3}})\b")
+_BESIDE = re.compile(rf"(?<![A-Za-z])[€$£¥]|(?<=\d )(?:{_NAMES}|[A-Z]{{3}})\b")
 _ANYWHERE = re.compile(rf"[€$£¥]|\b(?:{_NAMES}|[A-Z]{{3}})\b")
 
 

@@ -56,6 +56,10 @@ _NUMBER = re.compile(
 )
 _DECIMAL_COMMA = re.compile(r"(?<![\d,.])\d+,\d{1,2}(?![\d,])")
 """Two numbers, or one with a decimal comma: it is not guessed which."""
+_GROUPED_BY_DOTS = re.compile(
+    r"(?<![\d.,])[1-9]\d{0,2}\.\d{3}(?![\d.,])(?=\s?(?:€|[Ee]uros?\b|[A-Z]{3}\b))|(?<=[€$£])[1-9]\d{0,2}\.\d{3}(?![\d.,])"
+)
+"""An amount of money with three digits after a dot: thousands, or not."""
 _ORDINAL = re.compile(r"(?<![\w.])\d*(?:(?<!1)1st|(?<!1)2nd|(?<!1)3rd|(?:1[123]|[04-9])th)\b", re.IGNORECASE)
 _RELATIVE = re.compile(
     r"\bin\s+\d+\s+(?P<ahead>[a-z]+)\b|\d+\s+(?P<span>[a-z]+)\s+(?:ago|later|hence|from)\b", re.IGNORECASE
@@ -167,6 +171,7 @@ def _found(text: str) -> Iterator[Evidence]:
 def _not_amounts(text: str) -> Iterator[re.Match[str]]:
     """What has digits and is no amount: ordinals, points in time, and what may be one or two numbers."""
     yield from _DECIMAL_COMMA.finditer(text)
+    yield from _GROUPED_BY_DOTS.finditer(text)
     yield from _ORDINAL.finditer(text)
     for match in () if _HOW_MANY.search(text) else _RELATIVE.finditer(text):
         if (unit_of(match["ahead"] or match["span"]) or ("", 0))[0] == "[time]":

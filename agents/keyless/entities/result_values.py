@@ -204,7 +204,9 @@ def _is_asked(name: str, said: str) -> bool:
     """Whether a step names a field other than as a criterion: "with label 'x'" asks for no labels."""
     last = stem(value_words(name)[-1])
     places = [match.start() for match in re.finditer(r"[^\W\d_]+", said) if stem(match.group()) == last]
-    return any(not BEFORE_CRITERION.search(said, 0, start) for start in places)
+    return any(
+        not (BEFORE_CRITERION.search(said, 0, start) or said[:start].rstrip()[-1:].isdigit()) for start in places
+    )
 
 
 def _of_record(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,8 +40,11 @@ _VERBS = frozenset(
 )
 """Further verbs that open orders: none limits or takes back another order, as "keep" and "cancel" do."""
 _RECORD_VERBS = frozenset(
-    "approve block cancel complete finish freeze invite link merge notify pause refund rename resume ship suspend"
-    " transfer unblock unfreeze unlink".split()
+    """
+    approve block cancel complete deploy detach finish freeze grade invite lend link log merge notify open pause publish
+    rate reboot record refund rename renew reserve reset resize restart resume return roll scale ship stop subscribe
+    suspend transfer unblock unfreeze unlink unsubscribe water
+    """.split()
 )
 """Verbs that open an order of its own if they name a record; without one, some take back another order."""
 _CARRY_OUT = frozenset("carry complete do execute handle perform".split())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Kind
 from callsheet.agents.keyless.slots.context import Context
-from callsheet.agents.keyless.slots.slot import Direction, Slot
+from callsheet.agents.keyless.slots.slot import Direction, Slot, stem
 
 _BEFORE = re.compile(r"\b(?:(from|out\s+of)|to|into|onto)\s+(?:(?:the|an?|my|our)\s+)?(?:[a-z]+\s+)?$", re.IGNORECASE)
 
@@ -36,3 +37,30 @@ def directed(slot: Slot, context: Context) -> Any:
         return None
     context.filled.update({s.name: context.pool.take(by_side[s.direction][0]) for s in pair})
     return context.filled[slot.name]
+
+
+_LABEL = re.compile(r"((?:[A-Za-z]+\s+){0,3}[A-Za-z]+)[\s:=]*$")
+_INTO = {"into": "to", "onto": "to"}
+
+
+def is_labelled(slot: Slot, before: str, slots: Sequence[Slot]) -> bool:
+    """Whether the words before a value name a parameter better than any other: "new password" is no ``old_password``.
+
+    Words that fit two parameters equally well name none of them, and "from" names nothing that something goes to.
+    """
+    direction = direction_before(before)
+    if slot.direction and direction not in ("", slot.direction):
+        return False
+    match = _LABEL.search(before)
+    said = {stem(_INTO.get(word.lower(), word)) for word in match[1].split()} if match else set()
+
+    def fit(other: Slot) -> tuple[int, float]:
+        named = {stem(word) for word in other.words}
+        words = len(named & said) + (other.direction == direction != "")
+        return words, words / max(len(named), 1)
+
+    rivals = [
+        other for other in slots if other is not slot and {stem(w) for w in other.words} & {stem(w) for w in slot.words}
+    ]
+    mine = fit(slot)
+    return not mine[0] or all(fit(other) < mine for other in rivals)

@@ -47,12 +47,11 @@ def array(slot: Slot, context: Context) -> Any:
 
 
 def _listed_after(slot: Slot, pool: Pool, items: Sequence[Evidence]) -> Sequence[Evidence]:
-    """The items side by side after the parameter's name, "with the devices 'a' and 'b'"; all without the name."""
+    """The items side by side after the parameter's name, "with the devices 'a' and 'b'"."""
     own = {stem(word) for word in slot.words}
     named = (at for at, item in enumerate(items) if (m := _LABEL.search(pool.bare[: item.start])) and stem(m[1]) in own)
     first = next(named, None)
-    if first is None:
-        return items
+    first = first or 0  # without the name, those that stand first side by side
     last = first + 1
     while last < len(items) and SIDE_BY_SIDE.fullmatch(pool.text, items[last - 1].end, items[last].start):
         last += 1

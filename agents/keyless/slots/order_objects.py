@@ -15,8 +15,18 @@ _PARTICLES = frozenset("down in off on out up".split())
 _AS = re.compile(r"\A\s*(\w+)\b[^.\n]{0,80}?\bas\s+(?:an?\s+)?(\w+)", re.IGNORECASE)
 _OF = re.compile(r"\A\W*\w+\s+(?:(?:the|an?|my|our|its|their)\s+)*([a-z]+)\s+of\b", re.IGNORECASE)
 _OBJECT = re.compile(r"\A\W*([a-z]+)\s+(?:(?:the|an?|my|our)\s+)?([a-z]+)\s+#?\d", re.IGNORECASE)
-_MOVES = re.compile(r"\W*(?:copy|move|send|ship|transfer)\b", re.IGNORECASE)
+_GIVES = re.compile(
+    r"\W*(?:add|adjust|assign|change|create|decrease|edit|enter|give|increase|log|lower|make|mark|put|raise|record|reduce"
+    r"|rename|set|store|update|write)\b",
+    re.IGNORECASE,
+)
+"""Verbs whose object is a value of a record."""
+_MOVES = re.compile(
+    r"\W*(?:add|assign|attach|connect|copy|deploy|give|invite|lend|move|put|roll\s+back|send|ship|transfer|upload)\b",
+    re.IGNORECASE,
+)
 _FROM = re.compile(r"\bfrom\s+(?:(?:the|an?|my|our)\s+)?(?:[a-z]+\s+)?(?=[\d¤#])", re.IGNORECASE)
+_STARTS = frozenset("begin earliest since start".split())
 _SHIFTS = re.compile(r"\W*(?:adjust|cut|decrease|increase|lower|raise|reduce)\b", re.IGNORECASE)
 """Verbs of tools that take a difference."""
 _TO = re.compile(r"\b(?:from|to)\s+[-+]?[\d.,]+", re.IGNORECASE)
@@ -64,7 +74,7 @@ def _part(text: str, name: str, slots: Sequence[Slot]) -> str:
     """The object of the order, if it is something of a record: "inventory" in "delete the inventory of room 5"."""
     match = _OF.match(mask(text))
     own = {stem(other) for word in words_of(name) for other in alike(word)}
-    own |= {stem(word) for slot in slots for word in slot.words}
+    own |= {stem(word) for slot in slots for word in slot.words} if _GIVES.match(text) else set()
     return match[1] if match and stem(match[1]) not in own and match[1] not in FUNCTION_WORDS | RESULT_NOUNS else ""
 
 
@@ -81,7 +91,8 @@ def _other_object(text: str, name: str, slots: Sequence[Slot]) -> str:
 def _origin(text: str, slots: Sequence[Slot], filled: Collection[str]) -> str:
     """Where an order moves something from, or the value that it changes something to, if no parameter takes it."""
     moves = _FROM.search(mask(text)) if _MOVES.match(text) else None
-    if moves and not any(slot.direction == "from" and slot.name in filled for slot in slots):
+    begins = (slot for slot in slots if slot.direction == "from" or _STARTS & {*slot.words})
+    if moves and not any(slot.name in filled for slot in begins):
         return moves.group().strip()
     to = _TO.search(text) if _SHIFTS.match(text) else None
     return to.group().strip() if to and not any(slot.direction == "to" for slot in slots) else ""

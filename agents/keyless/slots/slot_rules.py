@@ -15,7 +15,7 @@ from callsheet.agents.keyless.entities.time_zones import is_zone
 from callsheet.agents.keyless.language.lexicon import mask
 from callsheet.agents.keyless.language.references import opening, refers_back, refers_to_one, with_value
 from callsheet.agents.keyless.slots.context import Context
-from callsheet.agents.keyless.slots.directions import directed
+from callsheet.agents.keyless.slots.directions import directed, is_labelled
 from callsheet.agents.keyless.slots.list_rules import CONTENT, array, is_place
 from callsheet.agents.keyless.slots.number_rules import (
     GROUPED,
@@ -53,10 +53,13 @@ _NOUN_BEFORE = re.compile(r"\b(?:the|an?|my|our|this|that)\s+(?:\w+\s+)?([A-Za-z
 _WITH = re.compile(r"\s*(?:with|by)\s*", re.IGNORECASE)
 _REPLACE = re.compile(r"\b(?:replace|substitute|exchange|change|swap)\b", re.IGNORECASE)
 _IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order", "ticket", "hash", "commit", "issue")
-_BOUNDS = frozenset("max maximum min minimum".split())
-_BOUND = re.compile(
-    r"\b(?:above|at\s+(?:least|most)|below|bigger|cheaper|from|higher|larger|less|longer|lower|max(?:imum)?|min(?:imum)?|more"
-    r"|over|shorter|smaller|than|under|up\s+to|within)\b|[<>≤≥]",
+_UPPER = re.compile(
+    r"\b(?:at\s+most|below|cheaper|fewer|less|lower|max(?:imum)?|no\s+more|or\s+less|shorter|smaller|under|until|up\s+to"
+    r"|within)\b|[<≤]",
+    re.IGNORECASE,
+)
+_LOWER = re.compile(
+    r"\b(?:above|at\s+least|bigger|from|higher|larger|longer|min(?:imum)?|(?<!no\s)more|or\s+more|over)\b|[>≥]",
     re.IGNORECASE,
 )
 """Words for a bound: the books "with price 12" are not those up to 12."""
@@ -137,7 +140,8 @@ def _labelled(slot: Slot, context: Context) -> Any:
     words = "|".join(re.escape(word) for word in (*slot.words, *from_it) if word not in _WEAK)
     if not words or slot.vocabulary or not (slot.textual or slot.numeric) or is_formatted(slot):
         return None
-    if not _BOUNDS.isdisjoint(slot.words) and not _BOUND.search(context.pool.bare):
+    upper, lower = (bool(bound.search(context.pool.bare)) for bound in (_UPPER, _LOWER))
+    if (slot.says("max", "maximum") and (lower or not upper)) or (slot.says("min", "minimum") and (upper or not lower)):
         return None
     bare, of_record = context.pool.bare, any(other.identifies for other in context.slots) and not slot.identifies
     for item in context.pool.free(*((Kind.NUMBER,) if slot.numeric else (Kind.QUOTED, Kind.IDENTIFIER))):
@@ -145,6 +149,8 @@ def _labelled(slot: Slot, context: Context) -> Any:
         if slot.identifies and (counts_record(slot, after) or GROUPED.match(context.pool.text, item.start)):
             continue
         if slot.numeric and names_record(context.slots, slot, before):
+            continue
+        if not is_labelled(slot, before, context.slots):
             continue
         sets = _SETS.match(bare) and re.match(r"\s*(?:to|as|=)\s*\S", after)
         of_another = (of_record and slot.numeric) or sets or item.kind is Kind.IDENTIFIER

@@ -33,6 +33,10 @@ _CODES = {"territories": ("country", "nation"), "languages": ("language", "lang"
 _NEGATION = re.compile(
     r"\b(?:without|no|not|don't|never|skip|omit|exclude|disable|non|un)\b[\s-]*(?:(?:any|the|an?|to|its)\s+)?$", re.I
 )
+_TRUE = frozenset("true yes on".split())
+_TRUTH = re.compile(r"\s*(?:[=:]|\b(?:is|set\s+to|to)\b)?\s*\b(true|false|yes|no|on|off)\b(?!\s+\w)", re.IGNORECASE)
+_TRUTH_BEFORE = re.compile(r"\b(true|false)\s+$", re.IGNORECASE)
+"""The value of a flag after its name, or before it: "refund=false"."""
 _PLURAL = re.compile(r"[a-z]{3}(?<![su])s$")
 """The end of a value that may be said in the singular: "row" for ``rows``."""
 _HYPHENATED, _HYPHEN = re.compile(r"[-‑]([^\W\d_]+)"), re.compile(r"\w[-‑]$")
@@ -80,6 +84,10 @@ def fill_flag(slot: Slot, pool: Pool) -> bool | None:
     for index in range(len(spoken) - len(wanted) + 1):
         window = spoken[index : index + len(wanted)]
         if all(_same(stem(said.group()), want) for said, want in zip(window, wanted, strict=True)):
+            value = _TRUTH.match(pool.bare, window[-1].end()) or _TRUTH_BEFORE.search(pool.bare, 0, window[0].start())
+            if value:
+                pool.used.append((min(value.start(), window[0].start()), max(value.end(), window[-1].end())))
+                return value[1].lower() in _TRUE
             inverse = bool({"no", "not", "disable", "skip", "exclude", "without"} & set(slot.words))
             return inverse or not _NEGATION.search(pool.bare[: window[0].start()])
     return None
