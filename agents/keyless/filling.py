@@ -24,6 +24,7 @@ from callsheet.agents.safety.arguments import misfits
 
 _BESIDE = re.compile(r"\s*(?:,|&|,?\s*\band\b)\s*(?:(?:the|an?)\s+)?(?:[a-z]+\s+)?", re.IGNORECASE)
 """Between the numbers of two records: "comment 11 and issue 3"."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d")
 _FIRST, _LAST = (
     frozenset("begin from in low lower min start".split()),
     frozenset("end high max out to until upper".split()),
@@ -109,8 +110,9 @@ def _reversed(slots: Sequence[Slot], args: Mapping[str, Any]) -> dict[str, str]:
     for one in (slot for slot in slots if slot.name in args and _FIRST & {*slot.words}):
         for other in (slot for slot in slots if slot.name in args and _LAST & {*slot.words}):
             first, last = args[one.name], args[other.name]
-            pair = {*one.words} - _FIRST == {*other.words} - _LAST and isinstance(first, type(last))
-            if pair and isinstance(first, int | float | str) and first > last:
+            pair = {*one.words} - _FIRST == {*other.words} - _LAST and type(first) is type(last)
+            sized = isinstance(first, int | float) and not (one.direction or other.direction)
+            if pair and (sized or (isinstance(first, str) and _TIME.match(first))) and first > last:
                 found[one.name] = f"{one.name}: {first} is after {other.name}, {last}"
     return found
 

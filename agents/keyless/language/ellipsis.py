@@ -7,7 +7,7 @@ from calendar import day_name, month_name
 from collections.abc import Sequence
 
 from callsheet.agents.keyless.language.clauses import clauses, is_question, without_lead, words
-from callsheet.agents.keyless.language.lexicon import CLOCK, EMAIL, MOST, PATH, QUOTED, URL, is_verb, mask
+from callsheet.agents.keyless.language.lexicon import CLOCK, EMAIL, MOST, PATH, QUOTED, URL, is_noun, is_verb, mask
 from callsheet.graphs.catalog.errors import PlanError
 
 _LEAD = re.compile(r"^\s*(?:and|or|but|then|now|also|same|what about|how about|what if)\b[\s,:]*", re.IGNORECASE)
@@ -50,7 +50,8 @@ def complete_request(said: str, before: Sequence[str]) -> str:
     if not before or len(said) > MOST or len(before[-1]) > MOST or (rest := _elliptical(said)) is None:
         return said
     last, placed = before[-1], _PLACED.match(rest)
-    if (record := _RECORD.fullmatch(rest)) and re.search(rf"\b{record[1]}\s+#?\d", last, re.IGNORECASE):
+    record = _RECORD.fullmatch(rest)
+    if record and is_noun(record[1]) and re.search(rf"\b{record[1]}\s+#?\d", last, re.IGNORECASE):
         placed = None
         rest = record[2]
     if len(clauses(last)) > 1:

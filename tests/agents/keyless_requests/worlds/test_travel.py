@@ -28,6 +28,8 @@ WORLD = World(
          currency=one_of("EUR", "USD")),
     tool("list_trips", "List the trips with dates, budget, rating and guests."),
     tool("add_to_list", "Put items on the shopping list.", "items", items=TEXTS, store=TEXT),
+    tool("convert_file", "Convert a file.", "from_format to_format", from_format=one_of("md", "html"),
+         to_format=one_of("md", "html")),
     tool("record_grade", "Record the grade of a student.", "student grade", student=TEXT, grade=WHOLE),
 )  # fmt: skip
 SHELVES = [("move_book", {"title": "Dune", "from_shelf": "A", "to_shelf": "B"})]
@@ -60,6 +62,7 @@ JUNE = [("move_trip", {"trip_code": "TRIP-2", "start_date": "2027-06-03", "end_d
             [("stop_server", {"name": "web-2"}), ("return_book", {"title": "Dune"})],
         ),
         ("list the trips", [("list_trips", {})]),
+        ("convert a file from md to html", [("convert_file", {"from_format": "md", "to_format": "html"})]),
     ],
 )
 def test_what_is_said_is_called(request_: str, calls: Calls) -> None:
