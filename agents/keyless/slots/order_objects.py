@@ -48,7 +48,7 @@ def misses(
     """
     if lacking := _lacking(text, name, description):
         return f'the step does not say "{lacking}"'
-    if part := _part(text, name, slots):
+    if part := _part(text, name, description, slots):
         return f'"{part}" is not what it is for'
     if other := _other_object(text, name, slots):
         return f'"{other}" is not what it is for'
@@ -70,11 +70,12 @@ def _lacking(text: str, name: str, description: str) -> str:
     return ""
 
 
-def _part(text: str, name: str, slots: Sequence[Slot]) -> str:
+def _part(text: str, name: str, description: str, slots: Sequence[Slot]) -> str:
     """The object of the order, if it is something of a record: "inventory" in "delete the inventory of room 5"."""
     match = _OF.match(mask(text))
     own = {stem(other) for word in words_of(name) for other in alike(word)}
-    own |= {stem(word) for slot in slots for word in slot.words} if _GIVES.match(text) else set()
+    if _GIVES.match(text):
+        own |= {stem(word) for said in (words_of(description[:80]), *(slot.words for slot in slots)) for word in said}
     return match[1] if match and stem(match[1]) not in own and match[1] not in FUNCTION_WORDS | RESULT_NOUNS else ""
 
 

@@ -13,6 +13,7 @@ from callsheet.agents.planning.plan import StepResult
 
 _PATH = ("path", "file", "filename", "filepath", "directory", "dir", "folder")
 _MAYBE_PATH = ("source", "destination", "dest", "src", "dst", "input", "output")
+_FILES = re.compile(r"path|file|folder|director|document")
 _DIRECTORY = ("directory", "dir", "folder", "repo", "repository", "root", "workspace")
 _MAIL = ("email", "mail", "recipient", "to", "cc", "bcc", "sender", "attendee")
 _SEARCHED = ("query", "q", "keyword", "search", "term", "topic", "question", "phrase")
@@ -60,6 +61,8 @@ _ROLES = {
 """Sides of a period: the words before a date, and the words of parameters."""
 _WHEN = frozenset(map(stem, "at date datetime day deadline due on scheduled time timestamp when".split()))
 """Words of parameters that take any date."""
+_MOMENTS = frozenset("arrival begin birthday checkin checkout deadline departure due end start until".split())
+_CHECKS = (("check", "in"), ("check", "out"))
 _DATE_ROLE = re.compile(r"\b(before|after|until|till|through|to|by|since|from|starting|between)\s+$", re.IGNORECASE)
 
 
@@ -142,6 +145,15 @@ def _date(slot: Slot, pool: Pool) -> Any:
     return pool.take(fitting[0]).replace(" ", "T") if fitting else None
 
 
+def _moment(slot: Slot, pool: Pool) -> Any:
+    """A date or a time of day, for a parameter such as ``checkIn`` or ``end`` whose schema does not say which."""
+    return _date(slot, pool) or _clock(slot, pool)
+
+
+def _is_moment(slot: Slot) -> bool:
+    return slot.words in _CHECKS or (len(slot.words) == 1 and slot.head in _MOMENTS)
+
+
 def _clock(slot: Slot, pool: Pool) -> Any:
     """A time of day."""
     fitting = _in_role(slot, pool, pool.free(Kind.CLOCK))
@@ -199,8 +211,8 @@ def _first(kind: Kind) -> Callable[[Slot, Pool], Any]:
 
 def is_path(slot: Slot) -> bool:
     """Whether a slot takes a path or a file name."""
-    about = slot.description.lower()
-    maybe = slot.says(*_MAYBE_PATH) and len(slot.words) == 1 and (not about or "path" in about or "file" in about)
+    about = slot.description.lower() or slot.about.lower()
+    maybe = slot.says(*_MAYBE_PATH) and len(slot.words) == 1 and (not about.strip() or bool(_FILES.search(about)))
     named = slot.head.removesuffix("s") in _PATH or slot.says("path", "filename", "filepath", "directory")
     return named or maybe or (slot.head == "name" and slot.says("file"))
 
@@ -239,6 +251,7 @@ FORMATS: tuple[tuple[Callable[[Slot], bool], Callable[[Slot, Pool], Any]], ...] 
     (is_mail, _first(Kind.EMAIL)),
     (lambda slot: str(slot.spec.get("format")).startswith("date") or slot.says("date"), _date),
     (_is_clock, _clock),
+    (_is_moment, _moment),
     (lambda slot: "phone" in f"{slot.name} {slot.description}".lower(), _first(Kind.PHONE)),
     (is_path, find_path),
     (lambda slot: slot.says("city", "location", "place"), _place),

@@ -28,6 +28,10 @@ WORLD = World(
          currency=one_of("EUR", "USD")),
     tool("list_trips", "List the trips with dates, budget, rating and guests."),
     tool("add_to_list", "Put items on the shopping list.", "items", items=TEXTS, store=TEXT),
+    tool("set_env_var", "Set an environment variable.", "service key value", service=TEXT, key=TEXT, value=TEXT),
+    tool("search_flights", "Search flights.", "origin destination", origin=TEXT, destination=TEXT),
+    tool("reserve_lodging", "Reserve lodging for a trip.", "trip_code checkIn checkOut", trip_code=TEXT, checkIn=TEXT,
+         checkOut=TEXT),
     tool("convert_file", "Convert a file.", "from_format to_format", from_format=one_of("md", "html"),
          to_format=one_of("md", "html")),
     tool("record_grade", "Record the grade of a student.", "student grade", student=TEXT, grade=WHOLE),
@@ -60,6 +64,18 @@ JUNE = [("move_trip", {"trip_code": "TRIP-2", "start_date": "2027-06-03", "end_d
         (
             'stop "web-2" and return "Dune"',
             [("stop_server", {"name": "web-2"}), ("return_book", {"title": "Dune"})],
+        ),
+        (
+            'set the variable of service "api" with the key "A" and the value "b"',
+            [("set_env_var", {"service": "api", "key": "A", "value": "b"})],
+        ),
+        (
+            'search flights with origin "JFK" and destination "FRA"',
+            [("search_flights", {"origin": "JFK", "destination": "FRA"})],
+        ),
+        (
+            "reserve lodging for TRIP-2 from 2027-06-03 to 2027-06-10",
+            [("reserve_lodging", {"trip_code": "TRIP-2", "checkIn": "2027-06-03", "checkOut": "2027-06-10"})],
         ),
         ("list the trips", [("list_trips", {})]),
         ("convert a file from md to html", [("convert_file", {"from_format": "md", "to_format": "html"})]),
