@@ -151,7 +151,8 @@ def _results_meant(text: str, said: Collection[str]) -> Iterator[tuple[int, int]
 def _asked(text: str, results: Iterable[str]) -> Iterator[tuple[int, int]]:
     """Where a text asks for values of a result: "the price of book 2", not "the books by price"."""
     for name in results:
-        short, rest = value_words(name), words_of(name)[len(value_words(name)) :]
+        short = value_words(name)
+        rest = words_of(name)[len(short) :]
         joined = r"[\s_-]+".join(map(re.escape, short)) + "".join(rf"(?:[\s_-]+{re.escape(word)})?" for word in rest)
         found = re.finditer(rf"(?:{_ASKING}\s+)?\b{joined}s?\b", text, re.IGNORECASE) if joined else ()
         yield from (match.span() for match in found if not BEFORE_CRITERION.search(text, 0, match.start()))
