@@ -91,9 +91,7 @@ class Access:
             lists: Rows of those whose fitting value is in a list.
         """
         parents = {tool for tool in tools if self.is_parent(tool, ask)}
-        free = {
-            tool for tool in tools if self.heads[tool] & ask.words and tool not in self.ids and not self.makes[tool]
-        }
+        free = any(not self.makes[tool] for tool in self._about(ask, tools))
         if parents and ask.required and (parents & {*lists} or not free):
             return parents
         if ask.identifier and (best := self._readers(ask, tools)):
@@ -111,9 +109,13 @@ class Access:
         found = {tool for tool in tools if self.finds[tool]}
         if any(self.systems[tool] == self.systems[ask.tool] for tool in found):
             return found
-        about = {tool for tool in tools if self.heads[tool] & ask.words and tool not in self.ids}
+        about = self._about(ask, tools)
         read = any(self.systems[tool] == self.systems[ask.tool] and not self.makes[tool] for tool in about)
         return found | about if read else set()
+
+    def _about(self, ask: Ask, tools: Sequence[int]) -> set[int]:
+        """The tools that need no identifier and whose main noun is the identifier's record."""
+        return {tool for tool in tools if self.heads[tool] & ask.words and tool not in self.ids}
 
     def finders(self, system: str, words: frozenset[str]) -> list[int]:
         """Rows of the tools of a system that find records with these words."""
