@@ -20,7 +20,7 @@ _NO_SECRET = re.compile(
 # "user:password" before an "@"; a password may contain any character, also "@" and "/". A port is not a password.
 _USER = r"(?P<user>[^\s:@/?#=]{1,256})(?::(?P<password>(?!\d*(?:[/?#]|$))\S{0,256}))?@(?=[\w.(\[:/%-])"
 _ADDRESS = re.compile(rf"(?<![\w+.-])(?P<scheme>[A-Za-z][\w+.-]*)://(?:{_USER})?(?P<rest>[^\s\"'<>]*)")
-_BARE = re.compile(r"(?<![^\s=\"'])" + _USER)
+_BARE = re.compile(r"(?<![^\s=\"'])(?![\"']{2})" + _USER)
 _NAME = re.compile(r"(?<![\w.-])([\w.-]+)[\"']?\s*[:=]\s*(?:(?:bearer|basic|token)\s+)?", re.IGNORECASE)
 _VALUE = re.compile(r"\"[^\"]+|'[^']+|[^\s;&,\"'}#]+")
 _WEB = ("http", "https", "ws", "wss", "sse")

@@ -58,7 +58,7 @@ async def test_a_server_killed_during_a_call_is_noticed_within_the_limit(
 ) -> None:
     server.start("hang")
     call = asyncio.create_task(work(hasty, server))
-    assert await asyncio.to_thread(until, server.log.exists)
+    assert await asyncio.to_thread(until, lambda: server.log.exists() and "call" in server.log.read_text())
     server.kill()
     outcome = await call
     assert outcome.kind in ("crash", "timeout")

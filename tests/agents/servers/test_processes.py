@@ -80,7 +80,8 @@ def test_a_forked_child_does_not_keep_the_servers_of_its_parent(tmp_path: Path) 
     fork = (
         "import os, time\nif os.fork() == 0:\n"
         f"    open({str(child)!r}, 'w').write(str(os.getpid()))\n    time.sleep(600)\n    os._exit(0)\n"
-        f"while not os.path.exists({str(child)!r}): time.sleep(.01)\nos.kill(os.getpid(), 9)"
+        f"while not os.path.exists({str(child)!r}) or not os.path.getsize({str(child)!r}): time.sleep(.01)\n"
+        "os.kill(os.getpid(), 9)"
     )
     process, tag = started(tmp_path, fork, "ok")
     process.wait(HANG)

@@ -128,9 +128,10 @@ async def test_a_cancelled_caller_drops_the_session(pool: SessionPool, tmp_path:
 async def test_a_server_has_time_to_undo_a_call_that_is_cancelled(pool: SessionPool, tmp_path: Path) -> None:
     works = ServerConfig(command=sys.executable, args=(str(FIXTURES / "working_server.py"), str(tmp_path / "log")))
     task = asyncio.create_task(pool.call("run", "a", works, "sleep", {}))
-    assert await asyncio.to_thread(until, (tmp_path / "log").exists)
+    log = tmp_path / "log"
+    assert await asyncio.to_thread(until, lambda: log.exists() and log.read_text())
     task.cancel()
-    assert await asyncio.to_thread(until, lambda: "called off\n" in (tmp_path / "log").read_text())
+    assert await asyncio.to_thread(until, lambda: "called off\n" in log.read_text())
     await pool.close_run("run")
 
 
