@@ -87,7 +87,8 @@ def unused_words(
     known = _known(said, builds_on=builds_on, unclear=unclear, plainly=plainly)
     offered = {stem(word) for slot in slots for value in slot.vocabulary for word in words_of(str(value))}
     counted = list(_accounted(pool, slots, filled, said, results=results, plainly=plainly))
-    left = [(item.start, item.end) for item in pool.items if not pool.is_covered(item.start, item.end)]
+    evident = (item for item in pool.items if item.kind is not Kind.NAME)  # of a name, each word counts
+    left = [(item.start, item.end) for item in evident if not pool.is_covered(item.start, item.end)]
     left += _meaningful(pool, about, said, plainly=plainly)
     for match in _WORD.finditer(pool.bare):
         start, end = match.span()

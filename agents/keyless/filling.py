@@ -16,9 +16,9 @@ from callsheet.agents.keyless.entities.time_zones import fill_zones
 from callsheet.agents.keyless.language.lexicon import mask
 from callsheet.agents.keyless.language.references import referred, with_value
 from callsheet.agents.keyless.slots.context import Context
-from callsheet.agents.keyless.slots.list_rules import SIDE_BY_SIDE
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.slot_rules import apply
+from callsheet.agents.keyless.slots.text_rules import SIDE_BY_SIDE
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.arguments import misfits
 

@@ -11,7 +11,20 @@ from enum import StrEnum
 from typing import Any
 
 from callsheet.agents.keyless.entities.measurement_units import unit_of
-from callsheet.agents.keyless.language.lexicon import CLOCK, EMAIL, GLOB, PATH, QUOTED, SQL, URL, mask
+from callsheet.agents.keyless.language.lexicon import (
+    CLOCK,
+    EMAIL,
+    GLOB,
+    NEUTRAL,
+    NOT_VERBS,
+    PATH,
+    QUESTION_WORDS,
+    QUOTED,
+    SQL,
+    URL,
+    kinds_of,
+    mask,
+)
 
 
 class Kind(StrEnum):
@@ -28,6 +41,7 @@ class Kind(StrEnum):
     GLOB = "glob"
     IDENTIFIER = "identifier"
     NUMBER = "number"
+    NAME = "name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,7 @@ class Evidence:
 
 
 _MONTH = "|".join([*calendar.month_name[1:], *calendar.month_abbr[1:]])
+_ABBREVIATED = frozenset(map(str.lower, (*calendar.month_abbr[1:], *calendar.day_abbr)))
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _NUMBER = re.compile(
     r"(?<![\w.])[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?:\s*(?P<times>k|thousand|million|billion)\b)?"
@@ -95,6 +110,13 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
     (Kind.NUMBER, _NUMBER),
+    (
+        Kind.NAME,
+        re.compile(
+            r"(?<=[\w,:¤] )(?:(?:(?:Dr|Mrs?|Ms|St)\.? )?[A-Z][\w’-]*(?: [A-Z][\w’-]*)*|[a-z][a-z-]*[_\d][\w-]*)"
+            r"(?=\s*(?:[,;.!?¤]|$|(?:and|as|at|by|for|from|in|into|of|on|to|with)\b))"
+        ),
+    ),
 )
 _NO_PATH = re.compile(r"(?i)and/or|n/a|s?he/she|his/her|either/or|w/o|yes/no|true/false|on/off|\d+/\d+")
 
@@ -190,7 +212,16 @@ def _value(kind: Kind, match: re.Match[str], said: str) -> Any:
             return _clock(match)
         case Kind.NUMBER:
             return _number(match)
+        case Kind.NAME:
+            return said if _may_be_name(said.split()) else None
     return said.strip()
+
+
+def _may_be_name(words: list[str]) -> bool:
+    """Whether capitalised words may be a name: no weekday, no "Please", and not "NOW"."""
+    last = words[-1].lower()
+    common = last in NOT_VERBS | NEUTRAL | QUESTION_WORDS | _ABBREVIATED or "ADV" in kinds_of(last)
+    return not common and not any(word.isupper() and len(word) > 1 and word.isalpha() for word in words)
 
 
 def _cut_short(inner: str) -> bool:

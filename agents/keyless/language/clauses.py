@@ -44,14 +44,16 @@ _JOINT = re.compile(
 )
 """What may join two orders; "next" and "first" only after "and" or a comma: "send the first email"."""
 _LEAD = re.compile(
-    rf"(?:[\s,;:.…]+|(?:{_THEN}|{_LAST}|{_ALSO}|but|so|please|kindly|(?:can|could|would|will)\s+you"
-    r"|i(?:'d|\s+would)\s+like\s+you\s+to|i\s+(?:want|need)\s+you\s+to)(?=[\s,]|$))*",
+    rf"(?:[\s,;:.…]+|(?:{_THEN}|{_LAST}|{_ALSO}|but|so|please|pl[sz]|kindly|just|now|go\s+ahead\s+and"
+    r"|(?:can|could|would|will)\s+(?:you|u)|i(?:'d|\s+would)\s+like\s+you\s+to|i\s+(?:want|need)\s+you\s+to)(?=[\s,]|$)"
+    r"|(?:hi|hello|hey|ok(?:ay)?)(?=[,!.]))*",
     re.IGNORECASE,
 )
 _THEN_WORD, _LAST_WORD = (re.compile(rf"\b{word}", re.IGNORECASE) for word in (_THEN, _LAST))
 _AHEAD = 300
 """How many characters after a connective are examined."""
 _TAIL = " \t\n\r,;:.…。；，、-–—"
+_THANKS = re.compile(r"[\s,.!]+(?:please|pl[sz]|(?:many\s+)?thank(?:s|\s+you)(?:\s+in\s+advance)?)\W*$", re.IGNORECASE)
 _GREETING = re.compile(
     r"(?:(?:hi|hello|hey|dear)\b(?: (?:there|all|everyone|(?-i:[A-Z]\w*)))?|good (?:morning|evening)|cheers|ok(?:ay)?"
     r"|(?:many )?thank(?:s| you)(?: (?:so|very) much| a lot| in advance)?)\W*",
@@ -147,6 +149,8 @@ def _orders(request: str, masked: str, start: int, end: int) -> Iterator[Clause]
 
 
 def _clause(request: str, masked: str, start: int, end: int, link: Link, verb: str) -> Iterator[Clause]:
+    if thanks := _THANKS.search(masked[start:end]):
+        end = start + thanks.start()
     while end > start and request[end - 1] in _TAIL and masked[end - 1] != "¤":
         end -= 1
     if start < end:

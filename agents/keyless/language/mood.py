@@ -22,7 +22,7 @@ _ORDERED_BY_TIME = re.compile(
     r"\bbefore\s+you\b|\b(?:when|once)\s+(?:that|this|it)(?:'s|\s+is)\s+(?:done|finished)\b", re.I
 )
 _POLITE = re.compile(
-    r"\b(?:(?:can|could|would|will)\s+you(?:\s+please)?\b|i(?:'d|\s+would)\s+like\s+you\s+to\b"
+    r"\b(?:(?:can|could|would|will)\s+(?:you|u)(?:\s+please)?\b|i(?:'d|\s+would)\s+like\s+you\s+to\b"
     r"|i\s+(?:want|need)\s+you\s+to\b),?\s*",
     re.IGNORECASE,
 )

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from callsheet.agents.keyless.entities.evidence import Kind, Pool
+from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.result_values import composed, reading
 from callsheet.agents.keyless.language.references import refers_back, with_value
-from callsheet.agents.keyless.slots.slot import Slot
+from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import is_formatted
 from callsheet.agents.planning.plan import StepResult
 
@@ -46,6 +46,14 @@ class Context:
     def loose(self) -> list[Slot]:
         """Required slots without a value that take any text."""
         return [s for s in self.open if s.textual and not s.vocabulary and not is_formatted(s)]
+
+    @property
+    def texts(self) -> list[Evidence]:
+        """The unused quotations, and the names that are no words of the tool, in text order."""
+        own = {stem(word) for slot in self.slots[:1] for word in words_of(slot.about.split(". ")[0])}
+        own |= {stem(word) for slot in self.slots for word in slot.words}
+        found = self.pool.free(Kind.QUOTED, Kind.NAME)
+        return [i for i in found if i.kind is Kind.QUOTED or own.isdisjoint(map(stem, words_of(str(i.value))))]
 
     @property
     def numbers(self) -> list[float | int]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from callsheet.agents.keyless.entities.evidence import Kind
+from callsheet.agents.keyless.entities.evidence import Evidence, Kind
 from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.slot import Direction, Slot, stem
 
@@ -20,14 +20,21 @@ def direction_before(text: str) -> Direction:
 
 
 def directed(slot: Slot, context: Context) -> Any:
-    """One of two numbers for a pair of parameters: "link 3 to 5", "merge 7 into 2", "to issue 5 from issue 3"."""
-    pair = [s for s in context.open if s.numeric and s.direction]
-    if slot not in pair or {s.direction for s in pair} != {"from", "to"} or len(pair) != 2:
-        return None
+    """One of two values for a pair of parameters: "link 3 to 5", "merge 7 into 2", "from 'a' to 'b'"."""
+    numbers = context.pool.free(Kind.NUMBER), [s for s in context.open if s.numeric]
+    for items, mine in (numbers, (context.texts, context.loose)):
+        pair = [s for s in mine if s.direction]
+        if slot in pair and {s.direction for s in pair} == {"from", "to"} and len(pair) == 2:
+            return _pair(slot, pair, context, items, alone=mine == pair)
+    return None
+
+
+def _pair(slot: Slot, pair: Sequence[Slot], context: Context, items: Sequence[Evidence], *, alone: bool) -> Any:
+    """The value of one of two parameters; a value without a direction is the other side's if no other takes it."""
     by_side: dict[Direction, list[Any]] = {"from": [], "to": [], "": []}
-    for item in context.pool.free(Kind.NUMBER):
+    for item in items:
         by_side[direction_before(context.pool.bare[: item.start])].append(item)
-    others = by_side[""] if sum(s.numeric for s in context.open) == 2 else []
+    others = by_side[""] if alone else []
     if not by_side["from"] + by_side["to"]:
         return None
     for side in ("from", "to"):

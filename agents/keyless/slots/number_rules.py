@@ -21,7 +21,7 @@ _NOUN_AFTER = re.compile(r"\s+([a-z]+)\b")
 _ONE_OF = re.compile(r"\s+(?:of\s+(?:the|my|our|its|their)\s+)?([a-z]+)\b")
 _NOUN_BEFORE = re.compile(r"\b([a-z]+)\s+(?:(?:number|no\.?|id)\s+)?#?$", re.IGNORECASE)
 _OF = re.compile(r"\bof\s+$", re.IGNORECASE)
-GROUPED = re.compile(r"0\d|\d+,")
+GROUPED = re.compile(r"0\d|\d+,\d")
 """Numbers that are no plain identifiers: with zeros before them, or commas."""
 _COUNTS = (
     "count",

@@ -35,7 +35,14 @@ _RECORD_ACTS = frozenset(
 )
 """Verbs in the names of tools that take a record by its number."""
 Direction = Literal["from", "to", ""]
-_FROM, _TO = frozenset("from origin source src".split()), frozenset("dest destination into target to".split())
+_FROM, _TO = frozenset("from old origin source src".split()), frozenset("dest destination into new target to".split())
+CONTENT = ("content", "text", "body", "data", "message", "note", "insight", "observation", "summary")
+"""Names of parameters that take a result."""
+ANY = (
+    "description", "input", "keyword", "label", "name", "phrase", "pattern", "prompt", "query", "question", "string",
+    "subject", "term", "title", "topic", "url", "value", "word",
+)  # fmt: skip
+"""Names of parameters that take any text."""
 _NUMBERED = frozenset({"number", "no"})
 _STEMMER = Stemmer.Stemmer("english")
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 from callsheet.agents.keyless.entities.currencies import is_currency, only_currency
-from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
+from callsheet.agents.keyless.entities.evidence import Kind
 from callsheet.agents.keyless.entities.quantities import is_unit
 from callsheet.agents.keyless.entities.result_values import composed, identifier
 from callsheet.agents.keyless.entities.time_zones import is_zone
 from callsheet.agents.keyless.language.lexicon import mask
-from callsheet.agents.keyless.language.references import opening, refers_back, refers_to_one, with_value
+from callsheet.agents.keyless.language.references import refers_back, refers_to_one, with_value
 from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.directions import directed, is_labelled
-from callsheet.agents.keyless.slots.list_rules import CONTENT, array, is_place
 from callsheet.agents.keyless.slots.number_rules import (
     GROUPED,
     counts_record,
@@ -25,7 +23,8 @@ from callsheet.agents.keyless.slots.number_rules import (
     number,
     taken,
 )
-from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
+from callsheet.agents.keyless.slots.slot import CONTENT, Slot, words_of
+from callsheet.agents.keyless.slots.text_rules import array, described, exchanged, is_place, quoted
 from callsheet.agents.keyless.slots.value_formats import (
     FORMATS,
     find_path,
@@ -41,17 +40,6 @@ _BODY = ("content", "text", "body", "message")
 """Names of optional parameters that take a result if a step names it: "send the list to ann@example.com"."""
 _MOVES = alike("copy") | alike("move") | frozenset("archive compress convert extract unzip zip".split())
 """Verbs of tools with two paths for which "it" is the file of an earlier step."""
-_OLD, _NEW = ("find", "old", "pattern", "query", "search"), ("new", "replace", "replacement", "substitute")
-"""Words in the names of parameters for what is replaced, and for what replaces it."""
-_ANY = (
-    "description", "input", "keyword", "label", "name", "phrase", "pattern", "prompt", "query", "question", "string",
-    "subject", "term", "title", "topic", "url", "value", "word",
-)  # fmt: skip
-"""Names of parameters that take any text."""
-_OTHER_ROLE = re.compile(r"\b(?:by|from|for)\s+(?:(?:the|a|an)\s+)?$", re.IGNORECASE)
-_NOUN_BEFORE = re.compile(r"\b(?:the|an?|my|our|this|that)\s+(?:\w+\s+)?([A-Za-z]+)\s+$", re.IGNORECASE)
-_WITH = re.compile(r"\s*(?:with|by)\s*", re.IGNORECASE)
-_REPLACE = re.compile(r"\b(?:replace|substitute|exchange|change|swap)\b", re.IGNORECASE)
 _IDENTIFIED = ("id", "sku", "code", "key", "ref", "reference", "number", "order", "ticket", "hash", "commit", "issue")
 _UPPER = re.compile(
     r"\b(?:at\s+most|below|cheaper|fewer|less|lower|max(?:imum)?|no\s+more|or\s+less|shorter|smaller|under|until|up\s+to"
@@ -145,7 +133,7 @@ def _labelled(slot: Slot, context: Context) -> Any:
     if (slot.says("max", "maximum") and (lower or not upper)) or (slot.says("min", "minimum") and (upper or not lower)):
         return None
     bare, of_record = context.pool.bare, any(other.identifies for other in context.slots) and not slot.identifies
-    for item in context.pool.free(*((Kind.NUMBER,) if slot.numeric else (Kind.QUOTED, Kind.IDENTIFIER))):
+    for item in context.pool.free(*((Kind.NUMBER,) if slot.numeric else (Kind.QUOTED, Kind.IDENTIFIER, Kind.NAME))):
         before, after = bare[: item.start], bare[item.end :]
         if slot.identifies and (counts_record(slot, after) or GROUPED.match(context.pool.text, item.start)):
             continue
@@ -154,26 +142,13 @@ def _labelled(slot: Slot, context: Context) -> Any:
         if not is_labelled(slot, before, context.slots):
             continue
         sets = _SETS.match(bare) and re.match(r"\s*(?:to|as|=)\s*\S", after)
-        of_another = (of_record and slot.numeric) or sets or item.kind is Kind.IDENTIFIER
+        of_another = (of_record and slot.numeric) or sets or item.kind in (Kind.IDENTIFIER, Kind.NAME)
         bridge = _BRIDGE_TO if of_another else _BRIDGE
         label = rf"[\s-]*(?:as\s+(?:the|an?)\s+)?(?:{words})s?\b(?!\s*#?\d)"
         labels = slot.numeric and not slot.identifies and re.match(label, after, re.I)
         if labels or re.search(rf"\b(?:{words}){bridge}", before, re.IGNORECASE):
             return taken(slot, context.pool, item)
     return None
-
-
-def _exchanged(slot: Slot, context: Context) -> Any:
-    """One of two quotations for "replace 'old' with 'new'"."""
-    quoted = context.pool.free(Kind.QUOTED)
-    pair = next((two for two in pairwise(quoted) if _WITH.fullmatch(context.pool.text, two[0].end, two[1].start)), None)
-    if pair is None or not slot.textual or not _REPLACE.search(context.pool.bare):
-        return None
-    olds, news = ([s for s in context.slots if s.textual and s.says(*names)] for names in (_OLD, _NEW))
-    if len(olds) != 1 or len(news) != 1 or olds == news:
-        return None
-    context.filled.update({olds[0].name: context.pool.take(pair[0]), news[0].name: context.pool.take(pair[1])})
-    return context.filled.get(slot.name)
 
 
 def _identified(slot: Slot, context: Context) -> Any:
@@ -217,34 +192,6 @@ def _glob(slot: Slot, context: Context) -> Any:
     return context.pool.first(Kind.GLOB) if wanted else None
 
 
-def _quoted(slot: Slot, context: Context) -> Any:
-    """The first remaining quotation, for the only required string that takes any text."""
-    free = context.pool.free(Kind.QUOTED)
-    if context.loose != [slot] or not free or not _takes(slot, context.pool, free[0]):
-        return None
-    return context.pool.take(free[0])
-
-
-def _takes(slot: Slot, pool: Pool, quoted: Evidence) -> bool:
-    """Whether a quotation without the parameter's name before it may be its value.
-
-    "by" and the like tell of somebody or something else, and so does a noun ("the lead 'Acme'" for ``industry``).
-    """
-    before = pool.bare[: quoted.start]
-    if _OTHER_ROLE.search(before) and opening(before) not in alike("search"):
-        return False
-    noun = _NOUN_BEFORE.search(before)
-    if (
-        slot.identifies
-        and not re.search(r"\d", str(quoted.value))
-        and not (noun and stem(noun[1]) in map(stem, slot.words))
-    ):
-        return False
-    if noun is None or slot.says(*CONTENT, *_ANY) or slot.identifies:
-        return True
-    return stem(noun[1]) in map(stem, slot.words)
-
-
 def _raw(slot: Slot, context: Context) -> Any:
     """The result that "translate it" refers to, for a single text parameter."""
     spent = any(other.says(*CONTENT) and other.name in context.filled for other in context.slots)
@@ -262,8 +209,8 @@ def _raw(slot: Slot, context: Context) -> Any:
 
 
 RULES: tuple[Rule, ...] = (
-    _whole, _exchanged, frequency, _formatted, _currency, _closed, _flag, _glob, directed, _labelled, _identified,
-    _of_result, array, _composed, number, _quoted, _raw,
+    _whole, exchanged, frequency, _formatted, _currency, _closed, _flag, _glob, directed, _labelled, _identified,
+    _of_result, array, _composed, number, described, quoted, _raw,
 )  # fmt: skip
 """In this order: unmistakable evidence first, leftovers last."""
 

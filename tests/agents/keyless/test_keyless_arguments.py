@@ -247,7 +247,7 @@ BEYOND: list[tuple[dict[str, Any], str]] = [
         "Create a branch named fix/login in ./shop",
     ),
     (
-        schema("text target_language", text="string", target_language="string"),
+        schema("text target_language", text="string", target_language=text("The code of a language")),
         "Translate 'good morning' into Portuguese",
     ),
     (

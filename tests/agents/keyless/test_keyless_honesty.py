@@ -62,7 +62,7 @@ ASKED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
             client=STRING,
         ),
         "Invoice Acme for 3 widgets",
-        {},
+        {"client": "Acme"},
     ),
     (
         schema("thought nextThoughtNeeded", thought=STRING, nextThoughtNeeded={"type": "boolean"}),
