@@ -33,15 +33,16 @@ _COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5}
 _FILLER = re.compile(r"\bfind\s+out\b|\bright\s+(?=now\b)", re.IGNORECASE)
 """Phrases without content in a question."""
 _AFTER = re.compile(r"[ -]?([^\W\d_]+)")
-_ON = re.compile(r"\bon\s+$", re.IGNORECASE)
-"""Before a date."""
+_ON = re.compile(r"\bon\s+(?:(?:the\s+)?([a-z]+)\s+#?)?$", re.IGNORECASE)
+"""Before a date, or a record."""
 _ASKING = r"\b(?:how\s+(?:many|much)|(?:who|when|where)\s+(?:is|are|was|were)(?:\s+(?:the|its|their))?)"
 """Before a value that is asked for."""
 _UNIT_SIGNS = {"%": "percent", "c": "celsius", "f": "fahrenheit"}
 _UNIT_SIGN = re.compile(r"(?<=\d)\s?°?\s?([CF]\b|%)", re.IGNORECASE)
 """Signs of units that a tool names in words."""
 _WHEN = re.compile(r"\b(?:when|if)\b", re.IGNORECASE)
-_NUMBER_OF = re.compile(r"\bno\.\s*(?=\d)", re.IGNORECASE)
+_INTRODUCES = re.compile(r"\bno\.\s*(?=\d)|\bsaying\s+(?=¤)", re.IGNORECASE)
+"""Before the number of a record, or the text of a message."""
 _RESULT = re.compile(
     rf"\b(?:the|this|that|these|those)\s+({'|'.join(sorted(RESULT_NOUNS))})\b(?!\s+of\b)", re.IGNORECASE
 )
@@ -123,10 +124,14 @@ def _accounted(
     asking = (m for m in _COUNTING.finditer(text) if amount or (priced and m.group().lower().endswith("much")))
     yield from (m.span() for m in asking)
     yield from (m.span() for m in _WHEN.finditer(text) if _took(pool, Kind.CLOCK))
-    yield from (m.span() for i in pool.items if i.kind is Kind.DATE for m in _ON.finditer(pool.text[: i.start]))
+    records = {stem(word) for slot in slots if slot.identifies and slot.name in filled for word in slot.words}
+    for item in (item for item in pool.items if item.kind in (Kind.DATE, Kind.NUMBER)):
+        for match in _ON.finditer(pool.text[: item.start]):
+            if stem(match[1]) in records if match[1] else item.kind is Kind.DATE:
+                yield match.start(), match.start() + 2
     yield from _asked(text, results)
     yield from (m.span() for m in _UNIT_SIGN.finditer(text) if _UNIT_SIGNS[m[1].lower()] in said)
-    yield from (m.span() for m in _NUMBER_OF.finditer(text) if pool.is_used(m.end(), m.end() + 1))
+    yield from (m.span() for m in _INTRODUCES.finditer(text) if pool.is_used(m.end(), m.end() + 1))
     yield from (m.span() for m in _FILLER.finditer(text) if not plainly)
     money = None if any(map(is_currency, slots)) else only_currency(slots, pool)
     if money and _counted(pool, money.start, money.end):

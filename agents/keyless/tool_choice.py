@@ -165,8 +165,10 @@ def _is_other(brief: Brief, offer: Offer, known: Collection[str]) -> bool:
         return (changes(verb) or verb == "count") and not alike(verb) & {*known}
     if not alike(verb) & {*known}:
         return True
-    unnamed = offer.harm == "destroy" or bool(pronouns(mask(brief.text)))
-    return unnamed and not _names_object(brief, offer)
+    masked = mask(brief.text)
+    own = {other for word in words_of(_name(offer.tool)) for other in alike(word)}  # not "add" of "Adds a comment"
+    unnamed = own.isdisjoint(word.lower() for word in words(masked)) or offer.harm == "destroy" or pronouns(masked)
+    return bool(unnamed) and not _names_object(brief, offer)
 
 
 def _names_object(brief: Brief, offer: Offer) -> bool:

@@ -114,7 +114,7 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         Kind.NAME,
         re.compile(
             r"(?<=[\w,:¤] )(?:(?:(?:Dr|Mrs?|Ms|St)\.? )?[A-Z][\w’-]*(?: [A-Z][\w’-]*)*|[a-z][a-z-]*[_\d][\w-]*)"
-            r"(?=\s*(?:[,;.!?¤]|$|(?:and|as|at|by|for|from|in|into|of|on|to|with)\b))"
+            r"(?=\s*(?:[,;.!?¤]|$|(?:and|as|at|by|for|from|in|into|of|on|saying|to|with)\b))"
         ),
     ),
 )

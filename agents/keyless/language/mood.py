@@ -26,7 +26,7 @@ _POLITE = re.compile(
     r"|i\s+(?:want|need)\s+you\s+to\b),?\s*",
     re.IGNORECASE,
 )
-_INDIRECT = re.compile(r"\bto\s+(\w+)|\b(\w+?)(?:ing|ed)\b", re.IGNORECASE)
+_INDIRECT = re.compile(r"\bto\s+(\w+)|\b(?!saying\s+¤)(\w+?)(?:ing|ed)\b", re.IGNORECASE)
 _AUXILIARY = re.compile(
     r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|should|may|must|will|would)\b(?!\s+not\b)", re.IGNORECASE
 )

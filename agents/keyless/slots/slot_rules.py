@@ -124,9 +124,10 @@ def _flag(slot: Slot, context: Context) -> bool | None:
 
 def _labelled(slot: Slot, context: Context) -> Any:
     """The value next to one of the slot's own words: "radius 5", "3 years", "titled 'Lunch'"."""
-    from_it = ("from",) if slot.textual and slot.says("base", "origin", "parent") else ()
+    more: tuple[str, ...] = ("from",) if slot.textual and slot.says("base", "origin", "parent") else ()
+    more += ("saying",) if slot.textual and slot.says(*CONTENT) else ()
     weak = set() if slot.textual and len(slot.words) == 1 else _WEAK  # "with the key 'a' and the value 'b'"
-    words = "|".join(re.escape(word) for word in (*slot.words, *from_it) if word not in weak)
+    words = "|".join(re.escape(word) for word in (*slot.words, *more) if word not in weak)
     if not words or slot.vocabulary or not (slot.textual or slot.numeric) or is_formatted(slot):
         return None
     upper, lower = (bool(bound.search(context.pool.bare)) for bound in (_UPPER, _LOWER))
