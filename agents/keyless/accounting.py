@@ -33,7 +33,7 @@ _COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5}
 _FILLER = re.compile(r"\bfind\s+out\b|\bright\s+(?=now\b)", re.IGNORECASE)
 """Phrases without content in a question."""
 _AFTER = re.compile(r"[ -]?([^\W\d_]+)")
-_ON = re.compile(r"\bon\s+(?:(?:the\s+)?([a-z]+)\s+#?)?$", re.IGNORECASE)
+_ON = re.compile(r"\bon\s+(?:the\s+)?(?:([a-z]+)\s+#?)?$", re.IGNORECASE)
 """Before a date, or a record."""
 _ASKING = r"\b(?:how\s+(?:many|much)|(?:who|when|where)\s+(?:is|are|was|were)(?:\s+(?:the|its|their))?)"
 """Before a value that is asked for."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import date
 from typing import Any
 
+from callsheet.agents.keyless.entities.dates import DATES
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
-from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
+from callsheet.agents.keyless.slots.slot import Slot, words_of
 from callsheet.agents.planning.plan import StepResult
 
 _PATH = ("path", "file", "filename", "filepath", "directory", "dir", "folder")
@@ -50,20 +50,6 @@ _STATEMENT = re.compile(
 )
 _PHRASE = re.compile(r"\b(?:search|look|google|find|query)\b[^.;:]*?\b(?:for|about|up)\s+([^.;?!]+)", re.IGNORECASE)
 _PLACE = re.compile(r"\b(?:in|for|at|near|of)\s+([A-ZÀ-Þ][\w'’-]*(?:\s[A-ZÀ-Þ][\w'’-]*)*)")
-
-
-_ROLES = {
-    "before": ({"before"}, {"before"}),
-    "after": ({"after"}, {"after"}),
-    "until": ({"until", "till", "through", "to", "by"}, {"until", "till", "to", "end", "latest", "max", "by"}),
-    "since": ({"since", "from", "starting", "between"}, {"since", "from", "start", "begin", "earliest", "min"}),
-}
-"""Sides of a period: the words before a date, and the words of parameters."""
-_WHEN = frozenset(map(stem, "at date datetime day deadline due on scheduled time timestamp when".split()))
-"""Words of parameters that take any date."""
-_MOMENTS = frozenset("arrival begin birthday checkin checkout deadline departure due end start until".split())
-_CHECKS = (("check", "in"), ("check", "out"))
-_DATE_ROLE = re.compile(r"\b(before|after|until|till|through|to|by|since|from|starting|between)\s+$", re.IGNORECASE)
 
 
 def find_path(
@@ -137,67 +123,6 @@ def _searched(_slot: Slot, pool: Pool) -> str | None:
     return match[1].strip(" ,")
 
 
-def _date(slot: Slot, pool: Pool) -> Any:
-    """A date in ISO 8601, with a time if the slot takes one."""
-    form = r"\d{4}-\d\d-\d\d" + (r"[T ].*" if slot.spec.get("format") == "date-time" else "")
-    found = [item for item in pool.free(Kind.DATE) if re.fullmatch(form, item.value) and _is_date(item.value)]
-    fitting = _in_role(slot, pool, found) if _is_meant(slot, pool) else []
-    return pool.take(fitting[0]).replace(" ", "T") if fitting else None
-
-
-def _moment(slot: Slot, pool: Pool) -> Any:
-    """A date or a time of day, for a parameter such as ``checkIn`` or ``end`` whose schema does not say which."""
-    return _date(slot, pool) or _clock(slot, pool)
-
-
-def _is_moment(slot: Slot) -> bool:
-    return slot.words in _CHECKS or (len(slot.words) == 1 and slot.head in _MOMENTS)
-
-
-def _clock(slot: Slot, pool: Pool) -> Any:
-    """A time of day."""
-    fitting = _in_role(slot, pool, pool.free(Kind.CLOCK))
-    return pool.take(fitting[0]) if fitting else None
-
-
-def _in_role(slot: Slot, pool: Pool, items: Sequence[Evidence]) -> list[Evidence]:
-    """The dates or times for a parameter; of two parameters for a period, the first takes the one after "from"."""
-    roles = {item.start: _role_before(pool.bare[: item.start]) for item in items}
-    fitting = [item for item in items if _has_role(slot, roles[item.start])]
-    return sorted(fitting, key=lambda item: roles[item.start] in ("until", "before"))
-
-
-def _is_meant(slot: Slot, pool: Pool) -> bool:
-    """Whether a date may be for an optional parameter: one for a birthday needs that word."""
-    about = {*map(stem, slot.words)} - _WHEN
-    role = any(not named.isdisjoint(slot.words) for _, named in _ROLES.values())
-    said = {stem(word) for word in re.findall(r"[a-z]+", pool.bare.lower())}
-    return slot.required or role or not about or bool(about & said)
-
-
-def _is_date(value: str) -> bool:
-    try:
-        date.fromisoformat(value[:10])
-    except ValueError:
-        return False
-    return True
-
-
-def _role_before(text: str) -> str:
-    """The side of a period that the words before a date name: ``since`` for "from"; empty without such words."""
-    match = _DATE_ROLE.search(text)
-    word = match[1].lower() if match else ""
-    return next((role for role, (said, _) in _ROLES.items() if word in said), "")
-
-
-def _has_role(slot: Slot, said: str) -> bool:
-    """Whether a date with these words before it is for a slot: "before 1 May" not for ``due_after``."""
-    own = next((role for role, (_, named) in _ROLES.items() if not named.isdisjoint(slot.words)), "")
-    if own:
-        return said == own or (slot.required and not said)
-    return said in {"", "until"} or (slot.required and said == "since")
-
-
 def _place(_slot: Slot, pool: Pool) -> str | None:
     """A capitalised name after "in" or a similar word."""
     match = _PLACE.search(pool.rest)
@@ -236,11 +161,6 @@ def is_mail(slot: Slot) -> bool:
     return named or (slot.says(*_MAIL) and "mail" in f"{slot.description} {slot.about}".lower())
 
 
-def _is_clock(slot: Slot) -> bool:
-    named = slot.spec.get("format") == "time" or "HH:MM" in slot.description
-    return named or slot.name in {"time", "at", "start_time", "end_time"}
-
-
 FORMATS: tuple[tuple[Callable[[Slot], bool], Callable[[Slot, Pool], Any]], ...] = (
     (is_sql, _sql),
     (lambda slot: slot.says("expression", "expr", "formula", "equation"), _expression),
@@ -249,9 +169,7 @@ FORMATS: tuple[tuple[Callable[[Slot], bool], Callable[[Slot, Pool], Any]], ...] 
         _first(Kind.URL),
     ),
     (is_mail, _first(Kind.EMAIL)),
-    (lambda slot: str(slot.spec.get("format")).startswith("date") or slot.says("date"), _date),
-    (_is_clock, _clock),
-    (_is_moment, _moment),
+    *DATES,
     (lambda slot: "phone" in f"{slot.name} {slot.description}".lower(), _first(Kind.PHONE)),
     (is_path, find_path),
     (lambda slot: slot.says("city", "location", "place"), _place),
