@@ -16,7 +16,7 @@ from callsheet.agents.keyless.entities.time_zones import fill_zones
 from callsheet.agents.keyless.language.lexicon import mask
 from callsheet.agents.keyless.language.references import referred, with_value
 from callsheet.agents.keyless.slots.context import Context
-from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
+from callsheet.agents.keyless.slots.slot import FIRST, LAST, Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.slot_rules import apply
 from callsheet.agents.keyless.slots.text_rules import SIDE_BY_SIDE
 from callsheet.agents.planning.plan import StepResult
@@ -25,10 +25,6 @@ from callsheet.agents.safety.arguments import misfits
 _BESIDE = re.compile(r"\s*(?:,|&|,?\s*\band\b)\s*(?:(?:the|an?)\s+)?(?:[a-z]+\s+)?", re.IGNORECASE)
 """Between the numbers of two records: "comment 11 and issue 3"."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d")
-_FIRST, _LAST = (
-    frozenset("begin from in low lower min start".split()),
-    frozenset("end high max out to until upper".split()),
-)
 _NAMES = (Kind.QUOTED, Kind.PATH, Kind.EMAIL)
 _PAIRED = frozenset("1 2 a b first second one two left right".split())
 
@@ -107,10 +103,10 @@ def _named(text: str, slots: Sequence[Slot]) -> frozenset[str]:
 def _reversed(slots: Sequence[Slot], args: Mapping[str, Any]) -> dict[str, str]:
     """The beginnings that are after their ends: ``startDate`` and ``endDate``, ``lower_limit`` and ``upper_limit``."""
     found = {}
-    for one in (slot for slot in slots if slot.name in args and _FIRST & {*slot.words}):
-        for other in (slot for slot in slots if slot.name in args and _LAST & {*slot.words}):
+    for one in (slot for slot in slots if slot.name in args and FIRST & {*slot.words}):
+        for other in (slot for slot in slots if slot.name in args and LAST & {*slot.words}):
             first, last = args[one.name], args[other.name]
-            pair = {*one.words} - _FIRST == {*other.words} - _LAST and type(first) is type(last)
+            pair = {*one.words} - FIRST == {*other.words} - LAST and type(first) is type(last)
             sized = isinstance(first, int | float) and not (one.direction or other.direction)
             if pair and (sized or (isinstance(first, str) and _TIME.match(first))) and first > last:
                 found[one.name] = f"{one.name}: {first} is after {other.name}, {last}"

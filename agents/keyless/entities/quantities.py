@@ -11,8 +11,6 @@ from callsheet.agents.keyless.entities.measurement_units import meanings, spelle
 from callsheet.agents.keyless.entities.result_values import Reading
 from callsheet.agents.keyless.slots.slot import Slot
 
-_FROM = frozenset({"from", "source", "src", "input", "base"})
-_TO = frozenset({"to", "target", "dest", "destination", "output", "into"})
 _TOKEN = re.compile(r"°\s?[A-Za-z]+|[A-Za-zµ²³]+(?:[-‑/][A-Za-z²³]+)*[²³23]?(?!\w)")
 _TO_BEFORE = re.compile(
     r"(?:\b(?:to|into|in|as)\s+(?:degrees?\s+)?|\bhow\s+(?:many|much)\s+(?:is\s+)?)$", re.IGNORECASE
@@ -97,10 +95,7 @@ def _source(units: Sequence[Named], pool: Pool) -> Named | None:
 
 
 def _assigned(slots: Sequence[Slot], source: Named | None, target: Named | None) -> dict[str, Any]:
-    sides = {
-        slot.name: target if set(slot.words) & _TO else source if set(slot.words) & _FROM else source or target
-        for slot in slots
-    }
+    sides = {slot.name: {"to": target, "from": source}.get(slot.direction, source or target) for slot in slots}
     return {name: unit.value for name, unit in sides.items() if unit}
 
 

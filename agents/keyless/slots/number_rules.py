@@ -11,7 +11,7 @@ from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.entities.measurement_units import unit_of
 from callsheet.agents.keyless.language.lexicon import is_noun, is_plural
 from callsheet.agents.keyless.slots.context import Context
-from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
+from callsheet.agents.keyless.slots.slot import FIRST, LAST, Slot, stem, words_of
 
 _OPERANDS = re.compile(
     r"[\s,;x×/*+]*(?:(?:and|to|by|with|plus|minus|times|divided\s+by|to\s+the\s+power\s+of)\b)?\s*", re.IGNORECASE
@@ -43,8 +43,6 @@ _COUNTS = (
 _POSITIONS = frozenset("at begin column end first from index last line offset page position row start".split())
 """Words in the names of parameters that take a position: "2 rows" is not row 2."""
 _RANGE = re.compile(r"\bfrom\s+[-+]?\d[\d.,]*\s+to\s+[-+]?\d", re.IGNORECASE)
-_ENDS = frozenset("begin end first high higher last low lower max maximum min minimum start stop upper".split())
-"""Words in the names of parameters that take an end of a range."""
 _BETWEEN = re.compile(r"\s*(?:[,;]|,?\s*(?:and|&)\s)?\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"\s*(?:%|per\s?cent\b)", re.IGNORECASE)
 _TIMES_A_YEAR = {
@@ -98,7 +96,7 @@ def number(slot: Slot, context: Context) -> Any:
         return taken(slot, context.pool, shares[0])
     joints = (context.pool.text[one.end : other.start] for one, other in pairwise(left))
     in_order = _is_named(context) and all(joint.strip() and _OPERANDS.fullmatch(joint) for joint in joints)
-    ranged = _RANGE.search(context.pool.bare) and any(_ENDS.isdisjoint(s.words) for s in rivals)
+    ranged = _RANGE.search(context.pool.bare) and not all((FIRST | LAST).intersection(s.words) for s in rivals)
     in_order = in_order and not ranged and not any(s.direction for s in rivals)
     if len(given) + len(left) == len(rivals) and (len(rivals) == 1 or in_order):
         found = [*given, *(taken(s, context.pool, item) for s, item in zip(rivals[len(given) :], left, strict=True))]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from callsheet.agents.keyless.language.clauses import words
 from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, RESULT_NOUNS, is_verb, mask
 from callsheet.agents.keyless.language.mood import head_of
-from callsheet.agents.keyless.slots.slot import Slot, stem, words_of
+from callsheet.agents.keyless.slots.slot import FIRST, Slot, stem, words_of
 from callsheet.agents.safety.tool_effects import alike
 
 _PARTICLES = frozenset("down in off on out up".split())
@@ -26,7 +26,6 @@ _MOVES = re.compile(
     re.IGNORECASE,
 )
 _FROM = re.compile(r"\bfrom\s+(?:(?:the|an?|my|our)\s+)?(?:[a-z]+\s+)?(?=[\d¤#])", re.IGNORECASE)
-_STARTS = frozenset("begin earliest since start".split())
 _SHIFTS = re.compile(r"\W*(?:adjust|cut|decrease|increase|lower|raise|reduce)\b", re.IGNORECASE)
 """Verbs of tools that take a difference."""
 _TO = re.compile(r"\b(?:from|to)\s+[-+]?[\d.,]+", re.IGNORECASE)
@@ -92,7 +91,7 @@ def _other_object(text: str, name: str, slots: Sequence[Slot]) -> str:
 def _origin(text: str, slots: Sequence[Slot], filled: Collection[str]) -> str:
     """Where an order moves something from, or the value that it changes something to, if no parameter takes it."""
     moves = _FROM.search(mask(text)) if _MOVES.match(text) else None
-    begins = (slot for slot in slots if slot.direction == "from" or _STARTS & {*slot.words})
+    begins = (slot for slot in slots if slot.direction == "from" or FIRST & {*slot.words})
     if moves and not any(slot.name in filled for slot in begins):
         return moves.group().strip()
     to = _TO.search(text) if _SHIFTS.match(text) else None

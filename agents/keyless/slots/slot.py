@@ -35,7 +35,11 @@ _RECORD_ACTS = frozenset(
 )
 """Verbs in the names of tools that take a record by its number."""
 Direction = Literal["from", "to", ""]
-_FROM, _TO = frozenset("from old origin source src".split()), frozenset("dest destination into new target to".split())
+_FROM = frozenset("base from input old origin source src".split())
+_TO = frozenset("dest destination into new output target to".split())
+FIRST = frozenset("begin earliest first from in low lower min minimum since start".split())
+LAST = frozenset("end high higher highest last latest max maximum out stop to until upper".split())
+"""Words in the names of parameters that take the beginning of a range, and its end."""
 CONTENT = ("content", "text", "body", "data", "message", "note", "insight", "observation", "summary")
 """Names of parameters that take a result."""
 ANY = (
