@@ -82,7 +82,7 @@ class Nodes:
             return {}
         choices = self._choices(state)
         try:
-            plan = await plan_request(state, choices, self.retriever.within(caller()))
+            plan = await plan_request(state, choices, self.retriever.within(caller()), self.registry)
         except (CallsheetError, ImportError) as error:
             return _unplanned(str(error))
         spent = {f"plan {len(state['answers'])}": plan.usage.model_dump()}
@@ -253,6 +253,7 @@ def _step_state(state: State, step: Step, results: Mapping[str, StepResult], lef
         tokens_left=left,
         step=step.model_dump(mode="json"),
         inputs=[result.model_dump(mode="json") for result in inputs],
+        unclear=[text for text in plan_of(state).unclear if text != step.text],
         tried=list(dict.fromkeys(tried)),
         attempts=(before.attempts if before else 0) + 1,
         selection={},

@@ -163,6 +163,7 @@ class StepState(TypedDict):
         tokens_left: Maximum tokens of the step; no limit if None.
         step: The ``Step`` as plain values.
         inputs: The ``StepResult`` of each step that it depends on, directly or indirectly.
+        unclear: Texts of other steps that rules do not understand.
         tried: Agents that failed before and are not selected again.
         attempts: Number of attempts, this one included.
         selection: The selection.
@@ -179,6 +180,7 @@ class StepState(TypedDict):
     preferences: Annotated[dict[str, Any], latest]
     step: dict[str, Any]
     inputs: list[dict[str, Any]]
+    unclear: NotRequired[list[str]]
     tried: list[str]
     attempts: int
     selection: dict[str, Any]

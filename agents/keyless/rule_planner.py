@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from callsheet.agents.keyless.accounting import ambiguous, computed
 from callsheet.agents.keyless.language.clauses import Clause, Link, clauses, words
-from callsheet.agents.keyless.language.lexicon import MOST, PATH
+from callsheet.agents.keyless.language.lexicon import MOST, NEUTRAL, PATH, RESULT_NOUNS
 from callsheet.agents.keyless.language.references import refers_back, refers_to_one, refers_to_several
-from callsheet.agents.planning.plan import Plan, Step
+from callsheet.agents.keyless.tool_choice import candidates
+from callsheet.agents.planning.plan import Plan, Step, StepResult
 from callsheet.agents.safety.tool_effects import changes, is_act
+from callsheet.agents.work.brief import Brief, Offer
 from callsheet.graphs.catalog.errors import PlanError
 
 
@@ -55,6 +58,41 @@ def split(request: str, earlier: Collection[str] = ()) -> Plan:
         for number, (clause, needs) in enumerate(zip(found, waits, strict=True), start=1)
     )
     return Plan(steps=steps, note="planned by rules, without a model")
+
+
+Offered = Callable[[Step], tuple[Sequence[Offer], Mapping[str, Mapping[str, Any]]]]
+"""The tools for a step, and their functions in OpenAI's format by name."""
+
+
+def unclear_steps(plan: Plan, offered: Offered, earlier: Mapping[str, StepResult]) -> tuple[str, ...]:
+    """The texts of the steps that no tool does as they stand, so that rules must not change anything for the others.
+
+    "Cancel order 5. Check with Ann first." would cancel the order otherwise. A missing value is no reason, because a
+    person may give it.
+
+    Args:
+        plan: The steps of a request.
+        offered: Finds the tools for a step.
+        earlier: Results of earlier requests by id.
+    """
+    return tuple(step.text for step in plan.steps if not _is_clear(step, plan, offered, earlier))
+
+
+def _is_clear(step: Step, plan: Plan, offered: Offered, earlier: Mapping[str, StepResult]) -> bool:
+    offers, functions = offered(step)
+    waits = (plan.step(name) for name in plan.ancestors(step.id))
+    expected = [StepResult(id=one.id, text=one.text, result="1") for one in waits if one]
+    inputs = (*(earlier[name] for name in step.uses if name in earlier), *expected)
+    anyone = tuple(offer.model_copy(update={"confirmed": True, "sources": {}}) for offer in offers)
+    best = next(iter(candidates(Brief(text=step.text, offers=anyone, inputs=inputs), functions)), None)
+    if best is None or best.other or best.objection or best.invalid:
+        return False
+    unknown = {word.lower() for part in best.unused for word in words(part) or [part]}
+    return unknown <= (_REFERENCES if expected else frozenset())
+
+
+_REFERENCES = NEUTRAL | RESULT_NOUNS | frozenset("both each everything them".split())
+"""Words for a result that is not known yet."""
 
 
 def dependencies(found: Sequence[Clause]) -> list[tuple[int, ...]]:

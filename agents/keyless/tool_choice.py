@@ -208,6 +208,8 @@ def _objection(
         return "its SQL changes data, and rules alone never do that"
     if offer.harm == "none":
         return "it is a question for a yes or a no" if is_yes_or_no(brief.text) and not whole else ""
+    if brief.unclear:
+        return f'nothing is changed unless all of the request is understood, and "{brief.unclear[0]}" is not'
     if whole:
         known = {*known} | {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
     if why := objection(brief.text, brief.request or brief.text, known, whole=whole):

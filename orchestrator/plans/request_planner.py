@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ChatMessage, HumanMessage
 
-from callsheet.agents import Mode, Plan, StepResult, decompose, self_contained
-from callsheet.agents.keyless import complete_request, one_clause
+from callsheet.agents import Mode, Offer, Plan, Step, StepResult, ToolRegistry, decompose, self_contained
+from callsheet.agents.keyless import complete_request, one_clause, unclear_steps
 from callsheet.agents.planning.conversation import Contextual
 from callsheet.agents.planning.planner import checked_request, single
 from callsheet.graphs import PlanError
@@ -52,7 +53,7 @@ async def understood(state: ChatInput, choices: Choices, before: Sequence[str]) 
     )
 
 
-async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetriever) -> Plan:
+async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetriever, registry: ToolRegistry) -> Plan:
     """Plans a request in the mode of the settings.
 
     Raises:
@@ -65,12 +66,39 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
         plan = await decompose(request, earlier=last_results(state["turns"]), max_steps=settings.max_steps)
         adaptive = settings.planning == "adaptive"
         note = "; ".join(filter(None, (plan.note, _NO_MODEL.format("adaptive") if adaptive else "")))
-        return plan.model_copy(update={"note": note})
+        unclear: tuple[str, ...] = ()
+        if len(plan.steps) > 1 and choices.model("worker") is None:
+            offered = partial(_offered, retriever, registry, choices)
+            unclear = await asyncio.to_thread(unclear_steps, plan, offered, earlier_results(state["turns"]))
+        return plan.model_copy(update={"note": note, "unclear": unclear})
     selection = await asyncio.to_thread(_selection, retriever, request, choices)
     mode = _mode(choices, request, selection)
     if mode == "none" or model is None:
         return _alone(state, single(request))
     return await _planned(state, choices, model, mode, catalog_outline(retriever.catalog, selection))
+
+
+def _offered(
+    retriever: AgentGraphRetriever, registry: ToolRegistry, choices: Choices, step: Step
+) -> tuple[Sequence[Offer], Mapping[str, Mapping[str, Any]]]:
+    """The tools for a step as rules see them, by their ids."""
+    found = retriever.select(step.text, **{**choices.settings.reach(), "skills": 0})
+    tools = {tool.id: retriever.catalog.tool(tool.id) for tool in found.tools}
+    offers = [
+        Offer(
+            name=tool.id,
+            tool=tool.id,
+            score=tool.score,
+            harm=registry.assurance(tool.id).harm,
+            results=tuple(output.name for output in tools[tool.id].outputs),
+        )
+        for tool in found.tools
+    ]
+    functions = {
+        name: {"name": name, "description": tool.description, "parameters": tool.input_schema}
+        for name, tool in tools.items()
+    }
+    return offers, functions
 
 
 def outline_of(retriever: AgentGraphRetriever, request: str, choices: Choices) -> str:

@@ -181,6 +181,7 @@ class StepNodes:
                         skills=skill_texts(self.seen().catalog, skills, most=settings.skill_tokens),
                         inputs=inputs,
                         item=step.item,
+                        unclear=tuple(state.get("unclear", ())),
                         given=state.get("given", {}),
                     )
                     return await carry_out(brief, equipment, worker)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from callsheet.agents.keyless import split
+from callsheet.agents.keyless import split, unclear_steps
 from callsheet.agents.keyless.slots.slot import words_of
 from callsheet.agents.keyless.tool_choice import candidates
 from callsheet.agents.planning.plan import StepResult
@@ -59,8 +59,13 @@ class World:
     def calls(self, request: str, before: Sequence[StepResult] = ()) -> Calls:
         """The calls for the steps of a request, all of which may use these results, and no other."""
         calls: Calls = []
-        for step in split(request).steps:
-            brief = Brief(text=step.text, request=request, offers=self._offers(step.text), inputs=tuple(before))
+        plan = split(request, [result.id for result in before])
+        offered = lambda step: (self._offers(step.text), self._functions)  # noqa: E731 (short)
+        unclear = unclear_steps(plan, offered, {r.id: r for r in before}) if len(plan.steps) > 1 else ()
+        for step in plan.steps:
+            others = tuple(text for text in unclear if text != step.text)
+            offers = self._offers(step.text)
+            brief = Brief(text=step.text, request=request, offers=offers, inputs=tuple(before), unclear=others)
             best = next(iter(candidates(brief, self._functions)), None)
             if best is not None and best.ready:
                 calls += [(best.offer.name, call.args) for call in best.calls]
