@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
 
 from callsheet.agents.keyless.language.clauses import words
-from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, RESULT_NOUNS, is_verb, mask
+from callsheet.agents.keyless.language.lexicon import (
+    FUNCTION_WORDS,
+    RESULT_NOUNS,
+    is_noun,
+    is_plural,
+    is_verb,
+    mask,
+)
 from callsheet.agents.keyless.language.mood import head_of
-from callsheet.agents.keyless.slots.slot import FIRST, Slot, stem, words_of
+from callsheet.agents.keyless.slots.slot import FIRST, IDENTIFIERS, Slot, stem, words_of
 from callsheet.agents.safety.tool_effects import alike
 
 _PARTICLES = frozenset("down in off on out up".split())
@@ -26,6 +35,20 @@ _MOVES = re.compile(
     re.IGNORECASE,
 )
 _FROM = re.compile(r"\bfrom\s+(?:(?:the|an?|my|our)\s+)?(?:[a-z]+\s+)?(?=[\d¤#])", re.IGNORECASE)
+_DETERMINERS = frozenset(
+    "a all an another any both each every her his its me my our some that the their these this those us your".split()
+)
+_PREPOSITIONS = frozenset(
+    "about as at between by for from in into of on onto over to under via with within without".split()
+)
+_ENDS = re.compile(r"[¤\d#]|^[A-Z(]|^(?:and|or)$")
+"""What ends the words for the object of an order: a value, a name, or another object."""
+_SETS = frozenset("adjust change decrease edit increase lower modify raise reduce rename reset set update".split())
+"""Verbs whose object may be any value of a record."""
+_RECORD = re.compile(r"\b([a-z]+)\s+(?:(?:number|no\.?|id|key|code)\s+)?[#\"'“‘`]?$", re.IGNORECASE)
+"""The noun before the identifier of a record."""
+_TYPES = frozenset("code hash id identifier key name no number ref reference sku".split())
+"""Kinds of identifiers, which are no records."""
 _SHIFTS = re.compile(r"\W*(?:adjust|cut|decrease|increase|lower|raise|reduce)\b", re.IGNORECASE)
 """Verbs of tools that take a difference."""
 _TO = re.compile(r"\b(?:from|to)\s+[-+]?[\d.,]+", re.IGNORECASE)
@@ -33,7 +56,7 @@ _SET = re.compile(r"\b(?:set|change|update)\s(?:[\w-]+\s+){0,3}?([a-z]+)\s+(?:of
 
 
 def misses(
-    text: str, name: str, description: str, known: Collection[str], slots: Sequence[Slot], filled: Collection[str]
+    text: str, name: str, description: str, known: Collection[str], slots: Sequence[Slot], filled: Mapping[str, Any]
 ) -> str:
     """Why an order does not mean what a tool does; empty if it does.
 
@@ -43,10 +66,14 @@ def misses(
         description: Its description.
         known: The verbs that order what it does.
         slots: Its parameters.
-        filled: Names of the parameters that have a value.
+        filled: The values of the parameters by name.
     """
     if lacking := _lacking(text, name, description):
         return f'the step does not say "{lacking}"'
+    if other := _another(text, name, description, known, slots, filled) or _other_record(
+        text, name, description, slots, filled
+    ):
+        return f'"{other}" is not what it is for'
     if part := _part(text, name, description, slots):
         return f'"{part}" is not what it is for'
     if other := _other_object(text, name, slots):
@@ -66,6 +93,56 @@ def _lacking(text: str, name: str, description: str) -> str:
     state = _AS.match(description)
     if state and state[1].lower() not in named and head_of(text, {state[1].lower()}) == state[1].lower():
         return "" if state[2].lower() in said else f"as {state[2]}"
+    return ""
+
+
+def _nouns(text: str) -> list[str]:
+    """The nouns of the object of an order, lower case: "ticket" of "close the old ticket 5"."""
+    masked = mask(text).lstrip()
+    verb = re.match(r"\w+\s+(?:(?:up|down|off|on|out|back)\s+)?", masked)
+    words_ = re.findall(r"[\w¤#(-]+", masked[verb.end() :] if verb else "")
+    said = takewhile(lambda word: not _ENDS.search(word) and word not in _PREPOSITIONS, words_)
+    return [word.lower() for word in said if word not in _DETERMINERS and (is_noun(word) or is_plural(word))]
+
+
+def _direct_objects(description: str) -> set[str]:
+    """The stems of the words between the verb that opens a description and the first preposition or comma."""
+    first = re.split(r"[,.:;\n]", description.strip(), maxsplit=1)[0].split()[1:]
+    stop = next((at for at, word in enumerate(first) if word.lower() in _PREPOSITIONS), len(first))
+    return {stem(other) for word in words_of(" ".join(first[:stop])) for other in alike(word)}
+
+
+def _another(
+    text: str, name: str, description: str, known: Collection[str], slots: Sequence[Slot], filled: Collection[str]
+) -> str:
+    """The object of an order that a tool is not for: "account" for ``create_repository``."""
+    named = {stem(other) for word in words_of(name) for other in alike(word)}
+    values = {stem(word) for slot in slots if slot.name in filled for word in slot.words}
+    *before, noun = _nouns(text) or [""]
+    if before and stem(noun) in values - named:
+        noun = before[-1]  # a label: "move book title 'Dune'"
+    if not noun or noun in RESULT_NOUNS | FUNCTION_WORDS or stem(noun) in named:
+        return ""
+    verb = head_of(text, known)
+    if len(words_of(name)) > 1 and stem(verb) not in named:
+        return noun  # both the verb and the object are only in the description
+    return "" if stem(noun) in (values if verb in _SETS else set()) | _direct_objects(description) else noun
+
+
+def _other_record(text: str, name: str, description: str, slots: Sequence[Slot], filled: Mapping[str, Any]) -> str:
+    """A record whose identifier went into the parameter for another one: "customer 5" for ``order_id``."""
+    objects = {stem(other) for word in words_of(name) for other in alike(word)} | _direct_objects(description)
+    told = {stem(word) for word in (*words_of(name), *words_of(description))}
+    for slot in (slot for slot in slots if slot.name in filled and slot.identifies):
+        own = {stem(word) for word in slot.words if word not in _TYPES and word not in IDENTIFIERS}
+        for value in re.finditer(rf"(?<![\w-]){re.escape(str(filled[slot.name]))}(?![\w-])", text):
+            noun = _RECORD.search(text, 0, value.start())
+            if noun is None or noun.start() == 0 or not (is_noun(noun[1]) or is_plural(noun[1])):
+                continue
+            said = {stem(other) for other in alike(noun[1].lower())}
+            mine = bool(said & own) or (bool(said & objects) and not own & (told - said))
+            if not mine and noun[1].lower() not in FUNCTION_WORDS | _TYPES:
+                return f"{noun[1]} {value.group()}"
     return ""
 
 
