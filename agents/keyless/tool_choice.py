@@ -19,8 +19,8 @@ from callsheet.agents.keyless.language.lexicon import (
     mask,
 )
 from callsheet.agents.keyless.language.mood import head_of, is_yes_or_no, objection
+from callsheet.agents.keyless.language.order_objects import misses
 from callsheet.agents.keyless.language.references import pronouns
-from callsheet.agents.keyless.slots.order_objects import misses
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import is_sql
 from callsheet.agents.keyless.slots.vocabularies import variants

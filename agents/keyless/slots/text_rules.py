@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
-from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS
+from callsheet.agents.keyless.language.places import place_of, preposition
 from callsheet.agents.keyless.language.references import opening
 from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.number_rules import listed
@@ -26,9 +26,6 @@ _REPLACE = re.compile(r"\b(?:replace|substitute|exchange|change|swap)\b", re.IGN
 _CALLED = re.compile(r"\b(?:called|named|titled)\s+$", re.IGNORECASE)
 _VERB_ALONE = re.compile(r"\W*[A-Za-z]+\s+(?:the\s+)?")
 _LABEL = re.compile(r"([A-Za-z]+)[\s:]*$")
-_BEFORE_VALUE = re.compile(
-    r"\b((?i:to|into|for|with|in|on|from|at|of|by))\s+(?:(?i:the|an?|my|our|your|another|one|some)\s+)?(?:[a-z]+\s+)?$"
-)
 _PLACE = re.compile(
     r"\b(?:to|into|as|in|inside|of|at|from|within)\s+(?:the\s+)?(?:(?:file|folder|directory|repo|repository)\s+)?$",
     re.IGNORECASE,
@@ -93,8 +90,8 @@ def described(slot: Slot, context: Context) -> Any:
     slots, texts = context.loose, context.texts
     if slot not in slots or len(slots) != len(texts):
         return None
-    places = {s.name: s.direction or _place(s, context.slots) for s in slots}
-    said = {_preposition(context.pool.bare[: item.start]): item for item in texts}
+    places = {s.name: s.direction or place_of(s, context.slots) for s in slots}
+    said = {preposition(context.pool.bare[: item.start]): item for item in texts}
     known = {name: place for name, place in places.items() if place}
     unknown = [name for name in places if name not in known]
     if len(said) != len(texts) or not known or len(set(known.values())) != len(known) or len(unknown) > 1:
@@ -104,26 +101,6 @@ def described(slot: Slot, context: Context) -> Any:
         return None
     context.filled.update({name: context.pool.take(said[place]) for name, place in given.items()})
     return context.filled[slot.name]
-
-
-def _preposition(before: str) -> str:
-    match = _BEFORE_VALUE.search(before)
-    return match[1].lower().replace("into", "to") if match else ""
-
-
-def _place(slot: Slot, slots: Sequence[Slot]) -> str:
-    """The preposition before a parameter's noun in the first sentence of the tool's description.
-
-    A parameter for no text in general takes the place of the only noun that no parameter is for: "Assign a ticket to a
-    person" for ``assignee``.
-    """
-    sentence = slot.about.partition("\n")[2].split(". ")[0].split("\n")[0]
-    found = {stem(m.group()): _preposition(sentence[: m.start()]) for m in re.finditer(r"[A-Za-z]+", sentence)}
-    if slot.words and (place := found.get(stem(slot.head))):
-        return place
-    named = {stem(word) for other in slots for word in other.words}
-    others = {place for noun, place in found.items() if place and noun not in named | FUNCTION_WORDS}
-    return others.pop() if len(others) == 1 and not slot.says(*CONTENT, *ANY) else ""
 
 
 def quoted(slot: Slot, context: Context) -> Any:
@@ -151,7 +128,7 @@ def _is_name(slot: Slot, before: str) -> bool:
         return True
     noun = _LABEL.search(before)
     own = {stem(word) for word in (*slot.words, *words_of(slot.about.partition("\n")[0])[1:])}
-    return noun is not None and stem(noun[1]) in own and not _preposition(before)
+    return noun is not None and stem(noun[1]) in own and not preposition(before)
 
 
 def _takes(slot: Slot, pool: Pool, quoted: Evidence) -> bool:

@@ -17,6 +17,7 @@ from callsheet.agents.keyless.language.lexicon import (
     mask,
 )
 from callsheet.agents.keyless.language.mood import head_of
+from callsheet.agents.keyless.language.places import misplaced
 from callsheet.agents.keyless.slots.slot import FIRST, IDENTIFIERS, Slot, stem, words_of
 from callsheet.agents.safety.tool_effects import alike
 
@@ -74,6 +75,8 @@ def misses(
         text, name, description, slots, filled
     ):
         return f'"{other}" is not what it is for'
+    if place := misplaced(text, name, description, slots, filled):
+        return f'"{place}" is not where it takes that value'
     if part := _part(text, name, description, slots):
         return f'"{part}" is not what it is for'
     if other := _other_object(text, name, slots):
