@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool, with_digits
@@ -208,14 +209,21 @@ def _objection(
         return "its SQL changes data, and rules alone never do that"
     if offer.harm == "none":
         return "it is a question for a yes or a no" if is_yes_or_no(brief.text) and not whole else ""
-    if brief.unclear:
-        return f'nothing is changed unless all of the request is understood, and "{brief.unclear[0]}" is not'
     if whole:
         known = {*known} | {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
     if why := objection(brief.text, brief.request or brief.text, known, whole=whole):
         return f"it may change something, and {why}"
     if not call.missing and (why := misses(brief.text, _name(offer.tool), about, known, slots, call.args)):
         return why
+    return _hindrance(brief, offer, whole=whole)
+
+
+def _hindrance(brief: Brief, offer: Offer, *, whole: bool) -> str:
+    """Why a tool that may change something cannot be called now, though the step orders it."""
+    if offer.rivals and not whole and not _names_object(brief, offer):
+        return f"{offer.rivals + 1} tools have this verb: name the object"
+    if brief.unclear:
+        return f'nothing is changed unless all of the request is understood, and "{brief.unclear[0]}" is not'
     if lost := [result for result in brief.inputs if result.status != "done"]:
         return f'it builds on "{lost[0].text}", which was not done'
     if first := offer.sources.get(""):
@@ -231,6 +239,7 @@ def _orders(named: Sequence[str], description: str) -> set[str]:
     If the description opens with a verb of the name, other words of the name that can be nouns are objects: the "book"
     of ``update_book`` ("Updates a book") is no order to reserve something.
     """
+    named = list(takewhile(lambda word: word not in FUNCTION_WORDS, named))  # the "read" of mark_as_read is no order
     first = words_of(description[:80])[:1]
     opening = {form for word in first for form in (word, word.removesuffix("s")) if is_verb(form)}
     for word in words_of(description[:80])[1:]:  # "Move or rename files"

@@ -93,6 +93,13 @@ def is_act(word: str) -> bool:
     return word in _VERBS
 
 
+@lru_cache(maxsize=16_384)
+def verb_of(name: str) -> str:
+    """The first known verb in the name of a tool, lower case; its first word without one."""
+    words = split_name(name).split()
+    return next((word for word in words if is_act(word)), next(iter(words), ""))
+
+
 def harm_of(tool: Tool, *, trusted: bool) -> Harm:
     """What a call of a tool may do: by its hints, else by the verbs of its name, else by its description's first word.
 

@@ -22,6 +22,7 @@ class Offer(BaseModel):
         sources: Parameter -> model-facing names of offered tools that provide its value, by the catalog's dependencies.
             Key ``""`` has the tools that must run first for other reasons.
         results: Names of the values in its result, by its output schema.
+        rivals: Number of other tools of the catalog whose names have the same verb.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,6 +34,7 @@ class Offer(BaseModel):
     confirmed: bool = False
     sources: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     results: tuple[str, ...] = ()
+    rivals: int = 0
 
 
 class SkillText(BaseModel):

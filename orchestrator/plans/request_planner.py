@@ -14,9 +14,11 @@ from callsheet.agents import Mode, Offer, Plan, Step, StepResult, ToolRegistry, 
 from callsheet.agents.keyless import complete_request, one_clause, unclear_steps
 from callsheet.agents.planning.conversation import Contextual
 from callsheet.agents.planning.planner import checked_request, single
+from callsheet.agents.safety.tool_effects import verb_of
 from callsheet.graphs import PlanError
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import ChatInput, State
+from callsheet.orchestrator.step.step_nodes import verbs_of
 from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline
 
 _AGENTS, _TOOLS = 12, 36
@@ -83,7 +85,7 @@ def _offered(
 ) -> tuple[Sequence[Offer], Mapping[str, Mapping[str, Any]]]:
     """The tools for a step as rules see them, by their ids."""
     found = retriever.select(step.text, **{**choices.settings.reach(), "skills": 0})
-    tools = {tool.id: retriever.catalog.tool(tool.id) for tool in found.tools}
+    tools, verbs = {tool.id: retriever.catalog.tool(tool.id) for tool in found.tools}, verbs_of(retriever.catalog)
     offers = [
         Offer(
             name=tool.id,
@@ -91,6 +93,7 @@ def _offered(
             score=tool.score,
             harm=registry.assurance(tool.id).harm,
             results=tuple(output.name for output in tools[tool.id].outputs),
+            rivals=verbs[verb_of(tools[tool.id].name)] - 1,
         )
         for tool in found.tools
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,7 @@ from callsheet.agents import (
     checkpointer,
     unsettled,
 )
+from callsheet.agents.safety.tool_effects import verb_of
 from callsheet.graphs import CallsheetError, Catalog, shown
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.run_metrics import count_result
@@ -147,7 +149,7 @@ class StepNodes:
         bound = self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True)
         inputs = tuple(StepResult(**result) for result in state["inputs"])
         skills = [skill["id"] for skill in state["selection"].get("skills", ())]
-        offers = offers_of(self.registry, bound, scores, settings.approval, by_rules=model is None)
+        offers = offers_of(self.registry, self.seen().catalog, bound, scores, settings.approval, by_rules=model is None)
         secrets = self.registry.secrets.of(state["run_id"])
         equipment = Equipment(
             model=model or KeylessModel(),
@@ -231,6 +233,7 @@ def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> tuple[Ski
 
 def offers_of(
     registry: ToolRegistry,
+    catalog: Catalog,
     bound: Mapping[str, BoundTool],
     scores: Mapping[str, float],
     policy: ApprovalPolicy,
@@ -239,7 +242,7 @@ def offers_of(
 ) -> tuple[Offer, ...]:
     """The offers of a step, with what a call may do and whether it needs approval, which rules depend on."""
     names = {tool.id: name for name, tool in bound.items()}
-    can_ask = checkpointer() is not None
+    can_ask, verbs = checkpointer() is not None, verbs_of(catalog)
     offers = []
     for name, tool in bound.items():
         offer = Offer(name=name, tool=tool.id, score=scores[tool.id])
@@ -251,10 +254,16 @@ def offers_of(
                 "confirmed": asks,
                 "sources": _sources(registry, tool.id, names),
                 "results": tuple(output.name for output in registry.catalog.tool(tool.id).outputs),
+                "rivals": verbs[verb_of(registry.catalog.tool(tool.id).name)] - 1 if by_rules else 0,
             }
             offer = offer.model_copy(update=known)
         offers.append(offer)
     return tuple(offers)
+
+
+def verbs_of(catalog: Catalog) -> Counter[str]:
+    """How many tools of a catalog have each verb in their names."""
+    return Counter(verb_of(tool.name) for tool in catalog.tools.values())
 
 
 def _sources(registry: ToolRegistry, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
