@@ -111,7 +111,8 @@ def _unclear(brief: Brief, one: Candidate, other: Candidate) -> str:
     """Why an order may be for either of two tools: "cancel 5" names no object; empty if it is clear."""
     if not (one.ready and other.ready and one.offer.harm != "none" != other.offer.harm):
         return ""
-    if _names_object(brief, one.offer) or one.offer.tool == other.offer.tool:
+    same = _name(one.offer.tool) == _name(other.offer.tool)
+    if (_names_object(brief, one.offer) and not same) or one.offer.tool == other.offer.tool:
         return ""
     return f"it may be for {one.offer.tool} or for {other.offer.tool}: say what is meant"
 
@@ -180,7 +181,7 @@ def _names_object(brief: Brief, offer: Offer) -> bool:
         said |= {stem(word) for word in ("file", "path", *alike("folder"))}
     named = words_of(_name(offer.tool))
     named = named[1:] if len(named) > 1 and is_verb(named[0]) else named
-    objects = {stem(word) for word in named if word not in FUNCTION_WORDS and not is_act(word)}
+    objects = {stem(word) for word in named if word not in FUNCTION_WORDS and (is_noun(word) or not is_act(word))}
     return not objects or bool(objects & said)
 
 
