@@ -18,7 +18,7 @@ _BESIDE = re.compile(rf"(?<![A-Za-z])[€$£¥]|(?<=\d )(?:{_NAMES}|[A-Z]{{3}})\
 _ANYWHERE = re.compile(rf"[€$£¥]|\b(?:{_NAMES}|[A-Z]{{3}})\b")
 
 
-_MONEY = frozenset(
+MONEY = frozenset(
     "amount balance bill budget capital cash charge cost currency deposit donation expense fare fee fund income"
     " interest investment loan money pay payment price principal revenue salary sum tip total wage".split()
 )
@@ -56,7 +56,7 @@ def only_currency(slots: Sequence[Slot], pool: Pool) -> Named | None:
 def _is_money(slot: Slot) -> bool:
     """Whether a number may be an amount of money, by its name or what its tool is said to do."""
     about = {word.removesuffix("s") for text in (slot.description, slot.about) for word in words_of(text)}
-    return bool(_MONEY & {*slot.words}) or (bool(_MONEY & about) and not _COUNTED & {*slot.words})
+    return bool(MONEY & {*slot.words}) or (bool(MONEY & about) and not _COUNTED & {*slot.words})
 
 
 def _code(said: str) -> str:

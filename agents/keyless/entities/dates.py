@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any
 
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
-from callsheet.agents.keyless.slots.slot import Slot, stem
+from callsheet.agents.keyless.slots.slot import LAST, Slot, stem
 
 _ROLES = {
     "before": ({"before"}, {"before"}),
@@ -17,9 +17,11 @@ _ROLES = {
     "since": ({"since", "from", "starting", "between"}, {"since", "from", "start", "begin", "earliest", "min"}),
 }
 """Sides of a period: the words before a date, and the words of parameters."""
-_WHEN = frozenset(map(stem, "at date datetime day deadline due on scheduled time timestamp when".split()))
+_WHEN = frozenset(map(stem, "at date datetime day deadline on scheduled time timestamp when".split()))
 """Words of parameters that take any date."""
 _MOMENTS = frozenset("arrival begin birthday checkin checkout deadline departure due end start until".split())
+_DUE = ("checkout", "deadline", "departure", "due", "expires", "expiry", "expiration", "return", "valid")
+"""Words of parameters for the last moment of something."""
 _CHECKS = (("check", "in"), ("check", "out"))
 _DATE_ROLE = re.compile(r"\b(before|after|until|till|through|to|by|since|from|starting|between)\s+$", re.IGNORECASE)
 _TIMED = re.compile(r"ISO[ -]?8601|RFC[ -]?3339|\bdate-?time\b|\btimestamp\b|DDT", re.IGNORECASE)
@@ -93,7 +95,16 @@ def _in_role(slot: Slot, pool: Pool, items: Sequence[Evidence]) -> list[Evidence
     """The dates or times for a parameter; of two parameters for a period, the first takes the one after "from"."""
     roles = {item.start: _role_before(pool.bare[: item.start]) for item in items}
     fitting = [item for item in items if _has_role(slot, roles[item.start])]
+    if labelled := [item for item in fitting if _is_labelled(slot, pool.bare[: item.start])]:
+        return labelled
+    if "since" not in roles.values():
+        return fitting
     return sorted(fitting, key=lambda item: roles[item.start] in ("until", "before"))
+
+
+def _is_labelled(slot: Slot, before: str) -> bool:
+    word = re.search(r"([A-Za-z]+)[\s:=]+$", before)
+    return word is not None and stem(word[1]) in map(stem, slot.words) and stem(word[1]) not in _WHEN
 
 
 def _is_meant(slot: Slot, pool: Pool) -> bool:
@@ -116,7 +127,7 @@ def _has_role(slot: Slot, said: str) -> bool:
     own = next((role for role, (_, named) in _ROLES.items() if not named.isdisjoint(slot.words)), "")
     if own:
         return said == own or (slot.required and not said)
-    return said in {"", "until"} or (slot.required and said == "since")
+    return said == "" or (said == "until" and slot.says(*_DUE, *LAST)) or (slot.required and said == "since")
 
 
 def _is_clock(slot: Slot) -> bool:

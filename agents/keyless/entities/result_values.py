@@ -7,9 +7,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, TypeGuard
 
 from callsheet.agents.keyless.entities.evidence import Kind, Pool, exact_number
+from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS
 from callsheet.agents.keyless.language.references import BEFORE_CRITERION, only_changes, opening
 from callsheet.agents.keyless.slots.slot import IDENTIFIERS, stem, value_words, words_of
 from callsheet.agents.planning.plan import Call, StepResult
@@ -162,7 +164,10 @@ def identifier(done: StepResult, words: Sequence[str], tool: str) -> str | int |
     if not isinstance(data, Mapping):
         return None
     fields = {words_of(str(key)): value for key, value in data.items()}
-    told = {stem(word) for text in (done.text, *(call.tool for call in done.calls)) for word in words_of(text)}
+    made = [words_of(call.tool.rpartition("/")[2]) for call in done.calls]
+    told = {stem(word) for said in (words_of(done.text), *made) for word in said}
+    if only_changes(done.text):  # the result is what was made: a comment, not the issue that it was added to
+        told = {stem(list(takewhile(lambda word: word not in FUNCTION_WORDS, said))[-1]) for said in made if said}
     named, of_tool = ({stem(word) for word in some} for some in (words[:-1], words_of(tool)[1:]))
     kin = named <= told if named else bool(of_tool & told)
     bare = fields.get(tuple(words[-1:])) if kin else None

@@ -17,7 +17,7 @@ from callsheet.agents.keyless.language.lexicon import (
     mask,
 )
 from callsheet.agents.keyless.language.mood import head_of
-from callsheet.agents.keyless.language.places import misplaced
+from callsheet.agents.keyless.language.places import miscounted, misplaced
 from callsheet.agents.keyless.slots.slot import FIRST, IDENTIFIERS, Slot, stem, words_of
 from callsheet.agents.safety.tool_effects import alike
 
@@ -53,6 +53,10 @@ _TYPES = frozenset("code hash id identifier key name no number ref reference sku
 _SHIFTS = re.compile(r"\W*(?:adjust|cut|decrease|increase|lower|raise|reduce)\b", re.IGNORECASE)
 """Verbs of tools that take a difference."""
 _TO = re.compile(r"\b(?:from|to)\s+[-+]?[\d.,]+", re.IGNORECASE)
+_ITS = re.compile(r"\b(?:its|their)\s+(?!(?:contents?|results?|text)\b)[a-z]+", re.IGNORECASE)
+"""Something of a record, which is not the record."""
+_TWO_VERBS = re.compile(r"\W*(\w+)(?:\s*,)?\s+(?:and|&|then|or)\s+(?:then\s+)?([a-z]+)\s", re.IGNORECASE)
+_TRUTH = re.compile(r"\b(?:true|false|on|off|yes|no|enabled?|disabled?)\b", re.IGNORECASE)
 _SET = re.compile(r"\b(?:set|change|update)\s(?:[\w-]+\s+){0,3}?([a-z]+)\s+(?:of|for)\b.*\bto\b", re.IGNORECASE)
 
 
@@ -77,6 +81,8 @@ def misses(
         return f'"{other}" is not what it is for'
     if place := misplaced(text, name, description, slots, filled):
         return f'"{place}" is not where it takes that value'
+    if amount := miscounted(text, name, description, slots, filled):
+        return f'"{amount}" is not an amount that it takes'
     if part := _part(text, name, description, slots):
         return f'"{part}" is not what it is for'
     if other := _other_object(text, name, slots):
@@ -85,12 +91,17 @@ def misses(
         return f'nothing would be done with "{words_}"'
     if other := _identifier_set(text, slots, filled):
         return f'it does not set "{other}"'
-    return "it gives no new value" if _changes_nothing(head_of(text, known), slots, filled) else ""
+    return "it gives no new value" if _changes_nothing(head_of(text, known), text, slots, filled) else ""
 
 
 def _lacking(text: str, name: str, description: str) -> str:
     """A word that the order needs: the "on" of ``turnOn``; if only the description has its verb, "as done" of that."""
     said, named = {word.lower() for word in words(mask(text))}, words_of(name)
+    if "as" in named and (rest := named[named.index("as") + 1 :]) and not said.issuperset(rest):
+        return f"as {' '.join(rest)}"
+    first = _TWO_VERBS.match(text)
+    if first and not {stem(first[1]), stem(first[2])} <= {stem(o) for word in named for o in alike(word)}:
+        return "only one of the two orders"
     if len(named) > 1 and named[1] in _PARTICLES and is_verb(named[0]) and named[0] in said:
         return "" if named[1] in said else named[1]
     state = _AS.match(description)
@@ -171,6 +182,8 @@ def _other_object(text: str, name: str, slots: Sequence[Slot]) -> str:
 def _origin(text: str, slots: Sequence[Slot], filled: Collection[str]) -> str:
     """Where an order moves something from, or the value that it changes something to, if no parameter takes it."""
     moves = _FROM.search(mask(text)) if _MOVES.match(text) else None
+    if other := _ITS.search(text) if head_of(text) not in _SETS else None:
+        return other.group()
     begins = (slot for slot in slots if slot.direction == "from" or FIRST & {*slot.words})
     if moves and not any(slot.name in filled for slot in begins):
         return moves.group().strip()
@@ -186,9 +199,9 @@ def _identifier_set(text: str, slots: Sequence[Slot], filled: Collection[str]) -
     return match[1] if match and stem(match[1]) in own - values else ""
 
 
-def _changes_nothing(verb: str, slots: Sequence[Slot], filled: Collection[str]) -> bool:
-    """Whether an order to update a record names only the record: "update task 2"."""
-    if not alike(verb) & alike("update") or not any(slot.identifies and slot.name in filled for slot in slots):
+def _changes_nothing(verb: str, text: str, slots: Sequence[Slot], filled: Collection[str]) -> bool:
+    """Whether an order to change a record names only the record: "update task 2"; a flag needs its value."""
+    if verb not in _SETS or not any(slot.identifies and slot.name in filled for slot in slots):
         return False
-    new = {slot.name for slot in slots if not slot.identifies and slot.types != {"boolean"}}
-    return bool(new) and new.isdisjoint(filled)
+    values = [s for s in slots if not s.identifies and (s.types != {"boolean"} or _TRUTH.search(text))]
+    return bool([s for s in slots if not s.identifies]) and not any(s.name in filled for s in values)

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from callsheet.agents.keyless.entities.evidence import Kind, Pool
+from callsheet.agents.keyless.entities.currencies import MONEY, currencies_in
+from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool, with_digits
+from callsheet.agents.keyless.entities.measurement_units import unit_of
 from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, is_noun, is_plural
+from callsheet.agents.keyless.slots.number_rules import COUNTS, counted
 from callsheet.agents.keyless.slots.slot import ANY, CONTENT, IDENTIFIERS, Slot, stem, words_of
 from callsheet.agents.safety.tool_effects import alike
 
@@ -23,6 +26,8 @@ _FREE = frozenset({"", "to", "into", "onto"})
 """Prepositions that any parameter takes."""
 _ORIGINS = frozenset("as by from using via".split())
 """Prepositions that tell where something comes from, or how."""
+_CENTS = frozenset({"cent", "cents", "smallest", "minor"})
+_AMOUNTS = frozenset({"amount", "value"})
 _TEXTS = (Kind.QUOTED, Kind.IDENTIFIER, Kind.NAME, Kind.EMAIL)
 
 
@@ -62,9 +67,56 @@ def misplaced(text: str, name: str, description: str, slots: Sequence[Slot], fil
     told = {word.lower() for word in re.findall(r"[A-Za-z]+", description)}
     for slot in (slot for slot in slots if slot.name in filled and slot.textual | ("array" in slot.types)):
         befores = list(_befores(text, slot, filled[slot.name]))
-        if befores and not any(_fits(slot, slots, named, told, before) for before in befores):
-            return " ".join(filter(None, (befores[0]["place"], befores[0]["noun"])))
+        wrong = [before for before in befores if not _fits(slot, slots, named, told, before)]
+        if wrong and (len(wrong) == len(befores) or "array" in slot.types):
+            return " ".join(filter(None, (wrong[0]["place"], wrong[0]["noun"])))
+        if slot.vocabulary and not slot.required and all(_describes(slot, text, before) for before in befores):
+            return f"{befores[0].group().strip()} {filled[slot.name]}" if befores else ""
     return ""
+
+
+def miscounted(text: str, name: str, description: str, slots: Sequence[Slot], filled: Mapping[str, Any]) -> str:
+    """The first number of an order that says what another thing costs, counts or measures; empty if all fit."""
+    named = {stem(word) for word in words_of(name)}
+    told = {stem(word) for word in re.findall(r"[A-Za-z]+", description)}
+    pool = Pool.of(with_digits(text))
+    for slot in (slot for slot in slots if slot.name in filled and slot.numeric):
+        items = [item for item in pool.free(Kind.NUMBER) if item.value == filled[slot.name]]
+        if items and all(_is_other_amount(slot, pool, item, named, told) for item in items):
+            return pool.text[items[0].start : items[0].end]
+    return ""
+
+
+def _is_other_amount(slot: Slot, pool: Pool, item: Evidence, named: set[str], told: set[str]) -> bool:
+    """Whether a number is an amount of money, a count or a fraction that a parameter does not take."""
+    after, before = pool.bare[item.end :], pool.bare[: item.start]
+    about = {*slot.words, *words_of(slot.description)}
+    if any(
+        not after[: money.start - item.end].strip() if money.start >= item.end else not before[money.end :].strip()
+        for money in currencies_in(pool.bare)
+    ):
+        return bool(about & _CENTS) or not (MONEY & {*about} or slot.head in _AMOUNTS)
+    if "integer" in slot.types and "." in pool.text[item.start : item.end]:
+        return True
+    noun = counted(after)
+    if noun is None or slot.says(*COUNTS) or unit_of(noun) is not None:
+        return False
+    if stem(noun) in map(stem, slot.words):
+        return not is_plural(slot.head)  # "2 tables" is not table 2
+    return stem(noun) in named or stem(noun) not in told | {stem(word) for word in about}
+
+
+_DETERMINED = re.compile(r"\b(?:of|and|the|this|that|these|those|my|our|its)\s+(?:the\s+)?$", re.IGNORECASE)
+_NOUN_AFTER = re.compile(r"\w*\s+([a-z]+)\b")
+
+
+def _describes(slot: Slot, text: str, before: re.Match[str]) -> bool:
+    """Whether a word tells which record is meant, and is no new value: "the closed issue 45"."""
+    if not _DETERMINED.search(before.string):
+        return False
+    after = _NOUN_AFTER.match(text, before.end())
+    noun = after is not None and after[1] not in FUNCTION_WORDS and stem(after[1]) not in map(stem, slot.words)
+    return noun or bool(re.search(r"\b(?:of|and)\s+(?:the\s+)?$", before.string, re.IGNORECASE))
 
 
 def _befores(text: str, slot: Slot, value: Any) -> Iterator[re.Match[str]]:

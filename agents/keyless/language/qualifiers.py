@@ -25,7 +25,11 @@ _LETTER = re.compile(r"\d\s+([ai])(?=\s*(?:[?.!,;]|$|(?:and|for|in|of|on|to|with
 _STATE = re.compile(r"\b(?:is|are|was|were)\s+(on|out|over|up|inside)(?=\s*(?:[?.!,;]|$|and\b|or\b))", re.IGNORECASE)
 """A state that selects: "lamps that are on"."""
 _MINUS = re.compile(r"(?<=\d)[-−–](?=\s|$)")
-_FROM_NOW = re.compile(r"\b(?:after|before|by|from|since|till|until)\s+now\b", re.IGNORECASE)
+_FROM_NOW = re.compile(r"\b(?:after|before|by|for|from|since|till|until)\s+now\b", re.IGNORECASE)
+_OTHERS = re.compile(
+    r"\b(?:and|or|plus|with)\s+(?:me|us|you|yours|mine|ours|all|everyone|everybody)\b|(?<!\S)@\w+", re.IGNORECASE
+)
+"""Further people or records: "to Bob and me"."""
 
 
 def qualifiers(text: str, about: str, *, plainly: bool) -> Iterator[Span]:
@@ -40,7 +44,9 @@ def qualifiers(text: str, about: str, *, plainly: bool) -> Iterator[Span]:
     yield from _other_plurals(text, about)
     yield from (m.span(1) for m in _LETTER.finditer(text))
     yield from (m.span() for pattern in (_FROM_NOW, _STRAY, _MINUS) for m in pattern.finditer(text))
-    if not plainly:
+    if plainly:
+        yield from (m.span() for m in _OTHERS.finditer(text))
+    else:
         own = {stem(word) for word in words_of(about.partition("\n")[0])}
         yield from (m.span(1) for m in _HAVING.finditer(text) if stem(m[1]) not in own)
         yield from (m.span(1) for m in _STATE.finditer(text))

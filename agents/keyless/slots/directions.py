@@ -58,6 +58,8 @@ def is_labelled(slot: Slot, before: str, slots: Sequence[Slot]) -> bool:
     direction = direction_before(before)
     if slot.direction and direction not in ("", slot.direction):
         return False
+    if direction and slot.direction != direction and any(other.direction == direction for other in slots):
+        return False
     match = _LABEL.search(before)
     said = {stem(_INTO.get(word.lower(), word)) for word in match[1].split()} if match else set()
 

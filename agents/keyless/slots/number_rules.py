@@ -23,7 +23,7 @@ _NOUN_BEFORE = re.compile(r"\b([a-z]+)\s+(?:(?:number|no\.?|id)\s+)?#?$", re.IGN
 _OF = re.compile(r"\bof\s+$", re.IGNORECASE)
 GROUPED = re.compile(r"0\d|\d+,\d")
 """Numbers that are no plain identifiers: with zeros before them, or commas."""
-_COUNTS = (
+COUNTS = (
     "count",
     "limit",
     "number",
@@ -135,7 +135,7 @@ def names_record(slots: Sequence[Slot], slot: Slot, before: str) -> bool:
 def _counts_other(after: str, slots: Sequence[Slot]) -> bool:
     """Whether a number counts something that no parameter counts: "2 plants" for litres, "2 rows" for a row."""
     noun = counted(after)
-    if noun is None or any(slot.says(*_COUNTS) for slot in slots):
+    if noun is None or any(slot.says(*COUNTS) for slot in slots):
         return False
     if any(not _POSITIONS.isdisjoint(slot.words) for slot in slots):
         return True

@@ -11,10 +11,10 @@ from callsheet.agents.keyless.entities.evidence import Kind
 from callsheet.agents.keyless.entities.quantities import is_unit
 from callsheet.agents.keyless.entities.result_values import composed, identifier
 from callsheet.agents.keyless.entities.time_zones import is_zone
-from callsheet.agents.keyless.language.lexicon import mask
+from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, mask
 from callsheet.agents.keyless.language.references import refers_back, refers_to_one, with_value
 from callsheet.agents.keyless.slots.context import Context
-from callsheet.agents.keyless.slots.directions import directed, is_labelled
+from callsheet.agents.keyless.slots.directions import directed, direction_before, is_labelled
 from callsheet.agents.keyless.slots.number_rules import (
     GROUPED,
     counts_record,
@@ -23,7 +23,7 @@ from callsheet.agents.keyless.slots.number_rules import (
     number,
     taken,
 )
-from callsheet.agents.keyless.slots.slot import CONTENT, Slot, words_of
+from callsheet.agents.keyless.slots.slot import CONTENT, FIRST, LAST, Slot, stem, words_of
 from callsheet.agents.keyless.slots.text_rules import array, described, exchanged, is_place, quoted
 from callsheet.agents.keyless.slots.value_formats import (
     FORMATS,
@@ -124,8 +124,7 @@ def _flag(slot: Slot, context: Context) -> bool | None:
 
 def _labelled(slot: Slot, context: Context) -> Any:
     """The value next to one of the slot's own words: "radius 5", "3 years", "titled 'Lunch'"."""
-    more: tuple[str, ...] = ("from",) if slot.textual and slot.says("base", "origin", "parent") else ()
-    more += ("saying",) if slot.textual and slot.says(*CONTENT) else ()
+    more = ("saying",) if slot.textual and slot.says(*CONTENT) else ()
     weak = set() if slot.textual and len(slot.words) == 1 else _WEAK  # "with the key 'a' and the value 'b'"
     words = "|".join(re.escape(word) for word in (*slot.words, *more) if word not in weak)
     if not words or slot.vocabulary or not (slot.textual or slot.numeric) or is_formatted(slot):
@@ -146,10 +145,27 @@ def _labelled(slot: Slot, context: Context) -> Any:
         of_another = (of_record and slot.numeric) or sets or item.kind in (Kind.IDENTIFIER, Kind.NAME)
         bridge = _BRIDGE_TO if of_another else _BRIDGE
         label = rf"[\s-]*(?:as\s+(?:the|an?)\s+)?(?:{words})s?\b(?!\s*#?\d)"
-        labels = slot.numeric and not slot.identifies and re.match(label, after, re.I)
+        labels = slot.numeric and not slot.identifies and re.match(label, after, re.I) and _is_meant(slot, bare)
         if labels or re.search(rf"\b(?:{words}){bridge}", before, re.IGNORECASE):
             return taken(slot, context.pool, item)
     return None
+
+
+def _is_meant(slot: Slot, bare: str) -> bool:
+    """Whether a text says all words of an optional parameter: "10 minutes" is no ``reminder_minutes``."""
+    said = {stem(word) for word in re.findall(r"[a-z]+", bare.lower())}
+    return slot.required or said.issuperset(
+        stem(word) for word in slot.words if word not in FUNCTION_WORDS | FIRST | LAST
+    )
+
+
+def _based(slot: Slot, context: Context) -> Any:
+    """What something is made from: "create a branch 'x' from 'main'"."""
+    if not (slot.textual and slot.says("base", "origin", "parent")) or is_formatted(slot):
+        return None
+    sides = [(direction_before(context.pool.bare[: item.start]), item) for item in context.texts]
+    origins = [item for side, item in sides if side == "from"]
+    return context.pool.take(origins[0]) if len(origins) == 1 and "to" not in dict(sides) else None
 
 
 def _identified(slot: Slot, context: Context) -> Any:
@@ -210,8 +226,8 @@ def _raw(slot: Slot, context: Context) -> Any:
 
 
 RULES: tuple[Rule, ...] = (
-    _whole, exchanged, frequency, _formatted, _currency, _closed, _flag, _glob, directed, _labelled, _identified,
-    _of_result, array, _composed, number, described, quoted, _raw,
+    _whole, exchanged, frequency, _formatted, _currency, _closed, _flag, _glob, directed, _labelled, _based,
+    _identified, _of_result, array, _composed, number, described, quoted, _raw,
 )  # fmt: skip
 """In this order: unmistakable evidence first, leftovers last."""
 
