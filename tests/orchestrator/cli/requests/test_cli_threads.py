@@ -287,3 +287,12 @@ def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
     err = capsys.readouterr().err
     assert "'many' is not of type 'integer'" in err
     assert "'league' is not one of ['mile', 'km']" in err
+
+
+def test_a_secret_that_does_not_fit_is_not_shown(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    schema = {"type": "object", "properties": {"password": {"type": "string", "minLength": 9}}}
+    value = {"type": "needs_input", "description": "x", "parameters": ["password"], "schema": schema}
+    lines = iter(["hunter2", ""])
+    monkeypatch.setattr(click, "prompt", lambda *_, **__: next(lines))
+    assert ask_person([SimpleNamespace(id="q", value=value)]) == {"q": {"type": "leave"}}
+    assert capsys.readouterr().err == "\nx\nthe value does not fit\n"
