@@ -29,6 +29,7 @@ from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.planning.conversation import recent
 from callsheet.agents.planning.drafts import question_answers, question_text, user_answer, user_question
 from callsheet.agents.planning.planner import source_of
+from callsheet.agents.planning.revision import NO_ITEMS
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.plans.plan_revision import expand_mapped, plan_update, retriable, revision_update
@@ -116,7 +117,7 @@ class Nodes:
         settings = self._choices(state).settings
         mapped = expand_mapped(state, settings)
         plan, results = mapped.plan, results_of(state)
-        marked = {step.id: step_result(step, result="There are no items.") for step in mapped.empty}
+        marked = {step.id: step_result(step, result=NO_ITEMS) for step in mapped.empty}
         for step, wrong in mapped.unreadable:
             marked[step.id] = step_result(step, status="failed", error=wrong, exhausted=True)
         if why := limit_reached(state, settings, plan):
@@ -227,17 +228,28 @@ def _ready(plan: Plan, results: Mapping[str, StepResult], replans: int) -> tuple
 
 
 def _blocked(plan: Plan, results: Mapping[str, StepResult], replans: int) -> dict[str, Any]:
-    """The steps that cannot run, because none of their dependencies was done."""
+    """The steps that cannot run, because none of their dependencies was done or their items are missing."""
     marked: dict[str, Any] = {}
     while True:
         known = {**results, **read_results(marked)}
-        ready = [step for step in _ready(plan, known, replans) if step.depends_on]
-        lost = [step for step in ready if all(known[name].status != "done" for name in step.depends_on)]
-        if not lost:
+        lost = {step.id: _not_run(step, known) for step in _ready(plan, known, replans)}
+        if not any(lost.values()):
             return marked
-        for step in lost:
-            why = f"nothing that it waits for was done (step {', '.join(step.depends_on)})"
-            marked[step.id] = step_result(step, status="skipped", error=why)
+        marked |= {name: result for name, result in lost.items() if result}
+
+
+def _not_run(step: Step, known: Mapping[str, StepResult]) -> dict[str, Any]:
+    """The result of a step that cannot run; empty if it can."""
+    if step.depends_on and all(known[name].status != "done" for name in step.depends_on):
+        why = f"nothing that it waits for was done (step {', '.join(step.depends_on)})"
+        return step_result(step, status="skipped", error=why)
+    if not step.for_each or step.item:
+        return {}
+    # A mapped step is still here: its source was not done, or has just been found to have no items.
+    source = source_of(step.for_each, known)
+    if source in known and known[source].status == "done":
+        return step_result(step, result=NO_ITEMS)
+    return step_result(step, status="skipped", error=f"the step with its items was not done (step {source})")
 
 
 def _step_state(state: State, step: Step, results: Mapping[str, StepResult], left: int | None) -> StepState:

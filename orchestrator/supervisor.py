@@ -71,7 +71,7 @@ def create_supervisor(
 
     Returns:
         An uncompiled ``StateGraph``; call ``compile(checkpointer=...)``. It takes ``messages`` and returns
-        ``messages``, ``plan``, ``selections`` and ``results``.
+        ``messages``, ``plan``, ``selections``, ``results``, ``revisions`` and ``usage``.
 
     Raises:
         CatalogError: The catalog cannot be read.

@@ -39,8 +39,8 @@ class CatalogTools:
 
     def __init__(self, retriever: AgentGraphRetriever) -> None:
         self._retriever = retriever
-        self._texts = {tool.id: _text(tool).casefold() for tool in retriever.catalog.tools.values()}
-        self._read: set[str] = set()
+        self._texts: tuple[Catalog | None, Mapping[str, str]] = None, {}
+        self._read: dict[str, Tool] = {}
 
     @property
     def catalog(self) -> Catalog:
@@ -63,7 +63,7 @@ class CatalogTools:
         if not words:
             raise ToolException("give at least one keyword")
         _check(top_k)
-        scores = keyword_scores(words, self._texts)
+        scores = keyword_scores(words, self._searched())
         best = sorted(scores, key=lambda tool: -scores[tool])[:top_k]
         return self._lines(best) or f"no tool holds {' or '.join(map(repr, words))}; try other words, or by meaning"
 
@@ -96,7 +96,7 @@ class CatalogTools:
         except UnknownNameError as error:
             raise ToolException(str(error)) from error
         texts = [self._in_full(tool, again=again) for tool in tools]
-        self._read.update(unique)
+        self._read.update(zip(unique, tools, strict=True))
         return "\n".join(texts)
 
     def as_tools(self) -> list[BaseTool]:
@@ -108,11 +108,19 @@ class CatalogTools:
             for function in (self.keyword_search_tools, self.semantic_search_tools, self.read_tools)
         ]
 
+    def _searched(self) -> Mapping[str, str]:
+        """Tool id -> text in lower case, made again if the retriever follows another catalog."""
+        (known, texts), catalog = self._texts, self.catalog
+        if known is not catalog:
+            texts = {tool.id: _text(tool).casefold() for tool in catalog.tools.values()}
+            self._texts = catalog, texts
+        return texts
+
     def _lines(self, ids: Sequence[str]) -> str:
         return "\n".join(one_line(self.catalog.tool(tool_id)) for tool_id in ids)
 
     def _in_full(self, tool: Tool, *, again: bool) -> str:
-        if tool.id in self._read and not again:
+        if self._read.get(tool.id) == tool and not again:
             return json.dumps({"id": tool.id, "read": "before; its schema stands above"}, ensure_ascii=False)
         return json.dumps(tool_in_full(tool), ensure_ascii=False)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from contextlib import nullcontext
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +173,12 @@ class AgentGraphRetriever(BaseRetriever):
         whole = self.selector
         return whole.within(self.policy.view(whole.catalog, self.user)) if self.policy else whole
 
+    @contextmanager
+    def _searching(self) -> Iterator[Selector]:
+        """The selector of the user, whose index no update changes within the block."""
+        with self._assembly.searching() if self._assembly else nullcontext():
+            yield self._visible
+
     def within(self, user: User | str) -> AgentGraphRetriever:
         """The same retriever restricted to what one user may see. It is cheap: indexes are shared."""
         return self.model_copy(update={"user": User(user) if isinstance(user, str) else user})
@@ -184,8 +190,8 @@ class AgentGraphRetriever(BaseRetriever):
             query: The request.
             changes: Fields of ``SelectSettings`` for this call; ``agents`` is ``k`` by default.
         """
-        with self._assembly.searching() if self._assembly else nullcontext():
-            return self._visible.select(query, **{"agents": self.k, **changes})
+        with self._searching() as visible:
+            return visible.select(query, **{"agents": self.k, **changes})
 
     def more(self, query: str, has: str | Collection[str], *, most: int = 5, **changes: Any) -> tuple[str, ...]:
         """Ids of more tools for a query; empty if none fits.
@@ -207,7 +213,8 @@ class AgentGraphRetriever(BaseRetriever):
         Raises:
             SettingsError: The selector was made without a ``CapabilityIndex``.
         """
-        return assign_capabilities(self.catalog, self._visible.capabilities)
+        with self._searching() as visible:
+            return assign_capabilities(visible.catalog, visible.capabilities)
 
     def discover(self, query: str, *, budget: int = 5, **changes: Any) -> Discovery:
         """Finds a few tools for a request by its capabilities; see ``capabilities.discover``.
@@ -217,7 +224,8 @@ class AgentGraphRetriever(BaseRetriever):
             budget: Maximum number of candidates.
             changes: Fields of ``SelectSettings`` for this call.
         """
-        return discover(self._visible, query, budget=budget, **changes)
+        with self._searching() as visible:
+            return discover(visible, query, budget=budget, **changes)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None

@@ -182,6 +182,7 @@ def _same_place(card: AgentCard, url: str) -> AgentCard:
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
+    """As ``safety.origins.origin``, but as the client of this module (httpx, not httpx2) reads the address."""
     address = httpx.URL(url)
     return address.scheme, address.host, address.port
 

@@ -184,6 +184,10 @@ def _label(item: Any) -> str:
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
 
 
+NO_ITEMS = "There are no items."
+"""The result of a mapped step without items."""
+
+
 class ItemsError(PlanError):
     """The items of a step cannot be read, or are too many."""
 
@@ -206,7 +210,7 @@ def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]
     name = source_of(step.for_each, [source.id for source in sources])
     path = step.for_each.removeprefix(name).lstrip(".")
     items: list[Any] = []
-    for source in sources:
+    for source in (source for source in sources if source.result != NO_ITEMS):
         try:
             value = value_at(value_of(source), path)
         except ResultValueError as error:

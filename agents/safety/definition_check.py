@@ -29,17 +29,14 @@ class Unchanged:
     """Refuses a tool whose server defines it differently than when the catalog was loaded.
 
     A server lists its tools whenever a session opens, and again when it announces a change.
-
-    Args:
-        accepted: Tool id -> SHA-256 of the definition when the catalog was loaded (``Loaded.digests``).
     """
 
-    def __init__(self, accepted: Mapping[str, str] | None = None) -> None:
-        self._accepted = accepted or {}
+    def __init__(self) -> None:
+        self._accepted: Mapping[str, str] = {}
         self._said: dict[tuple[str, str], Mapping[str, str]] = {}
 
     def follow(self, accepted: Mapping[str, str]) -> None:
-        """Replaces the accepted definitions."""
+        """Replaces the accepted definitions: tool id -> SHA-256 (``Loaded.digests``)."""
         self._accepted = accepted
 
     def pin(self, tool: Tool) -> str:

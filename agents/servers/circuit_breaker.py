@@ -44,6 +44,7 @@ class Circuits:
     def told(self, agent_id: str, outcome: Outcome) -> None:
         """Counts the outcome of a call."""
         if outcome.kind == "refused":
+            self.given_up(agent_id)
             return
         if outcome.kind not in _FAILURES or (outcome.effect == "reported" and outcome.kind != "protocol"):
             self._circuits.pop(agent_id, None)
@@ -54,7 +55,7 @@ class Circuits:
         circuit.until = self._clock() + self._limits.pause
 
     def given_up(self, agent_id: str) -> None:
-        """A call was cancelled without an outcome; after a cancelled trial there may be another one."""
+        """A call ended without an answer of the server; if it was the trial, there may be another one."""
         if (circuit := self._circuits.get(agent_id)) is not None:
             circuit.trying = False
 

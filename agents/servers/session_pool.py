@@ -185,7 +185,7 @@ class SessionPool:
     async def _close_unheld(self, run_id: str, wait: float) -> None:
         await asyncio.sleep(wait)
         with self._lock:
-            in_use = wait and (run_id in self._held or run_id in self._paused)
+            in_use = run_id in self._held or (wait > 0 and run_id in self._paused)
         if not in_use:
             await self._open.close(run_id)
 

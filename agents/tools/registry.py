@@ -48,14 +48,10 @@ class ToolRegistry:
         pool: The MCP sessions; by default a new pool.
         limits: Limits on time and size of calls.
         guards: Each can refuse a call.
-        policy: Who may call what; without one, everybody may call everything.
-        digests: Tool id -> SHA-256 of the definition when the catalog was loaded; a tool with another definition is
-            refused.
 
     Attributes:
         pool: The MCP sessions.
         loaded: The current catalog with its connections, policy, changes and digests.
-        down: Agents that did not answer when the catalog was loaded, with the time of their last known tools.
     """
 
     def __init__(
@@ -66,16 +62,13 @@ class ToolRegistry:
         pool: SessionPool | None = None,
         limits: Limits | None = None,
         guards: Sequence[Guard] = (),
-        policy: Policy | None = None,
-        digests: Mapping[str, str] | None = None,
     ) -> None:
         self._limits = limits or (pool.limits if pool else Limits())
         self.pool = pool or SessionPool(limits=self._limits)
-        self.down: Mapping[str, str] = {}
-        self.loaded = Loaded(catalog, connections=connections, policy=policy, digests=digests or {})
+        self.loaded = Loaded(catalog, connections=connections)
         self._following = threading.RLock()
         self._followers: list[Callable[[Loaded], object]] = []
-        self._unchanged = Unchanged(digests)
+        self._unchanged = Unchanged()
         self._guards: tuple[Guard, ...] = (self._unchanged, *guards)
         self.pool.watch(self._unchanged.heard)
         self.pool.watch(self._heard)
@@ -125,10 +118,15 @@ class ToolRegistry:
         """Who may call what."""
         return self.loaded.policy
 
+    @property
+    def down(self) -> Mapping[str, str]:
+        """Agents that did not answer when the catalog was loaded, with the time of their last known tools."""
+        return self.loaded.down
+
     def follow(self, loaded: Loaded) -> None:
         """Switches to another catalog; tools that it does not have are refused from now on."""
         with self._following:
-            self.loaded, self.down = loaded, loaded.down
+            self.loaded = loaded
             self._unchanged.follow(loaded.digests)
         for follower in self._followers:
             follower(loaded)

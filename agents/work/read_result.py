@@ -38,10 +38,9 @@ READ_DEFINITION: Mapping[str, Any] = {
 
 def shown_result(result: StepResult) -> str:
     """An earlier result for a worker: its beginning, and for JSON its shape."""
-    value = value_of(result)
+    value, told = value_of(result), report(result.model_copy(update={"result": _head(result.result)}))
     if isinstance(value, str):
-        return report(result.model_copy(update={"result": _head(result.result)}))
-    told = report(result.model_copy(update={"result": _head(result.result)}))
+        return told
     written = json.dumps(value, ensure_ascii=False)
     inside = "" if written in result.result else f": {_head(written)}"
     return f"{told}\nThe value of {result.id!r} is {shape(value)}{inside}"

@@ -179,7 +179,7 @@ def _value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
         for value in _readings(said):
             if not (problem := wrong_values(one, {name: value})):
                 return said, value
-        click.echo(_fit(problem), err=True)
+        click.echo("the value does not fit" if hidden else _fit(problem), err=True)
     return "", None
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.text.secret_patterns import masked
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
@@ -43,12 +45,17 @@ def _kept(context: click.Context, parameter: click.Parameter, value: str | None)
         context.meta[f"{_META}.{parameter.name}"] = value
 
 
-def kept_options() -> list[str]:
-    """``--policy`` and ``--pins`` as they were given, for a command that continues this one."""
-    given = click.get_current_context().meta
-    return [
-        word for name in ("policy", "pins") if (value := given.get(f"{_META}.{name}")) for word in (f"--{name}", value)
-    ]
+def kept_options(*but: str) -> list[str]:
+    """The options of this command as they were given, ``but`` not these; secrets in them are masked."""
+    context, words = click.get_current_context(), list[str]()
+    for option in context.command.params:
+        name = option.name or ""
+        given = name not in but and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if isinstance(option, click.Option) and given:
+            value: Any = context.params.get(name, context.meta.get(f"{_META}.{name}", ""))
+            for one in value if option.multiple else [value]:
+                words += [option.opts[0]] if option.is_flag else [option.opts[0], str(one)]
+    return masked(words)
 
 
 def json_option(command: Command) -> Command:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
@@ -10,7 +10,6 @@ from langgraph.pregel.protocol import PregelProtocol
 from langgraph.types import Overwrite
 
 from callsheet.graphs import SettingsError
-from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.thread_files import Threads
 
 if TYPE_CHECKING:
@@ -56,61 +55,27 @@ async def stream_in_thread(
 _OVER = ("failed", "skipped")
 
 
-async def take_up(
-    app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfig, *, again: Collection[str] = ()
-) -> bool:
-    """Prepares a thread for ``resume``; the next run gets no input.
+async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfig) -> bool:
+    """Prepares a thread to continue its last run; the next run gets no input.
+
+    An interrupted run continues where it was. A run that ended continues with the steps that failed, and with those
+    that were skipped because of them; for example when a server is back.
 
     Returns:
         Whether anything is left to do.
 
     Raises:
-        SettingsError: As in ``resume``.
+        SettingsError: The thread is unknown.
     """
     before = await app.aget_state(config)
     if not before.values:
         raise SettingsError(f"there is nothing to resume in thread {config.get('configurable', {}).get('thread_id')!r}")
-    results: dict[str, Any] = before.values.get("results", {})
-    doubtful = {step for step, result in results.items() if result["status"] == "outcome_unknown"}
-    if wrong := sorted(set(again) - doubtful):
-        raise SettingsError(
-            f"step {', '.join(wrong)} has no unknown outcome; steps that have one: {sorted(doubtful) or 'none'}"
-        )
     # A thread that died between two writes has finished tasks, and no next node.
     if before.tasks:
         return True
-    kept = {step: r for step, r in results.items() if r["status"] not in _OVER and step not in again}
+    results: dict[str, Any] = before.values.get("results", {})
+    kept = {step: result for step, result in results.items() if result["status"] not in _OVER}
     if kept == results:
         return False
     await app.aupdate_state(config, {"results": Overwrite(kept)}, as_node="plan")
     return True
-
-
-async def resume(
-    app: PregelProtocol[Any, Any, Any, Any],
-    config: RunnableConfig,
-    *,
-    again: Collection[str] = (),
-    context: Settings | None = None,
-) -> dict[str, Any]:
-    """Continues the last run of a thread; finished steps are not repeated.
-
-    An interrupted run continues where it was. A run that ended continues with the steps that failed, and with those
-    that were skipped because of them; for example when a server is back.
-
-    Args:
-        app: A supervisor, compiled with a checkpointer.
-        config: Names the thread.
-        again: Steps of unknown outcome that a person has checked and wants to run again; others do not change.
-        context: Options of the run.
-
-    Returns:
-        The final state.
-
-    Raises:
-        SettingsError: The thread is unknown, or one of these steps does not have an unknown outcome.
-    """
-    if not await take_up(app, config, again=again):
-        return dict((await app.aget_state(config)).values)
-    state: dict[str, Any] = await app.ainvoke(None, config, context=context)
-    return state

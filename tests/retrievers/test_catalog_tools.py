@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from langchain_core.tools import ToolException
 
-from callsheet.graphs import Agent, Catalog, Tool
+from callsheet.graphs import Agent, Catalog, Tool, load
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools, MiniLMEmbeddings
 from callsheet.retrievers.catalog_tools import keyword_scores, one_line
 
@@ -74,6 +74,20 @@ def test_wrong_arguments_are_said_in_words_to_act_on(
 def test_an_empty_catalog_says_so(minilm: MiniLMEmbeddings) -> None:
     empty = CatalogTools(AgentGraphRetriever.from_catalog(Catalog(), index=":memory:", embeddings=minilm))
     assert empty.semantic_search_tools("anything") == "the catalog is empty"
+
+
+def test_a_catalog_that_changes_is_followed(minilm: MiniLMEmbeddings) -> None:
+    states = [
+        Catalog(agents=(Agent(id="a", tools=tuple(Tool(agent="a", name=n, description=says) for n in names)),))
+        for says, names in (("Sends it.", ["mail", "post"]), ("Sends all.", ["mail", "wire"]))
+    ]
+    retriever = AgentGraphRetriever.from_catalog(states[0], index=":memory:", embeddings=minilm)
+    tools = CatalogTools(retriever)
+    assert tools.keyword_search_tools(["sends"]) == "a/mail: Sends it.\na/post: Sends it."
+    tools.read_tools(["a/mail"])
+    retriever.follow(load(states[1]))
+    assert tools.keyword_search_tools(["sends"]) == "a/mail: Sends all.\na/wire: Sends all."
+    assert "Sends all." in tools.read_tools(["a/mail"])
 
 
 def test_words_of_other_scripts_are_found(minilm: MiniLMEmbeddings) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, SettingsError, Tool, dump
 from callsheet.retrievers import AgentGraphRetriever, Changes, SelectSettings, default_place
+from callsheet.retrievers.selection.selector_factory import Assembly
 
 QUERY = "Convert 3 miles to kilometres"
 
@@ -129,6 +131,16 @@ def test_nothing_fits_is_said_and_not_hidden(retriever: AgentGraphRetriever) -> 
     documents = retriever.invoke("zxqv blorp")
     assert {document.metadata["verdict"] for document in documents} <= {"nothing_fits"}
     assert retriever.invoke("") == []
+
+
+def test_no_search_meets_an_index_that_is_being_updated(
+    retriever: AgentGraphRetriever, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered: list[Assembly] = []
+    monkeypatch.setattr(Assembly, "searching", lambda self: nullcontext(entered.append(self)))
+    for number, search in enumerate((retriever.select, retriever.discover, lambda _: retriever.capabilities()), 1):
+        search(QUERY)
+        assert len(entered) == number
 
 
 def test_a_catalog_in_memory_leaves_nothing_on_disk(retriever: AgentGraphRetriever, tmp_path: Path) -> None:

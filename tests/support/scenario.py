@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Overwrite
 
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import Limits, ToolRegistry
@@ -20,7 +21,7 @@ from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.graphs import Loaded, ServerConfig, load
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.orchestrator.run.thread_stream import resume
+from callsheet.orchestrator.run.thread_stream import take_up
 from scripted_model import ScriptedModel, calls, planned
 from servers import FIXTURES, HANG, HttpServer, alive, until
 
@@ -35,6 +36,14 @@ STEPS = (
 )
 _OTHER_TOOLS = ("chaos:", "structured")
 REQUEST = ", then ".join(text for _, text, _ in STEPS)
+
+
+async def resume(app: Any, config: Any) -> dict[str, Any]:
+    """Continues the last run of a thread, as ``callsheet ask --resume`` does; the final state."""
+    if not await take_up(app, config):
+        return dict((await app.aget_state(config)).values)
+    state: dict[str, Any] = await app.ainvoke(None, config)
+    return state
 
 
 class Scenario:
@@ -131,10 +140,14 @@ class Scenario:
             state: dict[str, Any] = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, self.config)
         return state
 
-    async def resumed(self, again: Sequence[str] = ()) -> dict[str, Any]:
-        """The same thread taken up by another program."""
+    async def resumed(self, *, again: bool = False) -> dict[str, Any]:
+        """The same thread taken up by another program; ``again``, after a person has checked unknown outcomes."""
         async with self.app() as app:
-            return await resume(app, self.config, again=again)
+            if again:
+                results = (await app.aget_state(self.config)).values["results"]
+                done = {step: result for step, result in results.items() if result["status"] == "done"}
+                await app.aupdate_state(self.config, {"results": Overwrite(done)}, as_node="plan")
+            return await resume(app, self.config)
 
     async def kept(self) -> dict[str, str]:
         """Step -> status, as the database has it."""
@@ -193,10 +206,9 @@ class Scenario:
         self.limits, self._terms = PATIENT, ServerOptions(trusted=self._trusted)
         self.args = {"x": 1}
         await asyncio.to_thread(self.read)
-        again = ["2"] if status == "outcome_unknown" else []
-        if again:
+        if again := status == "outcome_unknown":
             assert (await self.resumed())["results"]["2"]["status"] == status
-        state = await self.resumed(again)
+        state = await self.resumed(again=again)
         assert {i: r["status"] for i, r in state["results"].items()} == dict.fromkeys("1234", "done"), mode
         assert (self.count(FIRST), self.count(BESIDE)) == (before[0] + (status != "done"), before[1])
         assert until(lambda: not alive(self.tag)), (mode, alive(self.tag))

@@ -134,14 +134,14 @@ def agent_from_listing(
     return agent, tuple(Problem(agent_id, "malformed", message) for message in messages)
 
 
-def tool_from_entry(agent_id: str, entry: Any, position: int = 1) -> Tool:
+def tool_from_entry(agent_id: str, entry: Any) -> Tool:
     """A tool from one entry of ``tools/list``.
 
     Raises:
         CatalogError: The entry has no name, or a field of the wrong type; the message says which.
     """
     if not name_of(entry):
-        raise CatalogError(_nameless(position))
+        raise CatalogError(_nameless(1))
     try:
         entry = clean(entry)
     except CatalogError as error:

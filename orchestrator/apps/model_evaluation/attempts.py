@@ -56,7 +56,7 @@ class AttemptLog:
             content = path.read_text(encoding="utf-8") if path.exists() else ""
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"the attempts in {path} cannot be read: {error}") from error
-        for line in content.splitlines():
+        for line in content.split("\n"):  # JSON text may contain other ends of lines
             with suppress(ValueError, KeyError, TypeError):  # the line of a killed process
                 entry = json.loads(line)
                 self._known[entry["key"]] = Attempt(**entry["attempt"])

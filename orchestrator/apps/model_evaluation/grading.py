@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 from callsheet.agents import Call
@@ -23,6 +25,8 @@ CAUSES: Mapping[Cause, str] = {
     "end state": "it ended, and a check of the task does not hold",
     "model error": "the model did not answer; asked again in the next evaluation",
 }
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def _is_right(call: Call, wanted: Mapping[str, Any]) -> bool:
 
 
 def _same(given: Any, wanted: Any) -> bool:
-    """Equal; texts apart from case and outer blanks, and a number like its text."""
+    """Equal; texts apart from case and outer blanks, and a plain number like its text."""
     if isinstance(given, bool) or isinstance(wanted, bool):
         return given is wanted
     if isinstance(given, str | int | float) and isinstance(wanted, str | int | float):
@@ -99,11 +103,9 @@ def _same(given: Any, wanted: Any) -> bool:
     return bool(given == wanted)
 
 
-def _plain(value: str | float) -> str | float:
-    try:
-        return float(value)
-    except ValueError:
-        return str(value).strip().casefold()
+def _plain(value: str | float) -> str | Decimal:
+    text = str(value).strip().casefold()
+    return Decimal(text) if _NUMBER.fullmatch(text) else text
 
 
 def _detail(group: tuple[str, ...], query: LabelledQuery, attempt: Attempt) -> str:

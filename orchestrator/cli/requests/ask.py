@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -117,7 +117,7 @@ def ask(
     )
     from callsheet.orchestrator.cli.output.run_output import Show
 
-    show, again = None if as_json else Show(priced), _again(thread, catalogs, planning, code_mode=code_mode)
+    show, again = None if as_json else Show(priced), _again(thread)
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
     with threads.locked(thread):
         try:
@@ -186,11 +186,10 @@ def _rounds(once: Callable[[Any], Ran], given: Any, show: Show | None, approve: 
             return once(given)
 
 
-def _again(thread: str, catalogs: Sequence[str], planning: str, *, code_mode: bool) -> str:
+def _again(thread: str) -> str:
     """The command that continues a run."""
-    planned = [*([] if planning == "auto" else ["--planning", planning]), *(["--code-mode"] if code_mode else [])]
-    named = [word for catalog in catalogs for word in ("--catalog", catalog)]
-    return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *named, *planned, *kept_options()])
+    kept = kept_options("thread", "resume", "as_json")
+    return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *kept])
 
 
 def _report(ran: Ran, thread: str, again: str, seconds: float, prices: Prices) -> dict[str, Any]:

@@ -144,6 +144,14 @@ def test_a_circuit_opens_lets_one_through_on_trial_and_closes() -> None:
     assert not circuits.open()
 
 
+def test_a_refused_trial_is_no_trial() -> None:
+    circuits = Circuits(Limits(failures=1, pause=0))
+    circuits.told("a", failed("a", "t", "crash", "gone", "unknown"))
+    assert circuits.barred("a") == ""
+    circuits.told("a", failed("a", "t", "refused", "no"))
+    assert circuits.barred("a") == ""
+
+
 def test_what_a_tool_says_itself_ends_the_row() -> None:
     circuits = Circuits(Limits(failures=1))
     circuits.told("a", failed("a", "t", "tool", "no such row", "reported"))

@@ -142,6 +142,29 @@ def test_numbers_and_texts_of_arguments_are_compared_by_value_and_truth_is_no_nu
     assert not graded(query, made(calls=(right.model_copy(update={"args": {"days": 1, "all": 1}}),))).right
 
 
+@pytest.mark.parametrize(
+    ("given", "wanted", "same"),
+    [
+        ("NAN", "nan", True),
+        (float("nan"), float("nan"), True),
+        ("1_000", 1000, False),
+        (" 1e3", 1000, True),
+        ("9007199254740993", 9007199254740992, False),
+        pytest.param(10**400, "inf", False, id="long"),
+        ("0.1", 0.1, True),
+    ],
+)
+def test_only_plain_numbers_are_compared_as_numbers(given: Any, wanted: Any, same: bool) -> None:
+    query = LabelledQuery("1", "q", (("a",),), (("a/x",),), arguments={"a/x": {"value": wanted}})
+    assert graded(query, made(calls=(Call(agent="a", tool="a/x", args={"value": given}),))).right is same
+
+
+def test_an_answer_with_other_ends_of_lines_is_kept(tmp_path: Path) -> None:
+    attempt = made(answer="one\u2028two\u2029three\x85four\nfive")
+    AttemptLog(tmp_path / "a.jsonl").add("k", attempt)
+    assert AttemptLog(tmp_path / "a.jsonl").get("k") == attempt
+
+
 async def test_what_was_attempted_costs_nothing_again_also_after_a_kill(arms: Any, tmp_path: Path) -> None:
     file = tmp_path / "kept" / "a.jsonl"
     first = await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k3", "none"], AttemptLog(file))

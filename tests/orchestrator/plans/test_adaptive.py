@@ -237,3 +237,25 @@ def test_a_revision_with_a_step_without_a_text_is_refused(office: Any, desk: Any
     state = office(model, planning="adaptive").ask(NEWEST)
     assert state["revisions"][0]["refused"] is True
     assert "at least 1 character" in state["plan"]["incomplete"]
+
+
+def test_a_mapped_step_without_its_list_is_not_run(office: Any, desk: Any) -> None:
+    desk.broken = {"list_files"}
+    plan = [*steps("list notes", "write hello"),
+            {"id": "3", "text": "read {item}", "for_each": "1.files[*].name", "depends_on": ["1", "2"]}]  # fmt: skip
+    model = DecidingModel(plan=lambda _: {"steps": plan}, work=worker)
+    state = office(model, planning="once").ask("list notes, write hello and read each file")
+    assert sorted(desk.names()) == ["list_files", "write_row"]
+    assert state["results"]["3"]["status"] == "skipped"
+    assert "the step with its items was not done (step 1)" in state["results"]["3"]["error"]
+
+
+@pytest.mark.parametrize("late", [[], ["4", "5"]])
+def test_a_step_for_each_of_no_items_has_no_items(office: Any, desk: Any, late: list[str]) -> None:
+    plan = [{"id": "3", "text": "write {item}", "for_each": "2", "depends_on": ["2", *late]},
+            {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"}, *steps("list attic"),
+            {"id": "4", "text": "read may.txt"}, {"id": "5", "text": "read june.txt", "depends_on": ["4"]}]  # fmt: skip
+    model = DecidingModel(plan=lambda _: {"steps": plan}, work=worker)
+    state = office(model, planning="once").ask("list attic, read each file and write a row for each, then read two")
+    assert sorted(desk.names()) == ["list_files", "read_file", "read_file"]
+    assert {name: state["results"][name]["result"] for name in "23"} == dict.fromkeys("23", "There are no items.")

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from callsheet.orchestrator.run.thread_stream import resume
-from scenario import FAULTY, REQUEST
+from scenario import FAULTY, REQUEST, resume
 from servers import HttpServer, alive, until
 
 AT_ONCE = 10

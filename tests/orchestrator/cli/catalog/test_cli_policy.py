@@ -11,7 +11,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from callsheet.orchestrator.cli.shared_options import catalog_options, kept_options
+from callsheet.orchestrator.cli.run_options import run_options
+from callsheet.orchestrator.cli.shared_options import common, kept_options
 from commands import run
 
 SERVER = Path(__file__).parents[3] / "fixtures" / "changing_server.py"
@@ -93,12 +94,17 @@ def test_check_finds_what_servers_changed_once(catalog: Path, tmp_path: Path, ca
     assert rules == ["pin-changed"]
 
 
-def test_a_command_that_goes_on_keeps_policy_and_pins() -> None:
+def test_a_command_that_goes_on_keeps_what_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
-    @catalog_options
+    @click.argument("query", required=False)
+    @run_options
+    @common
     def command(**_: Any) -> None:
-        click.echo(" ".join(kept_options()))
+        click.echo(" ".join(kept_options("as_json")))
 
-    given = ["--pins", "pins.json", "--policy", "policy.json"]
-    assert CliRunner().invoke(command, given).output == "--policy policy.json --pins pins.json\n"
+    monkeypatch.setenv("CALLSHEET_APPROVAL", "always")
+    given = "--model a:b --prices p.json --catalog a --catalog b --policy policy.json --pins pins.json --yes"
+    assert CliRunner().invoke(command, ["do it", *given.split(), "--json"]).output == f"{given}\n"
     assert CliRunner().invoke(command, []).output == "\n"
+    secret = CliRunner().invoke(command, ["--index", "postgresql://ann:hunter2@host/base", "--approve", "never"])
+    assert secret.output == "--approve never --index postgresql://ann:***@host/base\n"

@@ -135,13 +135,14 @@ def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Post:
 
 
 def test_where_nobody_can_be_asked_the_run_stops_and_says_how_to_go_on(post: Post) -> None:
-    status, said, _ = post.ask(QUESTION)
+    status, said, _ = post.ask(QUESTION, "-k", "3", "--approve", "always")
     assert (status, post.effects) == (1, [])
     assert [step["status"] for step in said["steps"]] == ["needs_approval", "waiting"]
     assert said["steps"][0]["tools"][0] == "orders/order_status"
     assert "wants to call orders/order_status" in said["steps"][0]["error"]
     assert said["waiting"][0]["args"] == {"order_id": "ORD-551"}
-    assert f"callsheet ask --resume --thread {said['thread']}" in said["answer"]
+    kept = "--approve always -k 3 --catalog post_of_the_tests:agents"
+    assert said["answer"].endswith(f"callsheet ask --resume --thread {said['thread']} {kept}")
 
 
 def test_a_run_that_waits_goes_on_and_is_gone_when_it_is_done(post: Post) -> None:
@@ -287,3 +288,12 @@ def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
     err = capsys.readouterr().err
     assert "'many' is not of type 'integer'" in err
     assert "'league' is not one of ['mile', 'km']" in err
+
+
+def test_a_secret_that_does_not_fit_is_not_shown(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    schema = {"type": "object", "properties": {"password": {"type": "string", "minLength": 9}}}
+    value = {"type": "needs_input", "description": "x", "parameters": ["password"], "schema": schema}
+    lines = iter(["hunter2", ""])
+    monkeypatch.setattr(click, "prompt", lambda *_, **__: next(lines))
+    assert ask_person([SimpleNamespace(id="q", value=value)]) == {"q": {"type": "leave"}}
+    assert capsys.readouterr().err == "\nx\nthe value does not fit\n"
