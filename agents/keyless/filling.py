@@ -18,7 +18,7 @@ from callsheet.agents.keyless.language.references import referred, with_value
 from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.slot import FIRST, LAST, Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.slot_rules import apply
-from callsheet.agents.keyless.slots.text_rules import SIDE_BY_SIDE
+from callsheet.agents.keyless.slots.text_values import SIDE_BY_SIDE
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.arguments import misfits
 

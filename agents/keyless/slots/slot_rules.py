@@ -24,7 +24,7 @@ from callsheet.agents.keyless.slots.number_rules import (
     taken,
 )
 from callsheet.agents.keyless.slots.slot import CONTENT, FIRST, LAST, Slot, stem, words_of
-from callsheet.agents.keyless.slots.text_rules import array, described, exchanged, is_place, quoted
+from callsheet.agents.keyless.slots.text_values import array, described, exchanged, is_place, quoted
 from callsheet.agents.keyless.slots.value_formats import (
     FORMATS,
     find_path,
