@@ -173,7 +173,7 @@ def _is_other(brief: Brief, offer: Offer, known: Collection[str]) -> bool:
     return bool(unnamed) and not _names_object(brief, offer)
 
 
-def _names_object(brief: Brief, offer: Offer) -> bool:
+def _names_object(brief: Brief, offer: Offer, slots: Sequence[Slot] = ()) -> bool:
     """Whether a step, or one that it builds on, names what a tool is for: a sheet for ``delete_sheet``."""
     text = " ".join((brief.text, *(done.text for done in brief.inputs)))
     said = {stem(other) for word in re.findall(r"[a-z]+", text.lower()) for other in alike(word)}
@@ -182,7 +182,8 @@ def _names_object(brief: Brief, offer: Offer) -> bool:
     named = words_of(_name(offer.tool))
     named = named[1:] if len(named) > 1 and is_verb(named[0]) else named
     objects = {stem(word) for word in named if word not in FUNCTION_WORDS and (is_noun(word) or not is_act(word))}
-    return not objects or bool(objects & said)
+    values = {stem(word) for slot in slots if not slot.identifies for word in slot.words}
+    return not objects or bool((objects - values or objects) & said)
 
 
 def _objection(
@@ -214,14 +215,14 @@ def _objection(
         known = {*known} | {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
     if why := objection(brief.text, brief.request or brief.text, known, whole=whole):
         return f"it may change something, and {why}"
-    if not call.missing and (why := misses(brief.text, _name(offer.tool), about, known, slots, call.args)):
+    if not (whole or call.missing) and (why := misses(brief.text, _name(offer.tool), about, known, slots, call.args)):
         return why
-    return _hindrance(brief, offer, whole=whole)
+    return _hindrance(brief, offer, slots, whole=whole)
 
 
-def _hindrance(brief: Brief, offer: Offer, *, whole: bool) -> str:
+def _hindrance(brief: Brief, offer: Offer, slots: Sequence[Slot], *, whole: bool) -> str:
     """Why a tool that may change something cannot be called now, though the step orders it."""
-    if offer.rivals and not whole and not _names_object(brief, offer):
+    if offer.rivals and not whole and not _names_object(brief, offer, slots):
         return f"{offer.rivals + 1} tools have this verb: name the object"
     if brief.unclear:
         return f'nothing is changed unless all of the request is understood, and "{brief.unclear[0]}" is not'

@@ -116,8 +116,10 @@ def harm_of(tool: Tool, *, trusted: bool) -> Harm:
         return "none"
     if (_RUNS & set(words) and _PROGRAMS & set(words)) or tool.name.lower() in _SHELLS:
         return "destroy"
+    own = split_name(tool.agent).split()
     verb = next((word for word in words if word in _COMPUTES | _READS or changes(word)), "")
-    if not verb:
+    first = next((word for word in words if word not in own), "")
+    if not verb or (verb != first and not changes(verb)):  # ``mark_as_read``, ``archive_list``
         opening = next(iter(split_name(tool.description[:80]).split()), "")
         verb = next(
             (form for form in (opening, opening.removesuffix("s"), opening.removesuffix("es")) if _reads(form)), ""

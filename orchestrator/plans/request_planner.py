@@ -14,11 +14,10 @@ from callsheet.agents import Mode, Offer, Plan, Step, StepResult, ToolRegistry, 
 from callsheet.agents.keyless import complete_request, one_clause, unclear_steps
 from callsheet.agents.planning.conversation import Contextual
 from callsheet.agents.planning.planner import checked_request, single
-from callsheet.agents.safety.tool_effects import verb_of
 from callsheet.graphs import PlanError
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import ChatInput, State
-from callsheet.orchestrator.step.step_nodes import verbs_of
+from callsheet.orchestrator.step.step_nodes import rivals, verbs_of
 from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline
 
 _AGENTS, _TOOLS = 12, 36
@@ -93,7 +92,7 @@ def _offered(
             score=tool.score,
             harm=registry.assurance(tool.id).harm,
             results=tuple(output.name for output in tools[tool.id].outputs),
-            rivals=verbs[verb_of(tools[tool.id].name)] - 1,
+            rivals=rivals(verbs, tool.id),
         )
         for tool in found.tools
     ]

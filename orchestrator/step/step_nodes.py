@@ -29,7 +29,7 @@ from callsheet.agents import (
     checkpointer,
     unsettled,
 )
-from callsheet.agents.safety.tool_effects import verb_of
+from callsheet.agents.safety.tool_effects import alike, verb_of
 from callsheet.graphs import CallsheetError, Catalog, shown
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.run_metrics import count_result
@@ -254,7 +254,7 @@ def offers_of(
                 "confirmed": asks,
                 "sources": _sources(registry, tool.id, names),
                 "results": tuple(output.name for output in registry.catalog.tool(tool.id).outputs),
-                "rivals": verbs[verb_of(registry.catalog.tool(tool.id).name)] - 1 if by_rules else 0,
+                "rivals": rivals(verbs, tool.id) if by_rules else 0,
             }
             offer = offer.model_copy(update=known)
         offers.append(offer)
@@ -264,6 +264,11 @@ def offers_of(
 def verbs_of(catalog: Catalog) -> Counter[str]:
     """How many tools of a catalog have each verb in their names."""
     return Counter(verb_of(tool.name) for tool in catalog.tools.values())
+
+
+def rivals(verbs: Mapping[str, int], tool: str) -> int:
+    """The number of other tools with a tool's verb, or a synonym of it."""
+    return sum(verbs.get(verb, 0) for verb in alike(verb_of(tool.rpartition("/")[2]))) - 1
 
 
 def _sources(registry: ToolRegistry, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
