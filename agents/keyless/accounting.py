@@ -53,6 +53,7 @@ _MEANINGFUL = frozenset(
     """.split()
 )
 """Words that mean the same in no description: "those done or not done" does not account for "not"."""
+_WAYS = re.compile(r",\s+(?:as|at|by|for|from|in|on|or|with)\b.*$", re.IGNORECASE | re.DOTALL)
 _OPERATOR = re.compile(r"(?<=[\w)])\s*([-+*×/÷])\s*(?=[\d(])")
 _COUNTING = re.compile(
     r"how\s+(?:many|much)\b|how\s+(?:long|far|heavy|hot|big|old|tall|fast|warm|cold|high)\s+(?:is|are|was|were)\b", re.I
@@ -84,7 +85,7 @@ def unused_words(
         unclear: Nouns that may be the result of several earlier steps (``ambiguous``).
         plainly: Whether question words count as content, as for a tool that may change something.
     """
-    said = _said(about, slots, filled)
+    said = _said(about, slots, filled, plainly=plainly)
     known = _known(said, builds_on=builds_on, unclear=unclear, plainly=plainly)
     offered = {stem(word) for slot in slots for value in slot.vocabulary for word in words_of(str(value))}
     counted = list(_accounted(pool, slots, filled, said, results=results, plainly=plainly))
@@ -164,10 +165,14 @@ def _asked(text: str, results: Iterable[str]) -> Iterator[tuple[int, int]]:
         yield from (match.span() for match in found if not BEFORE_CRITERION.search(text, 0, match.start()))
 
 
-def _said(about: str, slots: Sequence[Slot], filled: Collection[str]) -> list[str]:
-    """The words of the tool's name, of its description's first sentence, and of the parameters that have a value."""
+def _said(about: str, slots: Sequence[Slot], filled: Collection[str], *, plainly: bool) -> list[str]:
+    """The words of the tool's name, of its description's first sentence, and of the parameters that have a value.
+
+    After a comma stand ways to do it, of which a tool that may change something takes one: "in whole or in part".
+    """
     name, _, description = about.partition("\n")
-    told = words_of(description.strip().split("\n")[0].split(". ")[0])
+    sentence = description.strip().split("\n")[0].split(". ")[0]
+    told = words_of(_WAYS.sub("", sentence) if plainly else sentence)
     said = [*words_of(name), *(word for word in told if word not in _MEANINGFUL)]
     for slot in slots:
         if slot.name in filled:

@@ -25,7 +25,8 @@ from callsheet.agents.safety.arguments import misfits
 _BESIDE = re.compile(r"\s*(?:,|&|,?\s*\band\b)\s*(?:(?:the|an?)\s+)?(?:[a-z]+\s+)?", re.IGNORECASE)
 """Between the numbers of two records: "comment 11 and issue 3"."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d")
-_NAMES = (Kind.QUOTED, Kind.PATH, Kind.EMAIL)
+_NAMES = (Kind.QUOTED, Kind.PATH, Kind.EMAIL, Kind.DATE, Kind.CLOCK)
+_BETWEEN = re.compile(r"\bbetween\s+$", re.IGNORECASE)
 _PAIRED = frozenset("1 2 a b first second one two left right".split())
 
 
@@ -131,7 +132,9 @@ def _divided(pool: Pool, args: Mapping[str, Any], slots: Sequence[Slot]) -> list
     return [
         pool.text[other.start : other.end]
         for one, other, owners, joint in pairs
-        if joint.fullmatch(pool.text, one.end, other.start) and owners[one.value] != owners[other.value]
+        if joint.fullmatch(pool.text, one.end, other.start)
+        and owners[one.value] != owners[other.value]
+        and not _BETWEEN.search(pool.text[: one.start])
     ]
 
 

@@ -138,7 +138,7 @@ def _weigh(brief: Brief, offer: Offer, tools: Mapping[str, Mapping[str, Any]], r
     plainly = offer.harm != "none"
     text = with_digits(brief.text)
     slots = slots_of(schema, about=f"{schema['title']}\n{schema['description']}")
-    texts = variants(text, slots)
+    texts = variants(text, slots, plainly=plainly)
     calls = tuple(fill(schema, each, brief.inputs, plainly=plainly, results=offer.results) for each in texts)
     first = calls[0]
     whole = text.strip() in first.args.values()

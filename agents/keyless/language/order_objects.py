@@ -53,6 +53,7 @@ _TYPES = frozenset("code hash id identifier key name no number ref reference sku
 _SHIFTS = re.compile(r"\W*(?:adjust|cut|decrease|increase|lower|raise|reduce)\b", re.IGNORECASE)
 """Verbs of tools that take a difference."""
 _TO = re.compile(r"\b(?:from|to)\s+[-+]?[\d.,]+", re.IGNORECASE)
+_FROM_WORDS = re.compile(r"\bfrom\s+\S+", re.IGNORECASE)
 _ITS = re.compile(r"\b(?:its|their)\s+(?!(?:contents?|results?|text)\b)[a-z]+", re.IGNORECASE)
 """Something of a record, which is not the record."""
 _TWO_VERBS = re.compile(r"\W*(\w+)(?:\s*,)?\s+(?:and|&|then|or)\s+(?:then\s+)?([a-z]+)\s", re.IGNORECASE)
@@ -87,7 +88,7 @@ def misses(
         return f'"{part}" is not what it is for'
     if other := _other_object(text, name, slots):
         return f'"{other}" is not what it is for'
-    if words_ := _origin(text, slots, filled):
+    if words_ := _origin(text, description, slots, filled):
         return f'nothing would be done with "{words_}"'
     if other := _identifier_set(text, slots, filled):
         return f'it does not set "{other}"'
@@ -100,7 +101,7 @@ def _lacking(text: str, name: str, description: str) -> str:
     if "as" in named and (rest := named[named.index("as") + 1 :]) and not said.issuperset(rest):
         return f"as {' '.join(rest)}"
     first = _TWO_VERBS.match(text)
-    if first and not {stem(first[1]), stem(first[2])} <= {stem(o) for word in named for o in alike(word)}:
+    if first and not {stem(first[1]), stem(first[2])} <= {stem(word) for word in (*named, *alike(named[0]))}:
         return "only one of the two orders"
     if len(named) > 1 and named[1] in _PARTICLES and is_verb(named[0]) and named[0] in said:
         return "" if named[1] in said else named[1]
@@ -121,9 +122,11 @@ def _nouns(text: str) -> list[str]:
 
 def _direct_objects(description: str) -> set[str]:
     """The stems of the words between the verb that opens a description and the first preposition or comma."""
-    first = re.split(r"[,.:;\n]", description.strip(), maxsplit=1)[0].split()[1:]
-    stop = next((at for at, word in enumerate(first) if word.lower() in _PREPOSITIONS), len(first))
-    return {stem(other) for word in words_of(" ".join(first[:stop])) for other in alike(word)}
+    first = re.split(
+        r"[,.:;\n]|(?<=[a-z]{3}) and (?=[a-z]+ (?:an?|the|its|all|their)\b)", description.strip(), maxsplit=1
+    )[0]
+    said = takewhile(lambda word: word.lower() not in _PREPOSITIONS, first.split()[1:])
+    return {stem(other) for word in words_of(" ".join(said)) for other in alike(word)}
 
 
 def _another(
@@ -135,11 +138,13 @@ def _another(
     *before, noun = _nouns(text) or [""]
     if before and stem(noun) in values - named:
         noun = before[-1]  # a label: "move book title 'Dune'"
-    if not noun or noun in RESULT_NOUNS | FUNCTION_WORDS or stem(noun) in named:
+    if not noun or noun in FUNCTION_WORDS or stem(noun) in named:
         return ""
     verb = head_of(text, known)
     if len(words_of(name)) > 1 and stem(verb) not in named:
         return noun  # both the verb and the object are only in the description
+    if noun in RESULT_NOUNS:
+        return ""
     return "" if stem(noun) in (values if verb in _SETS else set()) | _direct_objects(description) else noun
 
 
@@ -148,7 +153,7 @@ def _other_record(text: str, name: str, description: str, slots: Sequence[Slot],
     objects = {stem(other) for word in words_of(name) for other in alike(word)} | _direct_objects(description)
     told = {stem(word) for word in (*words_of(name), *words_of(description))}
     for slot in (slot for slot in slots if slot.name in filled and slot.identifies):
-        own = {stem(word) for word in slot.words if word not in _TYPES and word not in IDENTIFIERS}
+        own = {stem(word) for word in slot.words if len(word) > 1 and word not in _TYPES | IDENTIFIERS}
         for value in re.finditer(rf"(?<![\w-]){re.escape(str(filled[slot.name]))}(?![\w-])", text):
             noun = _RECORD.search(text, 0, value.start())
             if noun is None or noun.start() == 0 or not (is_noun(noun[1]) or is_plural(noun[1])):
@@ -179,14 +184,17 @@ def _other_object(text: str, name: str, slots: Sequence[Slot]) -> str:
     return match[2] if stem(match[2]) in records - own else ""
 
 
-def _origin(text: str, slots: Sequence[Slot], filled: Collection[str]) -> str:
+def _origin(text: str, description: str, slots: Sequence[Slot], filled: Collection[str]) -> str:
     """Where an order moves something from, or the value that it changes something to, if no parameter takes it."""
     moves = _FROM.search(mask(text)) if _MOVES.match(text) else None
     if other := _ITS.search(text) if head_of(text) not in _SETS else None:
         return other.group()
-    begins = (slot for slot in slots if slot.direction == "from" or FIRST & {*slot.words})
+    begins = [slot for slot in slots if slot.direction == "from" or FIRST & {*slot.words}]
     if moves and not any(slot.name in filled for slot in begins):
         return moves.group().strip()
+    if (of := _FROM_WORDS.search(mask(text))) and not any(slot.name in filled for slot in begins):
+        told = f"{description} {' '.join(slot.description for slot in slots if slot.name in filled)}".lower()
+        return "" if "from" in told.split() else of.group()
     to = _TO.search(text) if _SHIFTS.match(text) else None
     return to.group().strip() if to and not any(slot.direction == "to" for slot in slots) else ""
 
@@ -201,7 +209,13 @@ def _identifier_set(text: str, slots: Sequence[Slot], filled: Collection[str]) -
 
 def _changes_nothing(verb: str, text: str, slots: Sequence[Slot], filled: Collection[str]) -> bool:
     """Whether an order to change a record names only the record: "update task 2"; a flag needs its value."""
-    if verb not in _SETS or not any(slot.identifies and slot.name in filled for slot in slots):
+    if verb not in _SETS:
         return False
-    values = [s for s in slots if not s.identifies and (s.types != {"boolean"} or _TRUTH.search(text))]
-    return bool([s for s in slots if not s.identifies]) and not any(s.name in filled for s in values)
+    optional = [s for s in slots if s.name in filled and not s.required]
+    if optional and all(s.types == {"boolean"} for s in optional) and not _TRUTH.search(text):
+        return True
+    if not any(slot.identifies and slot.name in filled for slot in slots):
+        return False
+    records = [s for s in slots if s.identifies and "array" not in s.types]
+    values = [s for s in slots if s not in records and (s.types != {"boolean"} or _TRUTH.search(text))]
+    return len(records) < len(slots) and not any(s.name in filled for s in values)

@@ -10,6 +10,7 @@ from callsheet.agents.keyless.entities.currencies import MONEY, currencies_in
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool, with_digits
 from callsheet.agents.keyless.entities.measurement_units import unit_of
 from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, is_noun, is_plural
+from callsheet.agents.keyless.language.references import opening
 from callsheet.agents.keyless.slots.number_rules import COUNTS, counted
 from callsheet.agents.keyless.slots.slot import ANY, CONTENT, IDENTIFIERS, Slot, stem, words_of
 from callsheet.agents.safety.tool_effects import alike
@@ -27,6 +28,8 @@ _FREE = frozenset({"", "to", "into", "onto"})
 _ORIGINS = frozenset("as by from using via".split())
 """Prepositions that tell where something comes from, or how."""
 _CENTS = frozenset({"cent", "cents", "smallest", "minor"})
+_ADJECTIVE = re.compile(r"^\s+[a-z]+(?=\s)")
+_SUMS = frozenset({"amount", "total", "size", "number"})
 _AMOUNTS = frozenset({"amount", "value"})
 _TEXTS = (Kind.QUOTED, Kind.IDENTIFIER, Kind.NAME, Kind.EMAIL)
 
@@ -37,14 +40,19 @@ def preposition(before: str) -> str:
     return match[1].lower().replace("into", "to") if match else ""
 
 
+def _noun_places(slot: Slot) -> dict[str, str]:
+    """The prepositions before the words of the first sentence of the tool's description, by their stems."""
+    sentence = slot.about.partition("\n")[2].split(". ")[0].split("\n")[0]
+    return {stem(m.group()): preposition(sentence[: m.start()]) for m in re.finditer(r"[A-Za-z]+", sentence)}
+
+
 def place_of(slot: Slot, slots: Sequence[Slot]) -> str:
     """The preposition before a parameter's noun in the first sentence of the tool's description.
 
     A parameter for no text in general takes the place of the only noun that no parameter is for: "Assign a ticket to a
     person" for ``assignee``.
     """
-    sentence = slot.about.partition("\n")[2].split(". ")[0].split("\n")[0]
-    found = {stem(m.group()): preposition(sentence[: m.start()]) for m in re.finditer(r"[A-Za-z]+", sentence)}
+    found = _noun_places(slot)
     own = (stem(word) for word in reversed(slot.words) if word not in IDENTIFIERS)
     if place := next((found[word] for word in own if found.get(word)), ""):
         return place
@@ -65,14 +73,27 @@ def misplaced(text: str, name: str, description: str, slots: Sequence[Slot], fil
     """
     named = {stem(other) for word in words_of(name) for other in alike(word)}
     told = {word.lower() for word in re.findall(r"[A-Za-z]+", description)}
+    creates = opening(text) in alike("create") | alike("add")
     for slot in (slot for slot in slots if slot.name in filled and slot.textual | ("array" in slot.types)):
         befores = list(_befores(text, slot, filled[slot.name]))
-        wrong = [before for before in befores if not _fits(slot, slots, named, told, before)]
+        wrong = [before for before in befores if not _fits(slot, slots, named, told, before, creates=creates)]
         if wrong and (len(wrong) == len(befores) or "array" in slot.types):
             return " ".join(filter(None, (wrong[0]["place"], wrong[0]["noun"])))
-        if slot.vocabulary and not slot.required and all(_describes(slot, text, before) for before in befores):
-            return f"{befores[0].group().strip()} {filled[slot.name]}" if befores else ""
+        if slot.vocabulary and befores and all(_describes(slot, text, before) for before in befores):
+            return f"{befores[0].group().strip()} {filled[slot.name]}"
+        if slot.identifies and _TIME.fullmatch(str(filled[slot.name])):
+            return str(filled[slot.name])
+    for flag in (slot for slot in slots if filled.get(slot.name) is True):
+        found = [m for m in map(_BEFORE.search, _heads(text, flag)) if m]
+        if found and all(_describes(flag, text, before) for before in found):
+            return " ".join(flag.words)
     return ""
+
+
+def _heads(text: str, flag: Slot) -> list[str]:
+    """The text before each place where the first word of a flag is said."""
+    bare = Pool.of(text).bare
+    return [bare[: match.start()] for match in re.finditer(rf"\b{re.escape(flag.words[0])}\b", bare, re.IGNORECASE)]
 
 
 def miscounted(text: str, name: str, description: str, slots: Sequence[Slot], filled: Mapping[str, Any]) -> str:
@@ -98,7 +119,9 @@ def _is_other_amount(slot: Slot, pool: Pool, item: Evidence, named: set[str], to
         return bool(about & _CENTS) or not (MONEY & {*about} or slot.head in _AMOUNTS)
     if "integer" in slot.types and "." in pool.text[item.start : item.end]:
         return True
-    noun = counted(after)
+    noun = counted(after) or counted(_ADJECTIVE.sub("", after))
+    if noun and stem(noun) in named and slot.head not in COUNTS - _SUMS and not is_plural(slot.head):
+        return True  # "two bonuses" is no amount
     if noun is None or slot.says(*COUNTS) or unit_of(noun) is not None:
         return False
     if stem(noun) in map(stem, slot.words):
@@ -107,6 +130,9 @@ def _is_other_amount(slot: Slot, pool: Pool, item: Evidence, named: set[str], to
 
 
 _DETERMINED = re.compile(r"\b(?:of|and|the|this|that|these|those|my|our|its)\s+(?:the\s+)?$", re.IGNORECASE)
+_OF_THE = re.compile(r"\b(?:of|and)\s+(?:the\s+)?$", re.IGNORECASE)
+_RECORD_AFTER = re.compile(r"\w*(?: \w+)?['\"]?\s+([a-z]+)\s+\W?[A-Z\d]")
+_TIME = re.compile(r"\d{1,2}:\d\d(?::\d\d)?|\d{4}-\d\d-\d\d.*")
 _NOUN_AFTER = re.compile(r"\w*\s+([a-z]+)\b")
 
 
@@ -114,9 +140,9 @@ def _describes(slot: Slot, text: str, before: re.Match[str]) -> bool:
     """Whether a word tells which record is meant, and is no new value: "the closed issue 45"."""
     if not _DETERMINED.search(before.string):
         return False
-    after = _NOUN_AFTER.match(text, before.end())
+    after = (_RECORD_AFTER if slot.required else _NOUN_AFTER).match(text, before.end())
     noun = after is not None and after[1] not in FUNCTION_WORDS and stem(after[1]) not in map(stem, slot.words)
-    return noun or bool(re.search(r"\b(?:of|and)\s+(?:the\s+)?$", before.string, re.IGNORECASE))
+    return noun or (not slot.required and bool(_OF_THE.search(before.string)))
 
 
 def _befores(text: str, slot: Slot, value: Any) -> Iterator[re.Match[str]]:
@@ -130,7 +156,9 @@ def _befores(text: str, slot: Slot, value: Any) -> Iterator[re.Match[str]]:
     yield from (match for start, _ in spans if (match := _BEFORE.search(pool.bare[:start])))
 
 
-def _fits(slot: Slot, slots: Sequence[Slot], named: set[str], told: set[str], before: re.Match[str]) -> bool:
+def _fits(
+    slot: Slot, slots: Sequence[Slot], named: set[str], told: set[str], before: re.Match[str], *, creates: bool
+) -> bool:
     place, noun = (before["place"] or "").lower(), before["noun"] or ""
     if before.start("noun") == 0 or noun in FUNCTION_WORDS | {"saying"} or not (is_noun(noun) or is_plural(noun)):
         noun = ""
@@ -142,7 +170,10 @@ def _fits(slot: Slot, slots: Sequence[Slot], named: set[str], told: set[str], be
     if noun and (stem(noun) in others or place == "of"):
         return False
     if noun and stem(noun) not in named and noun not in (*ANY, *CONTENT):
-        return noun in about
+        told_so = stem(noun) in map(stem, words_of(slot.description))
+        return told_so or (bool(place) and _noun_places(slot).get(stem(noun)) == place)
+    if noun and creates and noun not in (*ANY, *CONTENT) and not (slot.identifies or slot.says(*ANY, *CONTENT)):
+        return False  # the name of what is made: "create invoice 'x'" is no customer
     if place and place in (slot.direction, place_of(slot, slots)):
         return True
     if place in _FREE or slot.vocabulary:

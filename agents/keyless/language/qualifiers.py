@@ -25,6 +25,8 @@ _LETTER = re.compile(r"\d\s+([ai])(?=\s*(?:[?.!,;]|$|(?:and|for|in|of|on|to|with
 _STATE = re.compile(r"\b(?:is|are|was|were)\s+(on|out|over|up|inside)(?=\s*(?:[?.!,;]|$|and\b|or\b))", re.IGNORECASE)
 """A state that selects: "lamps that are on"."""
 _MINUS = re.compile(r"(?<=\d)[-−–](?=\s|$)")
+_ID_RANGE = re.compile(r"\b([A-Za-z]+[-_])\d+\s?[-–/]\s?(?:\1)?\d+\b(?!-)")
+"""Several records: "ENG-1-ENG-5"."""
 _FROM_NOW = re.compile(r"\b(?:after|before|by|for|from|since|till|until)\s+now\b", re.IGNORECASE)
 _OTHERS = re.compile(
     r"\b(?:and|or|plus|with)\s+(?:me|us|you|yours|mine|ours|all|everyone|everybody)\b|(?<!\S)@\w+", re.IGNORECASE
@@ -43,7 +45,7 @@ def qualifiers(text: str, about: str, *, plainly: bool) -> Iterator[Span]:
     yield from (m.span(1) for m in _CRITERION.finditer(text) if f"by {m[1]}" not in about.lower())
     yield from _other_plurals(text, about)
     yield from (m.span(1) for m in _LETTER.finditer(text))
-    yield from (m.span() for pattern in (_FROM_NOW, _STRAY, _MINUS) for m in pattern.finditer(text))
+    yield from (m.span() for pattern in (_FROM_NOW, _STRAY, _MINUS, _ID_RANGE) for m in pattern.finditer(text))
     if plainly:
         yield from (m.span() for m in _OTHERS.finditer(text))
     else:

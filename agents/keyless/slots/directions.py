@@ -9,8 +9,11 @@ from typing import Any
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind
 from callsheet.agents.keyless.slots.context import Context
 from callsheet.agents.keyless.slots.slot import Direction, Slot, stem
+from callsheet.agents.keyless.slots.value_formats import is_mail
 
-_BEFORE = re.compile(r"\b(?:(from|out\s+of)|to|into|onto)\s+(?:(?:the|an?|my|our)\s+)?(?:[a-z]+\s+)?$", re.IGNORECASE)
+_BEFORE = re.compile(
+    r"\b(?:(from|out\s+of|old|previous)|to|into|onto|new)\s+(?:(?:the|an?|my|our)\s+)?(?:[a-z]+\s+)?$", re.IGNORECASE
+)
 
 
 def direction_before(text: str) -> Direction:
@@ -22,7 +25,8 @@ def direction_before(text: str) -> Direction:
 def directed(slot: Slot, context: Context) -> Any:
     """One of two values for a pair of parameters: "link 3 to 5", "merge 7 into 2", "from 'a' to 'b'"."""
     numbers = context.pool.free(Kind.NUMBER), [s for s in context.open if s.numeric]
-    for items, mine in (numbers, (context.texts, context.loose)):
+    addresses = context.pool.free(Kind.EMAIL), [s for s in context.open if is_mail(s)]
+    for items, mine in (numbers, (context.texts, context.loose), addresses):
         pair = [s for s in mine if s.direction]
         if slot in pair and {s.direction for s in pair} == {"from", "to"} and len(pair) == 2:
             return _pair(slot, pair, context, items, alone=mine == pair)

@@ -23,22 +23,7 @@ _NOUN_BEFORE = re.compile(r"\b([a-z]+)\s+(?:(?:number|no\.?|id)\s+)?#?$", re.IGN
 _OF = re.compile(r"\bof\s+$", re.IGNORECASE)
 GROUPED = re.compile(r"0\d|\d+,\d")
 """Numbers that are no plain identifiers: with zeros before them, or commas."""
-COUNTS = (
-    "count",
-    "limit",
-    "number",
-    "n",
-    "num",
-    "max",
-    "maximum",
-    "quantity",
-    "qty",
-    "size",
-    "amount",
-    "total",
-    "top",
-    "k",
-)
+COUNTS = frozenset("amount count k limit max maximum n num number qty quantity size top total".split())
 """Names of parameters that count what the tool is about."""
 _POSITIONS = frozenset("at begin column end first from index last line offset page position row start".split())
 """Words in the names of parameters that take a position: "2 rows" is not row 2."""

@@ -47,6 +47,7 @@ ANY = (
     "subject", "term", "title", "topic", "url", "value", "word",
 )  # fmt: skip
 """Names of parameters that take any text."""
+_PAIRED = frozenset("a b 1 2 one two".split())
 _NUMBERED = frozenset({"number", "no"})
 _STEMMER = Stemmer.Stemmer("english")
 
@@ -123,6 +124,8 @@ class Slot:
         if self.words == ("number",):  # as of GitHub's issues: ``close_issue(number)``, not ``factorize(number)``
             named = words_of(self.about.partition("\n")[0])
             return len(named) > 1 and not _RECORD_ACTS.isdisjoint(named)
+        if self.types == {"integer"} and len(self.words) == 2 and self.head in _PAIRED:
+            return True
         return self.head.removesuffix("s") in IDENTIFIERS or (len(self.words) > 1 and self.head in _NUMBERED)
 
     @property

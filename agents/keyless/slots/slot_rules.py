@@ -226,7 +226,7 @@ def _raw(slot: Slot, context: Context) -> Any:
 
 
 RULES: tuple[Rule, ...] = (
-    _whole, exchanged, frequency, _formatted, _currency, _closed, _flag, _glob, directed, _labelled, _based,
+    _whole, exchanged, frequency, directed, _formatted, _currency, _closed, _flag, _glob, _labelled, _based,
     _identified, _of_result, array, _composed, number, described, quoted, _raw,
 )  # fmt: skip
 """In this order: unmistakable evidence first, leftovers last."""

@@ -158,7 +158,7 @@ _RECORD_SIGNS = frozenset("0123456789\"'“‘`«")
 Span = tuple[int, int]
 
 
-def variants(text: str, slots: Sequence[Slot]) -> tuple[str, ...]:
+def variants(text: str, slots: Sequence[Slot], *, plainly: bool = False) -> tuple[str, ...]:
     """The text once for each value that it lists for one parameter; the text alone if it lists none.
 
     Examples:
@@ -168,7 +168,9 @@ def variants(text: str, slots: Sequence[Slot]) -> tuple[str, ...]:
         >>> variants("3 miles to km and yards", slots_of(tool))
         ('3 miles to km', '3 miles to yards')
     """
-    runs = sorted(run for atoms in _atoms(text, slots) for run in _runs(text, atoms))
+    runs = sorted(run for atoms in _atoms(text, slots, plainly=plainly) for run in _runs(text, atoms))
+    if plainly and len(runs) > 1:
+        return (text,)  # which belongs to which is not said
     if not runs or any(one[-1][1] > other[0][0] for one, other in pairwise(runs)):
         return (text,)
     if sum(text[run[0][0]] in _RECORD_SIGNS for run in runs) > 1:
@@ -219,8 +221,12 @@ def _listed_records(text: str, pool: Pool, slots: Sequence[Slot]) -> Iterator[li
                 yield list(run)
 
 
-def _atoms(text: str, slots: Sequence[Slot]) -> Iterator[list[Span]]:
-    """For each parameter with a single value, the spans in the text that could be its value."""
+def _atoms(text: str, slots: Sequence[Slot], *, plainly: bool) -> Iterator[list[Span]]:
+    """For each parameter with a single value, the spans in the text that could be its value.
+
+    A record has only one state: of several, the last one would win.
+    """
+    states = plainly and any(slot.identifies for slot in slots)
     pool = Pool.of(text)
     units = list(units_in(pool.bare, found)) if (found := [slot for slot in slots if is_unit(slot)]) else []
     if found:
@@ -236,7 +242,7 @@ def _atoms(text: str, slots: Sequence[Slot]) -> Iterator[list[Span]]:
     if any(is_zone(slot) for slot in slots):
         yield [(zone.start, zone.end) for zone in zones_in(text)]
     for slot in slots:
-        if slot.vocabulary and not is_unit(slot) and "array" not in slot.types:
+        if slot.vocabulary and not is_unit(slot) and "array" not in slot.types and not states:
             yield mentions(slot, pool)
     yield from _listed_records(text, pool, slots)
     paths = [slot for slot in slots if slot.required and slot.textual and is_path(slot)]
