@@ -20,7 +20,7 @@ from callsheet.agents.keyless.language.lexicon import (
     mask,
 )
 from callsheet.agents.keyless.language.mood import head_of, is_yes_or_no, objection
-from callsheet.agents.keyless.language.order_objects import misses
+from callsheet.agents.keyless.language.order_objects import misses, other_record
 from callsheet.agents.keyless.language.references import pronouns
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import is_sql
@@ -210,7 +210,7 @@ def _objection(
     if any(is_sql(slot) and _changes_data(str(call.args.get(slot.name, ""))) for slot in slots):
         return "its SQL changes data, and rules alone never do that"
     if offer.harm == "none":
-        return "it is a question for a yes or a no" if is_yes_or_no(brief.text) and not whole else ""
+        return "" if whole else _misread(brief, offer, about, slots, call)
     if whole:
         known = {*known} | {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
     if why := objection(brief.text, brief.request or brief.text, known, whole=whole):
@@ -218,6 +218,18 @@ def _objection(
     if not (whole or call.missing) and (why := misses(brief.text, _name(offer.tool), about, known, slots, call.args)):
         return why
     return _hindrance(brief, offer, slots, whole=whole)
+
+
+def _misread(brief: Brief, offer: Offer, about: str, slots: Sequence[Slot], call: Filled) -> str:
+    """Why a tool that only reads does not answer a step."""
+    if is_yes_or_no(brief.text):
+        return "it is a question for a yes or a no"
+    if other := other_record(brief.text, _name(offer.tool), about, slots, call.args):
+        return f'"{other}" is not what it is for'
+    record = any(slot.identifies and slot.name in call.args for slot in slots)
+    if record and offer.rivals and not _names_object(brief, offer, slots):
+        return f"{offer.rivals + 1} tools have this verb: name the object"
+    return ""
 
 
 def _hindrance(brief: Brief, offer: Offer, slots: Sequence[Slot], *, whole: bool) -> str:

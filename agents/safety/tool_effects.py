@@ -35,6 +35,22 @@ _CHANGES = (
     "book reserve schedule",
 )
 """Verbs that change something; each group has synonyms."""
+ORDERS = frozenset(
+    """
+    activate archive assign attach charge close commit compress crop deactivate decrypt dim disable download draw enable
+    encrypt execute extract flag hide insert install invite label lock mark merge mute order pay pin play pull push
+    reopen replace rotate run set share sort stage star start sum tag turn unlock unmerge unmute unzip upload zip
+    """.split()
+)
+"""Further verbs that open orders: none limits or takes back another order, as "keep" and "cancel" do."""
+RECORD_ORDERS = frozenset(
+    """
+    approve block cancel complete deploy detach finish freeze grade invite lend link log merge notify open pause publish
+    rate reboot record refund rename renew reserve reset resize restart resume return roll scale ship stop subscribe
+    suspend transfer unblock unfreeze unlink unsubscribe water
+    """.split()
+)
+"""Verbs that open an order of its own if they name a record; without one, some take back another order."""
 _ACTS = (
     *_CHANGES,
     "read show open display print view get give see say contain content",
@@ -116,10 +132,9 @@ def harm_of(tool: Tool, *, trusted: bool) -> Harm:
         return "none"
     if (_RUNS & set(words) and _PROGRAMS & set(words)) or tool.name.lower() in _SHELLS:
         return "destroy"
-    own = split_name(tool.agent).split()
     verb = next((word for word in words if word in _COMPUTES | _READS or changes(word)), "")
-    first = next((word for word in words if word not in own), "")
-    if not verb or (verb != first and not changes(verb)):  # ``mark_as_read``, ``archive_list``
+    before = words[: words.index(verb)] if verb else []
+    if not verb or (not changes(verb) and (ORDERS | RECORD_ORDERS).intersection(before)):  # ``mark_as_read``
         opening = next(iter(split_name(tool.description[:80]).split()), "")
         verb = next(
             (form for form in (opening, opening.removesuffix("s"), opening.removesuffix("es")) if _reads(form)), ""

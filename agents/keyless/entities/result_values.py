@@ -181,8 +181,9 @@ def _salient(data: Mapping[str, Any], said: str = "") -> Any:
     if others := _of_record(data):
         asked = [usable[name] for name in _RESULTS if name in usable][:1] or _asked(others, said)
         return asked[0] if len(asked) == 1 else data
+    asked = _asked({name: value for name, value in usable.items() if name not in _SALIENT}, said)
     if named := [usable[name] for name in _SALIENT if name in usable]:
-        return named[0]
+        return asked[0] if len(asked) == 1 and said.endswith("?") else named[0]
     if len(parts := {name: value for name, value in usable.items() if _ASIDE.isdisjoint(words_of(name))}) == 1:
         (value,) = parts.values()
         return value if parts.keys() <= _WEAK or not isinstance(value, Mapping) else data

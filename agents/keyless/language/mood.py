@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from callsheet.agents.keyless.language.clauses import clauses, headings, is_question, words
 from callsheet.agents.keyless.language.lexicon import is_noun, mask
-from callsheet.agents.safety.tool_effects import alike, is_act
+from callsheet.agents.safety.tool_effects import ORDERS, RECORD_ORDERS, alike, is_act
 
 _UNSURE = re.compile(
     r"\b(?:not|never|no|none|nobody|nothing|neither|nor|without|unless|if|whether|or|except|instead|rather|otherwise"
@@ -31,22 +31,6 @@ _AUXILIARY = re.compile(
     r"\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|should|may|must|will|would)\b(?!\s+not\b)", re.IGNORECASE
 )
 _ASKED = re.compile(r"\?\W*$")
-_VERBS = frozenset(
-    """
-    activate archive assign attach charge close commit compress crop deactivate decrypt dim disable download draw enable
-    encrypt execute extract install invite label lock mark merge mute order pay play pull push reopen replace rotate run
-    set sort stage start sum tag turn unlock unmerge unmute unzip upload zip
-    """.split()
-)
-"""Further verbs that open orders: none limits or takes back another order, as "keep" and "cancel" do."""
-_RECORD_VERBS = frozenset(
-    """
-    approve block cancel complete deploy detach finish freeze grade invite lend link log merge notify open pause publish
-    rate reboot record refund rename renew reserve reset resize restart resume return roll scale ship stop subscribe
-    suspend transfer unblock unfreeze unlink unsubscribe water
-    """.split()
-)
-"""Verbs that open an order of its own if they name a record; without one, some take back another order."""
 _CARRY_OUT = frozenset("carry complete do execute handle perform".split())
 _TASKS = frozenset(
     "a all and are both can could for four here i in is list me my need now of order orders our out steps task"
@@ -109,13 +93,13 @@ def is_yes_or_no(step: str) -> bool:
 def _opens(text: str, known: Collection[str] = ()) -> bool:
     first = next(iter(words(text)), "")
     is_named = re.match(rf"\W*{re.escape(first)}\s+of\b", text)  # a noun: "restart of the server"
-    return bool(first) and not is_named and (is_act(first.lower()) or first.lower() in (*_VERBS, *known))
+    return bool(first) and not is_named and (is_act(first.lower()) or first.lower() in (*ORDERS, *known))
 
 
 def _orders_record(masked: str) -> bool:
     """Whether a clause orders something for a record of its own: "cancel booking 2", not "cancel that"."""
     first = next(iter(words(masked)), "")
-    return masked.startswith(first) and first.lower() in _RECORD_VERBS and bool(re.search(r"\d|¤", masked))
+    return masked.startswith(first) and first.lower() in RECORD_ORDERS and bool(re.search(r"\d|¤", masked))
 
 
 def _without_questions(masked: str) -> str:

@@ -76,7 +76,7 @@ def misses(
     """
     if lacking := _lacking(text, name, description):
         return f'the step does not say "{lacking}"'
-    if other := _another(text, name, description, known, slots, filled) or _other_record(
+    if other := _another(text, name, description, known, slots, filled) or other_record(
         text, name, description, slots, filled
     ):
         return f'"{other}" is not what it is for'
@@ -148,7 +148,7 @@ def _another(
     return "" if stem(noun) in (values if verb in _SETS else set()) | _direct_objects(description) else noun
 
 
-def _other_record(text: str, name: str, description: str, slots: Sequence[Slot], filled: Mapping[str, Any]) -> str:
+def other_record(text: str, name: str, description: str, slots: Sequence[Slot], filled: Mapping[str, Any]) -> str:
     """A record whose identifier went into the parameter for another one: "customer 5" for ``order_id``."""
     objects = {stem(other) for word in words_of(name) for other in alike(word)} | _direct_objects(description)
     told = {stem(word) for word in (*words_of(name), *words_of(description))}

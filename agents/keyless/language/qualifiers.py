@@ -24,6 +24,9 @@ _LETTER = re.compile(r"\d\s+([ai])(?=\s*(?:[?.!,;]|$|(?:and|for|in|of|on|to|with
 """A letter after a number that is no article: "room 5 a"."""
 _STATE = re.compile(r"\b(?:is|are|was|were)\s+(on|out|over|up|inside)(?=\s*(?:[?.!,;]|$|and\b|or\b))", re.IGNORECASE)
 """A state that selects: "lamps that are on"."""
+_OPTIONAL = re.compile(r",?\s+optionally\b.*|,\s+by\b.*")
+_MODAL = re.compile(r"\b(can|could|may|might|must|should|will|to)\s+be\s+\w+", re.IGNORECASE)
+"""What may be, and is not: "orders that can be cancelled"."""
 _MINUS = re.compile(r"(?<=\d)[-−–](?=\s|$)")
 _ID_RANGE = re.compile(r"\b([A-Za-z]+[-_])\d+\s?[-–/]\s?(?:\1)?\d+\b(?!-)")
 """Several records: "ENG-1-ENG-5"."""
@@ -42,7 +45,7 @@ def qualifiers(text: str, about: str, *, plainly: bool) -> Iterator[Span]:
         about: The tool's name, then its description from the next line on.
         plainly: Whether the tool may change something; other tools also select by states and parts.
     """
-    yield from (m.span(1) for m in _CRITERION.finditer(text) if f"by {m[1]}" not in about.lower())
+    yield from (m.span(1) for m in _CRITERION.finditer(text) if f"by {m[1]}" not in _OPTIONAL.sub("", about.lower()))
     yield from _other_plurals(text, about)
     yield from (m.span(1) for m in _LETTER.finditer(text))
     yield from (m.span() for pattern in (_FROM_NOW, _STRAY, _MINUS, _ID_RANGE) for m in pattern.finditer(text))
@@ -51,7 +54,7 @@ def qualifiers(text: str, about: str, *, plainly: bool) -> Iterator[Span]:
     else:
         own = {stem(word) for word in words_of(about.partition("\n")[0])}
         yield from (m.span(1) for m in _HAVING.finditer(text) if stem(m[1]) not in own)
-        yield from (m.span(1) for m in _STATE.finditer(text))
+        yield from (m.span(1) for pattern in (_STATE, _MODAL) for m in pattern.finditer(text))
 
 
 def _other_plurals(text: str, about: str) -> Iterator[Span]:

@@ -114,8 +114,8 @@ def _sql(_slot: Slot, pool: Pool) -> str | None:
 
 def _searched(_slot: Slot, pool: Pool) -> str | None:
     """The phrase to search for: a quotation, or the words after "for"."""
-    if len(pool.free(Kind.QUOTED)) == 1:
-        return str(pool.first(Kind.QUOTED))
+    if quoted := pool.free(Kind.QUOTED):
+        return str(pool.first(Kind.QUOTED)) if len(quoted) == 1 else None
     match = _PHRASE.search(pool.text)
     if match is None or re.fullmatch(r"(?:it|that|this|them|the\s+\w+)", match[1].strip(), re.IGNORECASE):
         return None

@@ -37,6 +37,8 @@ _TRUE = frozenset("true yes on".split())
 _TRUTH = re.compile(r"\s*(?:[=:]|\b(?:is|set\s+to|to)\b)?\s*\b(true|false|yes|no|on|off)\b(?!\s+\w)", re.IGNORECASE)
 _TRUTH_BEFORE = re.compile(r"\b(true|false)\s+$", re.IGNORECASE)
 """The value of a flag after its name, or before it: "refund=false"."""
+_ORDERED = re.compile(r"\s+(?:an?|the|all|my|our|this|that|these|those|on|in|for|to)\b", re.IGNORECASE)
+_SORTS = re.compile(r"\b(?:sort|order|rank|by)", re.IGNORECASE)
 _PLURAL = re.compile(r"[a-z]{3}(?<![su])s$")
 """The end of a value that may be said in the singular: "row" for ``rows``."""
 _HYPHENATED, _HYPHEN = re.compile(r"[-‑]([^\W\d_]+)"), re.compile(r"\w[-‑]$")
@@ -50,12 +52,14 @@ def fill_closed(slot: Slot, pool: Pool) -> Any:
         pool.take(quoted[str(said).casefold()])
         return said
     text = pool.rest
+    if slot.says("sort", "order", "direction") and not slot.required and not _SORTS.search(text):
+        return None
     found = [
         ((near, end - start, -start), value, (start, end))
         for value in slot.vocabulary
         for start, end in _places(slot, value, text)
         for near in (_near_name(slot, text, start, end),)
-        if (slot.required or near or end - start > 3) and _is_directed(slot, text[:start])
+        if (slot.required or near or end - start > 3 or value == "all") and _is_directed(slot, text[:start])
     ]
     if not found:
         return None
@@ -110,8 +114,13 @@ def _places(slot: Slot, value: Any, text: str) -> Iterator[tuple[int, int]]:
         plural = r"(?:s|es|d|ed)?" if form[-1:].isalpha() and not short else ""
         joined = joined[:-1] if plural and _PLURAL.search(joined) else joined
         pattern = re.compile(rf"(?<!\w){joined}{plural}(?!\w)", re.NOFLAG if short else re.IGNORECASE)
-        found = (match for match in pattern.finditer(text) if not _is_passive(form, match))
+        found = (m for m in pattern.finditer(text) if not (_is_passive(form, m) or _is_verb(m)))
         yield from (match.span() for match in found if not _is_part(slot, text, *match.span()))
+
+
+def _is_verb(value: re.Match[str]) -> bool:
+    """Whether a value is the verb of the step: "open an issue", "void all invoices"."""
+    return not value.string[: value.start()].strip() and bool(_ORDERED.match(value.string, value.end()))
 
 
 def _is_passive(form: str, match: re.Match[str]) -> bool:
