@@ -226,7 +226,9 @@ def _misread(brief: Brief, offer: Offer, about: str, slots: Sequence[Slot], call
         return "it is a question for a yes or a no"
     if other := other_record(brief.text, _name(offer.tool), about, slots, call.args):
         return f'"{other}" is not what it is for'
-    record = any(slot.identifies and slot.name in call.args for slot in slots)
+    record = head_of(brief.text, words_of(_name(offer.tool))[:1]) and any(
+        slot.identifies and slot.name in call.args for slot in slots
+    )
     if record and offer.rivals and not _names_object(brief, offer, slots):
         return f"{offer.rivals + 1} tools have this verb: name the object"
     return ""

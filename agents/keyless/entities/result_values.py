@@ -32,6 +32,8 @@ _ORIGIN = re.compile(r"(?:^|_)(?:original|from|input|source)(?:_|$)")
 _EMPTY = frozenset({"", "[]", "{}", "null", "None"})
 _FILE_READERS = frozenset({"cat", "content", "contents", "read"})
 """Words in the names of tools that give the text of a file."""
+_AND = re.compile(r"\band\b", re.IGNORECASE)
+"""One of two fields would be half an answer."""
 _HOW_MANY = re.compile(r"\bhow\s+many\b|\bnumber\s+of\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.:/-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w:/-])")
 
@@ -197,13 +199,14 @@ def _asked(fields: Mapping[str, Any], said: str) -> list[Any]:
     given = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", said)}
     counts = _HOW_MANY.search(said)
     stems -= {"number"} if counts else set()
-    return [
+    found = [
         len(value) if counts and isinstance(value, list) else value
         for name, value in fields.items()
         if stems.issuperset(map(stem, value_words(name)))
         and _is_asked(name, said)
         and not (value in given if _is_number(value) else isinstance(value, str) and value in said)
     ]
+    return [] if len(found) == 1 and _AND.search(said) else found
 
 
 def _is_asked(name: str, said: str) -> bool:

@@ -47,7 +47,18 @@ ANY = (
     "subject", "term", "title", "topic", "url", "value", "word",
 )  # fmt: skip
 """Names of parameters that take any text."""
-_PAIRED = frozenset("a b 1 2 one two".split())
+_PAIRED = frozenset((word,) for word in "a b 1 2 one two".split())
+_MEASURES = frozenset(
+    """
+    age amount angle balance brightness capacity celsius count day degree depth discount distance dosage duration fee
+    height hour index interval length level limit line maximum minimum minute month number offset page percent
+    percentage port position price priority quantity rate rating retry score second size speed step temperature time
+    timeout total value volume weight width year
+    """.split()
+)
+"""Names of integers that identify no record."""
+_BEFORE_RECORD = frozenset("at by for from in of on to with".split())
+_SETTING = frozenset("adjust apply change decrease increase lower raise reduce set".split())
 _NUMBERED = frozenset({"number", "no"})
 _STEMMER = Stemmer.Stemmer("english")
 
@@ -124,9 +135,20 @@ class Slot:
         if self.words == ("number",):  # as of GitHub's issues: ``close_issue(number)``, not ``factorize(number)``
             named = words_of(self.about.partition("\n")[0])
             return len(named) > 1 and not _RECORD_ACTS.isdisjoint(named)
-        if self.types == {"integer"} and len(self.words) == 2 and self.head in _PAIRED:
+        if self.types == {"integer"} and (self.words[1:] in _PAIRED or self._is_record()):
             return True
         return self.head.removesuffix("s") in IDENTIFIERS or (len(self.words) > 1 and self.head in _NUMBERED)
+
+    def _is_record(self) -> bool:
+        """Whether the tool's description says that an integer is one of several records: "the bill of a table"."""
+        if len(self.words) != 1 or self.head in _MEASURES:
+            return False
+        sentence = self.about.partition("\n")[2].split(". ")[0].lower()
+        noun = rf"{re.escape(self.head)}(?=\s*(?:$|[.,;])|\s+(?:and|at|by|for|from|in|of|on|or|to|with)\b)"
+        found = re.search(rf"([a-z]+)\s+(?:an?|the|another|one)\s+{noun}", sentence.strip())
+        if found is None or found[1].removesuffix("s") in _SETTING:
+            return False
+        return found.start() == 0 or found[1] in _BEFORE_RECORD
 
     @property
     def direction(self) -> Direction:
