@@ -217,7 +217,7 @@ def _objection(
         return f"it may change something, and {why}"
     if not (whole or call.missing) and (why := misses(brief.text, _name(offer.tool), about, known, slots, call.args)):
         return why
-    return _hindrance(brief, offer, slots, whole=whole)
+    return _hindrance(brief, offer, slots, call, whole=whole)
 
 
 def _misread(brief: Brief, offer: Offer, about: str, slots: Sequence[Slot], call: Filled) -> str:
@@ -234,9 +234,10 @@ def _misread(brief: Brief, offer: Offer, about: str, slots: Sequence[Slot], call
     return ""
 
 
-def _hindrance(brief: Brief, offer: Offer, slots: Sequence[Slot], *, whole: bool) -> str:
+def _hindrance(brief: Brief, offer: Offer, slots: Sequence[Slot], call: Filled, *, whole: bool) -> str:
     """Why a tool that may change something cannot be called now, though the step orders it."""
-    if offer.rivals and not whole and not _names_object(brief, offer, slots):
+    texts = any(s.name in call.args and (s.identifies or (s.textual and not s.vocabulary)) for s in slots)
+    if texts and offer.rivals and not whole and not _names_object(brief, offer, slots):
         return f"{offer.rivals + 1} tools have this verb: name the object"
     if brief.unclear:
         return f'nothing is changed unless all of the request is understood, and "{brief.unclear[0]}" is not'

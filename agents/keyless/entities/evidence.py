@@ -113,7 +113,8 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (
         Kind.NAME,
         re.compile(
-            r"(?<=[\w,:¤] )(?:(?:(?:Dr|Mrs?|Ms|St)\.? )?[A-Z][\w’-]*(?: [A-Z][\w’-]*)*|[a-z][a-z-]*[_\d][\w-]*)"
+            r"(?<=[\w,:¤] )(?:(?:(?:Dr|Mrs?|Ms|St)\.? )?[A-Z][\w’-]{0,40}(?: [A-Z][\w’-]{0,40}){0,5}"
+            r"|[a-z][a-z-]{0,40}[_\d][\w-]{0,40})"
             r"(?=\s*(?:[,;.!?¤]|$|(?:and|as|at|by|for|from|in|into|of|on|saying|to|with)\b))"
         ),
     ),

@@ -53,7 +53,9 @@ _THEN_WORD, _LAST_WORD = (re.compile(rf"\b{word}", re.IGNORECASE) for word in (_
 _AHEAD = 300
 """How many characters after a connective are examined."""
 _TAIL = " \t\n\r,;:.…。；，、-–—"
-_THANKS = re.compile(r"[\s,.!]+(?:please|pl[sz]|(?:many\s+)?thank(?:s|\s+you)(?:\s+in\s+advance)?)\W*$", re.IGNORECASE)
+_THANKS = re.compile(
+    r"(?<=[\s,.!])(?:please|pl[sz]|(?:many )?thank(?:s| you)(?: in advance)?)[^\w¤]{0,9}$", re.IGNORECASE
+)
 _GREETING = re.compile(
     r"(?:(?:hi|hello|hey|dear)\b(?: (?:there|all|everyone|(?-i:[A-Z]\w*)))?|good (?:morning|evening)|cheers|ok(?:ay)?"
     r"|(?:many )?thank(?:s| you)(?: (?:so|very) much| a lot| in advance)?)\W*",
@@ -149,8 +151,8 @@ def _orders(request: str, masked: str, start: int, end: int) -> Iterator[Clause]
 
 
 def _clause(request: str, masked: str, start: int, end: int, link: Link, verb: str) -> Iterator[Clause]:
-    if thanks := _THANKS.search(masked[start:end]):
-        end = start + thanks.start()
+    if thanks := _THANKS.search(masked, start, end):
+        end = thanks.start()
     while end > start and request[end - 1] in _TAIL and masked[end - 1] != "¤":
         end -= 1
     if start < end:

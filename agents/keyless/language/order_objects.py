@@ -113,7 +113,7 @@ def _lacking(text: str, name: str, description: str) -> str:
 
 def _nouns(text: str) -> list[str]:
     """The nouns of the object of an order, lower case: "ticket" of "close the old ticket 5"."""
-    masked = mask(text).lstrip()
+    masked = re.sub(r"\be-mail", "email", mask(text).lstrip(), flags=re.IGNORECASE)
     verb = re.match(r"\w+\s+(?:(?:up|down|off|on|out|back)\s+)?", masked)
     words_ = re.findall(r"[\w¤#(-]+", masked[verb.end() :] if verb else "")
     said = takewhile(lambda word: not _ENDS.search(word) and word not in _PREPOSITIONS, words_)

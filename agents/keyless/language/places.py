@@ -131,7 +131,7 @@ def _is_other_amount(slot: Slot, pool: Pool, item: Evidence, named: set[str], to
 
 _DETERMINED = re.compile(r"\b(?:of|and|the|this|that|these|those|my|our|its)\s+(?:the\s+)?$", re.IGNORECASE)
 _OF_THE = re.compile(r"\b(?:of|and)\s+(?:the\s+)?$", re.IGNORECASE)
-_RECORD_AFTER = re.compile(r"\w*(?: \w+)?['\"]?\s+([a-z]+)\s+\W?[A-Z\d]")
+_RECORD_AFTER = re.compile(r"\w{0,40}(?: \w{1,40})?['\"]?\s+([a-z]+)\s+\W?[A-Z\d]")
 _TIME = re.compile(r"\d{1,2}:\d\d(?::\d\d)?|\d{4}-\d\d-\d\d.*")
 _NOUN_AFTER = re.compile(r"\w*\s+([a-z]+)\b")
 

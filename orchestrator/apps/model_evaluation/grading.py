@@ -26,7 +26,7 @@ CAUSES: Mapping[Cause, str] = {
     "model error": "the model did not answer; asked again in the next evaluation",
 }
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d{1,3})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
