@@ -41,8 +41,10 @@ _UNIT_SIGNS = {"%": "percent", "c": "celsius", "f": "fahrenheit"}
 _UNIT_SIGN = re.compile(r"(?<=\d)\s?°?\s?([CF]\b|%)", re.IGNORECASE)
 """Signs of units that a tool names in words."""
 _WHEN = re.compile(r"\b(?:when|if)\b", re.IGNORECASE)
-_INTRODUCES = re.compile(r"\bno\.\s*(?=\d)|\bsaying\s+(?=¤)", re.IGNORECASE)
-"""Before the number of a record, or the text of a message."""
+_INTRODUCES = re.compile(
+    r"\b(?:no\.|number)\s*(?=\d)|\bsaying\s+(?=¤)|\bon\s+(?=(?:mon|tues|wednes|thurs|fri|satur|sun)day)", re.IGNORECASE
+)
+"""Before the number of a record, the text of a message, or a weekday."""
 _RESULT = re.compile(
     rf"\b(?:the|this|that|these|those)\s+({'|'.join(sorted(RESULT_NOUNS))})\b(?!\s+of\b)", re.IGNORECASE
 )

@@ -21,6 +21,7 @@ from callsheet.agents.keyless.language.lexicon import (
 )
 from callsheet.agents.keyless.language.mood import head_of, is_yes_or_no, objection
 from callsheet.agents.keyless.language.order_objects import misses, other_record
+from callsheet.agents.keyless.language.places import direct_objects
 from callsheet.agents.keyless.language.references import pronouns
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import is_sql
@@ -173,7 +174,7 @@ def _is_other(brief: Brief, offer: Offer, known: Collection[str]) -> bool:
     return bool(unnamed) and not _names_object(brief, offer)
 
 
-def _names_object(brief: Brief, offer: Offer, slots: Sequence[Slot] = ()) -> bool:
+def _names_object(brief: Brief, offer: Offer, about: str = "") -> bool:
     """Whether a step, or one that it builds on, names what a tool is for: a sheet for ``delete_sheet``."""
     text = " ".join((brief.text, *(done.text for done in brief.inputs)))
     said = {stem(other) for word in re.findall(r"[a-z]+", text.lower()) for other in alike(word)}
@@ -182,8 +183,7 @@ def _names_object(brief: Brief, offer: Offer, slots: Sequence[Slot] = ()) -> boo
     named = words_of(_name(offer.tool))
     named = named[1:] if len(named) > 1 and is_verb(named[0]) else named
     objects = {stem(word) for word in named if word not in FUNCTION_WORDS and (is_noun(word) or not is_act(word))}
-    values = {stem(word) for slot in slots if not slot.identifies for word in slot.words}
-    return not objects or bool((objects - values or objects) & said)
+    return not objects or bool((objects | direct_objects(about)) & said)
 
 
 def _objection(
@@ -217,7 +217,7 @@ def _objection(
         return f"it may change something, and {why}"
     if not (whole or call.missing) and (why := misses(brief.text, _name(offer.tool), about, known, slots, call.args)):
         return why
-    return _hindrance(brief, offer, slots, call, whole=whole)
+    return _hindrance(brief, offer, about, slots, call, whole=whole)
 
 
 def _misread(brief: Brief, offer: Offer, about: str, slots: Sequence[Slot], call: Filled) -> str:
@@ -229,16 +229,16 @@ def _misread(brief: Brief, offer: Offer, about: str, slots: Sequence[Slot], call
     record = head_of(brief.text, words_of(_name(offer.tool))[:1]) and any(
         slot.identifies and slot.name in call.args for slot in slots
     )
-    if record and offer.rivals and not _names_object(brief, offer, slots):
-        return f"{offer.rivals + 1} tools have this verb: name the object"
+    if record and offer.rivals and not _names_object(brief, offer):
+        return f"it may be for one of {offer.rivals} further tools: name the object"
     return ""
 
 
-def _hindrance(brief: Brief, offer: Offer, slots: Sequence[Slot], call: Filled, *, whole: bool) -> str:
+def _hindrance(brief: Brief, offer: Offer, about: str, slots: Sequence[Slot], call: Filled, *, whole: bool) -> str:
     """Why a tool that may change something cannot be called now, though the step orders it."""
     texts = any(s.name in call.args and (s.identifies or (s.textual and not s.vocabulary)) for s in slots)
-    if texts and offer.rivals and not whole and not _names_object(brief, offer, slots):
-        return f"{offer.rivals + 1} tools have this verb: name the object"
+    if texts and offer.rivals and not whole and not _names_object(brief, offer, about):
+        return f"it may be for one of {offer.rivals} further tools: name the object"
     if brief.unclear:
         return f'nothing is changed unless all of the request is understood, and "{brief.unclear[0]}" is not'
     if lost := [result for result in brief.inputs if result.status != "done"]:

@@ -113,7 +113,8 @@ def is_act(word: str) -> bool:
 def verb_of(name: str) -> str:
     """The first known verb in the name of a tool, lower case; its first word without one."""
     words = split_name(name).split()
-    return next((word for word in words if is_act(word)), next(iter(words), ""))
+    known = (word for word in words if is_act(word) or word in ORDERS or word in RECORD_ORDERS)
+    return next(known, next(iter(words), ""))
 
 
 def harm_of(tool: Tool, *, trusted: bool) -> Harm:

@@ -22,7 +22,7 @@ class Offer(BaseModel):
         sources: Parameter -> model-facing names of offered tools that provide its value, by the catalog's dependencies.
             Key ``""`` has the tools that must run first for other reasons.
         results: Names of the values in its result, by its output schema.
-        rivals: Number of other tools of the catalog whose names have the same verb.
+        rivals: Number of tools of the catalog, besides the offers, whose names have its verb or a synonym.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

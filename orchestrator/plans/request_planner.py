@@ -17,7 +17,7 @@ from callsheet.agents.planning.planner import checked_request, single
 from callsheet.graphs import PlanError
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import ChatInput, State
-from callsheet.orchestrator.step.step_nodes import rivals, verbs_of
+from callsheet.orchestrator.step.step_nodes import other_verbs, rivals
 from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline
 
 _AGENTS, _TOOLS = 12, 36
@@ -84,7 +84,8 @@ def _offered(
 ) -> tuple[Sequence[Offer], Mapping[str, Mapping[str, Any]]]:
     """The tools for a step as rules see them, by their ids."""
     found = retriever.select(step.text, **{**choices.settings.reach(), "skills": 0})
-    tools, verbs = {tool.id: retriever.catalog.tool(tool.id) for tool in found.tools}, verbs_of(retriever.catalog)
+    tools = {tool.id: retriever.catalog.tool(tool.id) for tool in found.tools}
+    verbs = other_verbs(retriever.catalog, tools)
     offers = [
         Offer(
             name=tool.id,

@@ -242,7 +242,7 @@ def offers_of(
 ) -> tuple[Offer, ...]:
     """The offers of a step, with what a call may do and whether it needs approval, which rules depend on."""
     names = {tool.id: name for name, tool in bound.items()}
-    can_ask, verbs = checkpointer() is not None, verbs_of(catalog)
+    can_ask, verbs = checkpointer() is not None, other_verbs(catalog, names)
     offers = []
     for name, tool in bound.items():
         offer = Offer(name=name, tool=tool.id, score=scores[tool.id])
@@ -261,14 +261,14 @@ def offers_of(
     return tuple(offers)
 
 
-def verbs_of(catalog: Catalog) -> Counter[str]:
-    """How many tools of a catalog have each verb in their names."""
-    return Counter(verb_of(tool.name) for tool in catalog.tools.values())
+def other_verbs(catalog: Catalog, offered: Collection[str]) -> Counter[str]:
+    """How many tools of a catalog have each verb in their names, without those that are offered."""
+    return Counter(verb_of(tool.name) for tool in catalog.tools.values() if tool.id not in offered)
 
 
 def rivals(verbs: Mapping[str, int], tool: str) -> int:
-    """The number of other tools with a tool's verb, or a synonym of it."""
-    return sum(verbs.get(verb, 0) for verb in alike(verb_of(tool.rpartition("/")[2]))) - 1
+    """The number of tools with a tool's verb, or a synonym of it."""
+    return sum(verbs.get(verb, 0) for verb in alike(verb_of(tool.rpartition("/")[2])))
 
 
 def _sources(registry: ToolRegistry, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -119,6 +119,8 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
 )
+_ID_RANGE = re.compile(r"\b([A-Za-z]+[-_])\d+\s?[-–/]\s?(?:\1)?\d+\b(?!-)")
+"""Several records: "ENG-1-ENG-5"."""
 _NO_PATH = re.compile(r"(?i)and/or|n/a|s?he/she|his/her|either/or|w/o|yes/no|true/false|on/off|\d+/\d+")
 
 
@@ -211,6 +213,8 @@ def _value(kind: Kind, match: re.Match[str], said: str) -> Any:
             return None if _NO_PATH.fullmatch(said) or ("/" in said and unit_of(said)) else said
         case Kind.CLOCK:
             return _clock(match)
+        case Kind.IDENTIFIER if _ID_RANGE.search(said):
+            return None
         case Kind.NUMBER:
             return _number(match)
         case Kind.NAME:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from string import ascii_lowercase, digits
 
 from callsheet.agents.keyless.language.lexicon import CONSUMING, NOT_VERBS, is_noun, is_verb, mask
-from callsheet.agents.safety.tool_effects import is_act
+from callsheet.agents.safety.tool_effects import ORDERS, RECORD_ORDERS, is_act
 
 
 class Link(StrEnum):
@@ -46,7 +46,7 @@ _JOINT = re.compile(
 _LEAD = re.compile(
     rf"(?:[\s,;:.…]+|(?:{_THEN}|{_LAST}|{_ALSO}|but|so|please|pl[sz]|kindly|just|now|go\s+ahead\s+and"
     r"|(?:can|could|would|will)\s+(?:you|u)|i(?:'d|\s+would)\s+like\s+you\s+to|i\s+(?:want|need)\s+you\s+to)(?=[\s,]|$)"
-    r"|(?:hi|hello|hey|ok(?:ay)?)(?=[,!.]))*",
+    r"|(?:hi|hello|hey|ok(?:ay)?|yes|sure)(?=[,!.]))*",
     re.IGNORECASE,
 )
 _THEN_WORD, _LAST_WORD = (re.compile(rf"\b{word}", re.IGNORECASE) for word in (_THEN, _LAST))
@@ -73,8 +73,8 @@ _OBJECT = re.compile(
     r"|any|some|my|our|your|me|us|him|her|what|which|who|how|when|where|if|everyone|everything|one|two|three)\b"
     r"|[¤\d#@$€£A-Z]|\w{3,}s\b|[.!?;]|$)"
 )
-_PROPERTY = re.compile(r"\s+\d[\d.]*\s*(?:[,;.!?]|$)")
-"""A number and nothing more after a noun: "limit 5"."""
+_PROPERTY = re.compile(r"\s*[:=]?\s+(?:\d[\d.]*|¤+)\s*(?:[,;.!?]|$|(?:and|in|on|to|for)\b)")
+"""A value and nothing more after a noun: "limit 5", "subject 'Hi'"."""
 _AIMED = re.compile(
     r"-?[\d¤]+(?:\s*[^\W\d_]+)?\s+(?:to|into)\s+(?:¤+|[^\W\d_][\w/]*)\s*(?=[,;.!?]|and\b|then\b|$)", re.IGNORECASE
 )
@@ -199,7 +199,8 @@ def _opens_order(text: str, *, strict: bool = False, beside_name: bool = False) 
     word, rest = first.group(), text[first.end() :]
     if not is_verb(word) or re.match(r"\s+of\b", rest) or (strict and word[0].isupper() and not word.isupper()):
         return False
-    if strict and is_noun(word) and not is_act(word.lower()) and _PROPERTY.match(rest):
+    ordered = is_act(word.lower()) or word.lower() in ORDERS or word.lower() in RECORD_ORDERS
+    if strict and is_noun(word) and not ordered and _PROPERTY.match(rest):
         return False
     if not strict or not is_noun(word) or beside_name:
         return True

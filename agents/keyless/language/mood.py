@@ -18,6 +18,7 @@ _UNSURE = re.compile(
 _TIME_ASKED = re.compile(
     r"\bwhen\s+(?:it(?:'s|\s+is)\b|(?:the|a|our|my)\b|(?:do|does|did|is|are|was|were)\b)", re.IGNORECASE
 )
+_MONTH_OF_MAY = re.compile(r"\d(?:st|nd|rd|th)?(?:\s+of)?\s+May\b|\bMay\s+\d")
 _ORDERED_BY_TIME = re.compile(
     r"\bbefore\s+you\b|\b(?:when|once)\s+(?:that|this|it)(?:'s|\s+is)\s+(?:done|finished)\b", re.I
 )
@@ -104,7 +105,7 @@ def _orders_record(masked: str) -> bool:
 
 def _without_questions(masked: str) -> str:
     """The text without phrases that only ask for a time or give the order of the work."""
-    return _TIME_ASKED.sub("", _ORDERED_BY_TIME.sub("", masked))
+    return _TIME_ASKED.sub("", _ORDERED_BY_TIME.sub("", _MONTH_OF_MAY.sub("", masked)))
 
 
 def _is_neutral(heading: str) -> bool:

@@ -17,7 +17,7 @@ from callsheet.agents.keyless.language.lexicon import (
     mask,
 )
 from callsheet.agents.keyless.language.mood import head_of
-from callsheet.agents.keyless.language.places import miscounted, misplaced
+from callsheet.agents.keyless.language.places import PREPOSITIONS, direct_objects, miscounted, misplaced, preposition
 from callsheet.agents.keyless.slots.slot import FIRST, IDENTIFIERS, Slot, stem, words_of
 from callsheet.agents.safety.tool_effects import alike
 
@@ -39,15 +39,13 @@ _FROM = re.compile(r"\bfrom\s+(?:(?:the|an?|my|our)\s+)?(?:[a-z]+\s+)?(?=[\d¤#]
 _DETERMINERS = frozenset(
     "a all an another any both each every her his its me my our some that the their these this those us your".split()
 )
-_PREPOSITIONS = frozenset(
-    "about as at between by for from in into of on onto over to under via with within without".split()
-)
 _ENDS = re.compile(r"[¤\d#]|^[A-Z(]|^(?:and|or)$")
 """What ends the words for the object of an order: a value, a name, or another object."""
 _SETS = frozenset("adjust change decrease edit increase lower modify raise reduce rename reset set update".split())
 """Verbs whose object may be any value of a record."""
 _RECORD = re.compile(r"\b([a-z]+)\s+(?:(?:number|no\.?|id|key|code)\s+)?[#\"'“‘`]?$", re.IGNORECASE)
 """The noun before the identifier of a record."""
+_QUOTES = "\"'“‘`«„"
 _TYPES = frozenset("code hash id identifier key name no number ref reference sku".split())
 """Kinds of identifiers, which are no records."""
 _SHIFTS = re.compile(r"\W*(?:adjust|cut|decrease|increase|lower|raise|reduce)\b", re.IGNORECASE)
@@ -57,6 +55,8 @@ _FROM_WORDS = re.compile(r"\bfrom\s+\S+", re.IGNORECASE)
 _ITS = re.compile(r"\b(?:its|their)\s+(?!(?:contents?|results?|text)\b)[a-z]+", re.IGNORECASE)
 """Something of a record, which is not the record."""
 _TWO_VERBS = re.compile(r"\W*(\w+)(?:\s*,)?\s+(?:and|&|then|or)\s+(?:then\s+)?([a-z]+)\s", re.IGNORECASE)
+_GIVEN = re.compile(r"\b(?:to|as|with|by|from|of|into)\b|[=:]", re.IGNORECASE)
+"""Before a new value."""
 _TRUTH = re.compile(r"\b(?:true|false|on|off|yes|no|enabled?|disabled?)\b", re.IGNORECASE)
 _SET = re.compile(r"\b(?:set|change|update)\s(?:[\w-]+\s+){0,3}?([a-z]+)\s+(?:of|for)\b.*\bto\b", re.IGNORECASE)
 
@@ -116,17 +116,8 @@ def _nouns(text: str) -> list[str]:
     masked = re.sub(r"\be-mail", "email", mask(text).lstrip(), flags=re.IGNORECASE)
     verb = re.match(r"\w+\s+(?:(?:up|down|off|on|out|back)\s+)?", masked)
     words_ = re.findall(r"[\w¤#(-]+", masked[verb.end() :] if verb else "")
-    said = takewhile(lambda word: not _ENDS.search(word) and word not in _PREPOSITIONS, words_)
+    said = takewhile(lambda word: not _ENDS.search(word) and word not in PREPOSITIONS, words_)
     return [word.lower() for word in said if word not in _DETERMINERS and (is_noun(word) or is_plural(word))]
-
-
-def _direct_objects(description: str) -> set[str]:
-    """The stems of the words between the verb that opens a description and the first preposition or comma."""
-    first = re.split(
-        r"[,.:;\n]|(?<=[a-z]{3}) and (?=[a-z]+ (?:an?|the|its|all|their)\b)", description.strip(), maxsplit=1
-    )[0]
-    said = takewhile(lambda word: word.lower() not in _PREPOSITIONS, first.split()[1:])
-    return {stem(other) for word in words_of(" ".join(said)) for other in alike(word)}
 
 
 def _another(
@@ -145,17 +136,19 @@ def _another(
         return noun  # both the verb and the object are only in the description
     if noun in RESULT_NOUNS:
         return ""
-    return "" if stem(noun) in (values if verb in _SETS else set()) | _direct_objects(description) else noun
+    return "" if stem(noun) in (values if verb in _SETS else set()) | direct_objects(description) else noun
 
 
 def other_record(text: str, name: str, description: str, slots: Sequence[Slot], filled: Mapping[str, Any]) -> str:
     """A record whose identifier went into the parameter for another one: "customer 5" for ``order_id``."""
-    objects = {stem(other) for word in words_of(name) for other in alike(word)} | _direct_objects(description)
+    objects = {stem(other) for word in words_of(name) for other in alike(word)} | direct_objects(description)
     told = {stem(word) for word in (*words_of(name), *words_of(description))}
     for slot in (slot for slot in slots if slot.name in filled and slot.identifies):
         own = {stem(word) for word in slot.words if len(word) > 1 and word not in _TYPES | IDENTIFIERS}
         for value in re.finditer(rf"(?<![\w-]){re.escape(str(filled[slot.name]))}(?![\w-])", text):
             noun = _RECORD.search(text, 0, value.start())
+            if slot.direction and preposition(text[: value.start()].rstrip(_QUOTES)) == slot.direction:
+                continue
             if noun is None or noun.start() == 0 or not (is_noun(noun[1]) or is_plural(noun[1])):
                 continue
             said = {stem(other) for other in alike(noun[1].lower())}
@@ -213,6 +206,8 @@ def _changes_nothing(verb: str, text: str, slots: Sequence[Slot], filled: Collec
         return False
     optional = [s for s in slots if s.name in filled and not s.required]
     if optional and all(s.types == {"boolean"} for s in optional) and not _TRUTH.search(text):
+        return True
+    if not optional and any(not s.required for s in slots) and not _GIVEN.search(mask(text)):
         return True
     if not any(slot.identifies and slot.name in filled for slot in slots):
         return False

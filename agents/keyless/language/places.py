@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from callsheet.agents.keyless.entities.currencies import MONEY, currencies_in
@@ -27,6 +28,10 @@ _FREE = frozenset({"", "to", "into", "onto"})
 """Prepositions that any parameter takes."""
 _ORIGINS = frozenset("as by from using via".split())
 """Prepositions that tell where something comes from, or how."""
+PREPOSITIONS = frozenset(
+    "about as at between by for from in into of on onto over to under via with within without".split()
+)
+_CLAUSE_END = re.compile(r"[,.:;\n]|(?<=[a-z]{3}) and (?=[a-z]+ (?:an?|the|its|all|their)\b)")
 _CENTS = frozenset({"cent", "cents", "smallest", "minor"})
 _ADJECTIVE = re.compile(r"^\s+[a-z]+(?=\s)")
 _SUMS = frozenset({"amount", "total", "size", "number"})
@@ -72,11 +77,16 @@ def misplaced(text: str, name: str, description: str, slots: Sequence[Slot], fil
         filled: The values of the parameters by name.
     """
     named = {stem(other) for word in words_of(name) for other in alike(word)}
+    objects = named | direct_objects(description)
     told = {word.lower() for word in re.findall(r"[A-Za-z]+", description)}
     creates = opening(text) in alike("create") | alike("add")
     for slot in (slot for slot in slots if slot.name in filled and slot.textual | ("array" in slot.types)):
         befores = list(_befores(text, slot, filled[slot.name]))
-        wrong = [before for before in befores if not _fits(slot, slots, named, told, before, creates=creates)]
+        wrong = [
+            before
+            for before in befores
+            if not _fits(slot, slots, objects if slot.identifies else named, told, before, creates=creates)
+        ]
         if wrong and (len(wrong) == len(befores) or "array" in slot.types):
             return " ".join(filter(None, (wrong[0]["place"], wrong[0]["noun"])))
         if slot.vocabulary and befores and all(_describes(slot, text, before) for before in befores):
@@ -94,6 +104,13 @@ def _heads(text: str, flag: Slot) -> list[str]:
     """The text before each place where the first word of a flag is said."""
     bare = Pool.of(text).bare
     return [bare[: match.start()] for match in re.finditer(rf"\b{re.escape(flag.words[0])}\b", bare, re.IGNORECASE)]
+
+
+def direct_objects(description: str) -> set[str]:
+    """The stems of the words between the verb that opens a description and the first preposition or comma."""
+    first = _CLAUSE_END.split(description.strip(), maxsplit=1)[0]
+    said = takewhile(lambda word: word.lower() not in PREPOSITIONS, first.split()[1:])
+    return {stem(other) for word in words_of(" ".join(said)) for other in alike(word)}
 
 
 def miscounted(text: str, name: str, description: str, slots: Sequence[Slot], filled: Mapping[str, Any]) -> str:

@@ -28,8 +28,6 @@ _OPTIONAL = re.compile(r",?\s+optionally\b.*|,\s+by\b.*")
 _MODAL = re.compile(r"\b(can|could|may|might|must|should|will|to)\s+be\s+\w+", re.IGNORECASE)
 """What may be, and is not: "orders that can be cancelled"."""
 _MINUS = re.compile(r"(?<=\d)[-−–](?=\s|$)")
-_ID_RANGE = re.compile(r"\b([A-Za-z]+[-_])\d+\s?[-–/]\s?(?:\1)?\d+\b(?!-)")
-"""Several records: "ENG-1-ENG-5"."""
 _FROM_NOW = re.compile(r"\b(?:after|before|by|for|from|since|till|until)\s+now\b", re.IGNORECASE)
 _OTHERS = re.compile(
     r"\b(?:and|or|plus|with)\s+(?:me|us|you|yours|mine|ours|all|everyone|everybody)\b|(?<!\S)@\w+", re.IGNORECASE
@@ -48,7 +46,7 @@ def qualifiers(text: str, about: str, *, plainly: bool) -> Iterator[Span]:
     yield from (m.span(1) for m in _CRITERION.finditer(text) if f"by {m[1]}" not in _OPTIONAL.sub("", about.lower()))
     yield from _other_plurals(text, about)
     yield from (m.span(1) for m in _LETTER.finditer(text))
-    yield from (m.span() for pattern in (_FROM_NOW, _STRAY, _MINUS, _ID_RANGE) for m in pattern.finditer(text))
+    yield from (m.span() for pattern in (_FROM_NOW, _STRAY, _MINUS) for m in pattern.finditer(text))
     if plainly:
         yield from (m.span() for m in _OTHERS.finditer(text))
     else:

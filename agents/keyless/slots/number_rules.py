@@ -20,7 +20,8 @@ _OPERANDS = re.compile(
 _NOUN_AFTER = re.compile(r"\s+([a-z]+)\b")
 _ONE_OF = re.compile(r"\s+(?:of\s+(?:the|my|our|its|their)\s+)?([a-z]+)\b")
 _NOUN_BEFORE = re.compile(r"\b([a-z]+)\s+(?:(?:number|no\.?|id)\s+)?#?$", re.IGNORECASE)
-_OF = re.compile(r"\bof\s+$", re.IGNORECASE)
+_OF = re.compile(r"(?<!\ban\s)(?<!\ba\s)\b(\w+)\s+of\s+$", re.IGNORECASE)
+"""Not "a bonus of 500"."""
 GROUPED = re.compile(r"0\d|\d+,\d")
 """Numbers that are no plain identifiers: with zeros before them, or commas."""
 COUNTS = frozenset("amount count k limit max maximum n num number qty quantity size top total".split())

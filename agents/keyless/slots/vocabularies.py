@@ -220,8 +220,13 @@ def _listed_records(text: str, pool: Pool, slots: Sequence[Slot]) -> Iterator[li
     numbered = [slot for slot in slots if slot.required and slot.numeric and slot.identifies]
     records = {stem(word) for slot in numbered for word in slot.words}
     records |= {stem(word) for word in words_of(slots[0].about.partition("\n")[0])} if len(numbered) == 1 else set()
+    named = [slot for slot in slots if slot.required and slot.textual and slot.identifies]
+    texts = {stem(slot.head) for slot in slots if slot.textual}
+    if len(named) == 1:
+        texts |= {stem(word) for word in (*named[0].words, *words_of(slots[0].about.partition("\n")[0]))}
     for kind, nouns in (
-        (Kind.QUOTED, {stem(slot.head) for slot in slots if slot.textual}),
+        (Kind.QUOTED, texts),
+        (Kind.IDENTIFIER, texts),
         (Kind.NUMBER, records if len(numbered) == 1 else set()),
     ):
         for run in _runs(text, [(item.start, item.end) for item in pool.free(kind)]):

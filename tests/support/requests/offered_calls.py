@@ -9,7 +9,7 @@ from callsheet.agents.keyless import split, unclear_steps
 from callsheet.agents.keyless.slots.slot import words_of
 from callsheet.agents.keyless.tool_choice import candidates
 from callsheet.agents.planning.plan import StepResult
-from callsheet.agents.safety.tool_effects import harm_of
+from callsheet.agents.safety.tool_effects import alike, harm_of, verb_of
 from callsheet.agents.work.brief import Brief, Offer
 from callsheet.graphs import Tool
 
@@ -44,6 +44,7 @@ class World:
         about = {t.name: {*t.description.lower().rstrip(".").split(), *words_of(t.name)} for t in self._tools}
         scores = {name: len(said & known) - len(known) / 100 for name, known in about.items()}
         found = sorted(self._tools, key=lambda t: -scores[t.name])[:12]
+        others = [t for t in self._tools if t not in found]
         return tuple(
             Offer(
                 name=t.name,
@@ -52,6 +53,7 @@ class World:
                 harm=harm_of(t, trusted=False),
                 confirmed=True,
                 results=tuple(output.name for output in t.outputs),
+                rivals=sum(verb_of(other.name) in alike(verb_of(t.name)) for other in others),
             )
             for t in found
         )
