@@ -60,7 +60,6 @@ def test_without_code_mode_there_are_no_programs(catalog: Any, shop: Any, ran: A
         ("import os\nos.environ['HOME']", "RuntimeError"),
         ("import socket", "socket"),
         ("import subprocess", "subprocess"),
-        ("while True:\n    pass", "TimeoutError"),
         ("x = [0] * 10**9", "MemoryError"),
         ("x = 'a'\nwhile True:\n    x += x", "MemoryError"),
         ("def f(n):\n    return f(n + 1)\nf(0)", "RecursionError"),
