@@ -75,6 +75,8 @@ _OBJECT = re.compile(
 )
 _PROPERTY = re.compile(r"\s*[:=]?\s+(?:\d[\d.]*|¤+)\s*(?:[,;.!?]|$|(?:and|in|on|to|for)\b)")
 """A value and nothing more after a noun: "limit 5", "subject 'Hi'"."""
+_RECORD = re.compile(r"\s+(?:#?\d[\d.]*|¤+|[A-Z]+-\d+)\s*(?:[,;.!?]|$|and\b)")
+"""An identifier and nothing more after a noun."""
 _AIMED = re.compile(
     r"-?[\d¤]+(?:\s*[^\W\d_]+)?\s+(?:to|into)\s+(?:¤+|[^\W\d_][\w/]*)\s*(?=[,;.!?]|and\b|then\b|$)", re.IGNORECASE
 )
@@ -182,6 +184,9 @@ def _parts(left: str, link: Link, right: str) -> bool:
     if link is not Link.NONE:
         first = words(right)[:1]
         return bool(first) and right.startswith(first[0]) and first[0].lower() not in NOT_VERBS
+    first = _WORD.match(right)
+    if first and _RECORD.match(right, first.end()) and first.group().lower() in map(str.lower, words(left)[1:]):
+        return False  # "cancel order 5 and order 6"
     return _opens_order(left) and _opens_order(right, beside_name=left.endswith("¤"), strict=True)
 
 

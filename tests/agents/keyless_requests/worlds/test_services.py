@@ -149,6 +149,7 @@ def test_words_that_change_the_meaning_count(request_: str) -> None:
         "Cancel order 5. Set refund to false.",
         "Cancel order 5, make it 6",
         "Close table 4, count 3",
+        "Cancel order 5 and order 6",
     ],
 )
 def test_nothing_is_changed_unless_all_is_understood(request_: str) -> None:
