@@ -33,6 +33,7 @@ MOST = 12
 """Maximum number of offers that are scored: the retriever has sorted them, and each takes time."""
 _NEAR_BEST = 0.75
 """Share of the best offer's score from which a tool that takes any whole question is considered."""
+_NAME_IT = "other tools have this verb too: name what it is for"
 _INVALID = 12
 """What a value that its parameter does not take costs, in characters that are not used."""
 _RELATION = re.compile(r"\s*(?:of|in|at|for|from|to|on|with|by)\s", re.IGNORECASE)
@@ -230,15 +231,15 @@ def _misread(brief: Brief, offer: Offer, about: str, slots: Sequence[Slot], call
         slot.identifies and slot.name in call.args for slot in slots
     )
     if record and offer.rivals and not _names_object(brief, offer):
-        return f"it may be for one of {offer.rivals} further tools: name the object"
+        return _NAME_IT
     return ""
 
 
 def _hindrance(brief: Brief, offer: Offer, about: str, slots: Sequence[Slot], call: Filled, *, whole: bool) -> str:
     """Why a tool that may change something cannot be called now, though the step orders it."""
     texts = any(s.name in call.args and (s.identifies or (s.textual and not s.vocabulary)) for s in slots)
-    if texts and offer.rivals and not whole and not _names_object(brief, offer, about):
-        return f"it may be for one of {offer.rivals} further tools: name the object"
+    if texts and offer.rivals and not call.unused and not whole and not _names_object(brief, offer, about):
+        return _NAME_IT
     if brief.unclear:
         return f'nothing is changed unless all of the request is understood, and "{brief.unclear[0]}" is not'
     if lost := [result for result in brief.inputs if result.status != "done"]:

@@ -184,8 +184,8 @@ def _parts(left: str, link: Link, right: str) -> bool:
     if link is not Link.NONE:
         first = words(right)[:1]
         return bool(first) and right.startswith(first[0]) and first[0].lower() not in NOT_VERBS
-    first = _WORD.match(right)
-    if first and _RECORD.match(right, first.end()) and first.group().lower() in map(str.lower, words(left)[1:]):
+    noun = _WORD.match(right)
+    if noun and _RECORD.match(right, noun.end()) and noun.group().lower() in map(str.lower, words(left)[1:]):
         return False  # "cancel order 5 and order 6"
     return _opens_order(left) and _opens_order(right, beside_name=left.endswith("¤"), strict=True)
 
