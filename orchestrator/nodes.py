@@ -187,7 +187,9 @@ def after_plan(state: State) -> str:
 
 def after_ask(state: State) -> str:
     """Back to the node that asked the question."""
-    return "plan" if not state.get("plan") else "revise" if planned(state) else "dispatch"
+    if not state.get("plan"):
+        return "plan"
+    return "revise" if planned(state) else "dispatch"
 
 
 def _speaks_for_itself(choices: Choices) -> bool:

@@ -15,8 +15,8 @@ from callsheet.agents import Plan, StepResult, Usage
 from callsheet.graphs import SettingsError
 
 
-def by_step(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Merges reports of steps by id; the same report twice changes nothing."""
+def by_key(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Merges reports by step, chunk or place; the same report twice changes nothing."""
     return {**before, **new}
 
 
@@ -65,8 +65,8 @@ class ChatOutput(TypedDict):
 
     messages: Annotated[list[AnyMessage], add_messages]
     plan: dict[str, Any]
-    selections: Annotated[dict[str, dict[str, Any]], by_step]
-    results: Annotated[dict[str, dict[str, Any]], by_step]
+    selections: Annotated[dict[str, dict[str, Any]], by_key]
+    results: Annotated[dict[str, dict[str, Any]], by_key]
     revisions: list[dict[str, Any]]
     usage: dict[str, Any]
 
@@ -95,7 +95,7 @@ class State(ChatOutput):
     note: str
     question: dict[str, Any]
     answers: list[str]
-    spent: Annotated[dict[str, dict[str, Any]], by_step]
+    spent: Annotated[dict[str, dict[str, Any]], by_key]
     turns: list[dict[str, Any]]
 
 
@@ -184,8 +184,8 @@ class StepState(TypedDict):
     tried: list[str]
     attempts: int
     selection: dict[str, Any]
-    results: Annotated[dict[str, dict[str, Any]], by_step]
-    selections: Annotated[dict[str, dict[str, Any]], by_step]
+    results: Annotated[dict[str, dict[str, Any]], by_key]
+    selections: Annotated[dict[str, dict[str, Any]], by_key]
     given: NotRequired[dict[str, dict[str, Any]]]
     asking: NotRequired[dict[str, Any]]
 
@@ -193,8 +193,8 @@ class StepState(TypedDict):
 class StepOutput(TypedDict):
     """Output of a step for the supervisor."""
 
-    results: Annotated[dict[str, dict[str, Any]], by_step]
-    selections: Annotated[dict[str, dict[str, Any]], by_step]
+    results: Annotated[dict[str, dict[str, Any]], by_key]
+    selections: Annotated[dict[str, dict[str, Any]], by_key]
 
 
 def text_of(given: Mapping[str, Any], field: str) -> str:
@@ -222,11 +222,6 @@ class Picked(TypedDict):
 
 class RetrieverState(Query, Picked):
     """State of the retriever app."""
-
-
-def by_chunk(before: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """The context tracker: chunks stay read; a new digest replaces the old one."""
-    return {**before, **new}
 
 
 class ReaderInput(TypedDict):
@@ -261,7 +256,7 @@ class ReaderState(ReaderOutput):
         trouble: Why the question cannot be answered; empty if it can.
     """
 
-    read: Annotated[dict[str, str], by_chunk]
+    read: Annotated[dict[str, str], by_key]
     folder: str
     forced: bool
     trouble: str

@@ -10,6 +10,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from callsheet.graphs import Catalog, Tool, UnknownNameError, shown, shown_schema
+from callsheet.graphs.trust.policy_rules import READ_ONLY
 from callsheet.retrievers.index.lexical_index import keyword_score
 from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.retriever import AgentGraphRetriever
@@ -17,7 +18,6 @@ from callsheet.retrievers.retriever import AgentGraphRetriever
 MOST_FOUND = 20
 MOST_READ = 10
 _LONGEST_LINE = 160
-_READ_ONLY = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
 
 Keywords = Annotated[list[str], Field(description="Exact words or parts of words; upper and lower case are alike.")]
 Found = Annotated[int, Field(description=f"How many tools to list, 1 to {MOST_FOUND}.")]
@@ -103,7 +103,9 @@ class CatalogTools:
         """The three as LangChain tools."""
         return [
             StructuredTool.from_function(
-                function, description=(function.__doc__ or "").split("\n\n")[0], metadata={"annotations": _READ_ONLY}
+                function,
+                description=(function.__doc__ or "").split("\n\n")[0],
+                metadata={"annotations": dict(READ_ONLY)},
             )
             for function in (self.keyword_search_tools, self.semantic_search_tools, self.read_tools)
         ]

@@ -18,6 +18,8 @@ from callsheet.graphs.catalog.record import Name, Record
 from callsheet.graphs.text.sanitizing import normalized, shown
 
 Hint = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
+READ_ONLY: Mapping[Hint, bool] = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+"""The hints of a tool of ours that only reads what lies here."""
 UNKNOWN: Mapping[Hint, bool] = {
     "readOnlyHint": False,
     "destructiveHint": True,

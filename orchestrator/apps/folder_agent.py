@@ -13,13 +13,13 @@ from callsheet.agents.servers.catalogs.python_objects import part_of_tools
 from callsheet.graphs import CallsheetError, Part
 from callsheet.graphs.catalog.formats.server_config import FolderConfig
 from callsheet.graphs.catalog.loaded import joined
+from callsheet.graphs.trust.policy_rules import READ_ONLY
 from callsheet.orchestrator.apps.document_library import Library
 from callsheet.retrievers.documents.document_overview import Overview, overview_of
 
 TOOL_NAME = "search_documents"
 _RECURSION = 1_000
 _WAIT = 45.0  # seconds, less than the timeout of a call
-_READ_ONLY = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
 Question = Annotated[str, Field(description="The whole question, in plain words.")]
 
 
@@ -66,7 +66,7 @@ def document_tool(name: str, about: Overview, library: Library, model: str | Non
         name=TOOL_NAME,
         description=f"{said} They speak of: {about.terms}." if about.terms else said,
         response_format="content_and_artifact",
-        metadata={"annotations": _READ_ONLY},
+        metadata={"annotations": dict(READ_ONLY)},
     )
 
 

@@ -9,6 +9,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BeforeValidator, Field
 
 from callsheet.graphs import SettingsError
+from callsheet.graphs.trust.policy_rules import READ_ONLY
 from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
 from callsheet.retrievers.documents.interface_results import Hits, Reading
 from callsheet.retrievers.documents.interfaces import (
@@ -23,8 +24,6 @@ from callsheet.retrievers.documents.interfaces import (
     search_and_read,
     semantic_search,
 )
-
-_READ_ONLY = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
 
 
 def _as_list(value: object) -> object:
@@ -109,7 +108,7 @@ class DocumentTools:
                 function,
                 description=(function.__doc__ or "").split("\n\n")[0],
                 response_format="content_and_artifact",
-                metadata={"annotations": _READ_ONLY},
+                metadata={"annotations": dict(READ_ONLY)},
             )
             for function in ((self.search_and_read,) if naive else three)
         ]

@@ -27,3 +27,9 @@ def console() -> Console:
     if probe.is_terminal:
         return SafeConsole(width=min(probe.width, WIDEST), highlight=False)
     return SafeConsole(width=WIDEST, highlight=False, soft_wrap=True)
+
+
+def one_line(text: str, most: int) -> str:
+    """A text in one line of at most ``most`` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"

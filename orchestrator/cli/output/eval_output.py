@@ -8,7 +8,7 @@ from rich.table import Table
 
 from callsheet.graphs import Catalog
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.cli.output.console import WIDEST, SafeConsole
+from callsheet.orchestrator.cli.output.console import WIDEST, SafeConsole, one_line
 from callsheet.retrievers import Evaluation
 from callsheet.retrievers.evaluation.error_analysis import Lacking, Missed
 
@@ -105,7 +105,7 @@ def _missed(console: Console, evaluation: Evaluation, most: int) -> None:
 
 
 def _miss(console: Console, miss: Missed) -> None:
-    console.print(f"{escape(miss.id)}  {escape(_short(miss.query))}", soft_wrap=True)
+    console.print(f"{escape(miss.id)}  {escape(one_line(miss.query, _LONGEST))}", soft_wrap=True)
     for lacking in miss.lacking:
         console.print(
             f"   wanted {lacking.kind} [cyan]{escape(' or '.join(lacking.ids))}[/]: {escape(lacking.why)}",
@@ -139,8 +139,3 @@ def _number(value: float | None) -> str:
 def _interval(evaluation: Evaluation, name: str) -> str:
     low, high = evaluation.intervals[name]
     return f"{low:.3f} - {high:.3f}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

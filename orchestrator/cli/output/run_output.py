@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from callsheet.orchestrator.cli.approval_prompt import approve_all, description
-from callsheet.orchestrator.cli.output.console import console
+from callsheet.orchestrator.cli.output.console import console, one_line
 from callsheet.retrievers import Selection, explain_tool
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ class Show:
             if isinstance(asked, Mapping) and "description" in asked:
                 self._console.print(f"  [yellow]{escape(description(asked))}[/]")
                 if "args" in asked:
-                    self._indented(_short(json.dumps(asked["args"], ensure_ascii=False)), "", 4)
+                    self._indented(one_line(json.dumps(asked["args"], ensure_ascii=False), _LONGEST), "", 4)
             else:
-                self._indented(_short(str(asked)), "", 4)
+                self._indented(one_line(str(asked), _LONGEST), "", 4)
         self._console.print(f"Continue in a terminal with: {escape(again)}")
         if len(approve_all(interrupts)) == len(interrupts):
             self._console.print("or approve all calls with --approve never; without a model, nothing is deleted then")
@@ -128,16 +128,16 @@ class Show:
     def _revision(self, event: Mapping[str, Any]) -> None:
         self._heading("Plan revised" if not event["refused"] else "Plan not revised")
         if event["reason"]:
-            self._indented(_short(event["reason"]), "yellow", 2)
+            self._indented(one_line(event["reason"], _LONGEST), "yellow", 2)
         for sign, name in (("+", "added"), ("~", "changed"), ("-", "dropped")):
             for step in event[name]:
-                self._indented(f"{sign} {step}  {_short(event['texts'].get(step, ''))}", "", 2)
+                self._indented(f"{sign} {step}  {one_line(event['texts'].get(step, ''), _LONGEST)}", "", 2)
 
     def _picked(self, event: Mapping[str, Any]) -> None:
         again = f", attempt {event['attempt']}" if event["attempt"] > 1 else ""
         self._heading(f"Step {event['step_id']}: picked{again}")
         for agent, why in event["selection"].get("left_out", {}).items():
-            self._indented(_short(f"without {agent}: {why}"), "yellow", 2)
+            self._indented(one_line(f"without {agent}: {why}", _LONGEST), "yellow", 2)
         for agent, since in event["selection"].get("down", {}).items():
             late = f"{agent} did not answer when last asked; its tools are as of {since}"
             self._indented(late, "yellow", 2)
@@ -156,7 +156,7 @@ class Show:
 
     def _added(self, event: Mapping[str, Any]) -> None:
         brought = ", ".join(event["tools"]) or "nothing fits"
-        self._heading(f"Step {escape(event['step_id'])}: asked for {escape(_short(event['what']))}")
+        self._heading(f"Step {escape(event['step_id'])}: asked for {escape(one_line(event['what'], _LONGEST))}")
         self._console.print(f"  [cyan]{escape(brought)}[/]")
 
     def _step(self, event: Mapping[str, Any]) -> None:
@@ -165,16 +165,16 @@ class Show:
         self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]")
         new = self._untold(result)
         for call in new:
-            arguments = escape(_short(json.dumps(call["args"], ensure_ascii=False)))
+            arguments = escape(one_line(json.dumps(call["args"], ensure_ascii=False), _LONGEST))
             self._console.print(
                 f"  [cyan]{escape(call['tool'])}[/] {arguments}  [bright_black]{call['seconds']:.2f} s[/]"
             )
             said = call["error"] or call["output"]
             style = "red" if call["error"] else ""
-            self._indented(f"-> {_short(said)}", style, 4)
+            self._indented(f"-> {one_line(said, _LONGEST)}", style, 4)
         told = any(call["error"] and result["error"].endswith(call["error"]) for call in new)
         if result["error"] and not told:
-            self._indented(_short(result["error"]), colour, 2)
+            self._indented(one_line(result["error"], _LONGEST), colour, 2)
 
     def _untold(self, result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         """The calls of a step, without those of earlier attempts, which were printed before."""
@@ -234,8 +234,3 @@ def _table(selection: Selection, *, explain: bool) -> Table:
             table.add_row(*named, escape(tool.id), escape(why))
             named = ("", "")
     return table
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

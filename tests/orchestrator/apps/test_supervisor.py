@@ -14,7 +14,7 @@ from langgraph.graph import StateGraph
 
 from callsheet import Settings, create_supervisor
 from callsheet.graphs import SettingsError
-from callsheet.orchestrator.state import by_step, with_earlier
+from callsheet.orchestrator.state import by_key, with_earlier
 from scripted_model import ScriptedModel
 
 WEATHER, RATE, NOTE = "tell the weather of Oslo", "look up the rate of USD", "write a note with both"
@@ -255,9 +255,9 @@ def test_a_model_without_its_package_is_named_in_the_answer(catalog: Any) -> Non
 
 
 def test_the_reducer_is_idempotent() -> None:
-    once = by_step({}, {"1": {"status": "done"}})
-    assert by_step(once, {"1": {"status": "done"}}) == once
-    assert by_step(once, {"2": {"status": "failed"}}) == {**once, "2": {"status": "failed"}}
+    once = by_key({}, {"1": {"status": "done"}})
+    assert by_key(once, {"1": {"status": "done"}}) == once
+    assert by_key(once, {"2": {"status": "failed"}}) == {**once, "2": {"status": "failed"}}
 
 
 class Hanging(ScriptedModel):

@@ -150,7 +150,7 @@ class OperationTools:
         return call, schema
 
     def _parameters(self, path: str, listed: Sequence[Any]) -> list[_Parameter]:
-        """The parameters that a call gives: those of the operation before those of its path."""
+        """The parameters that a call gives; one of the operation overrides that of its path."""
         found: dict[tuple[str, str], _Parameter] = {}
         for entry in listed:
             parameter = _read(_Parameter, self._references.followed(entry))
