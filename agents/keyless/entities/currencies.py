@@ -10,7 +10,7 @@ from callsheet.agents.keyless.slots.slot import Slot, words_of
 
 _CODES = {
     "€": "EUR", "euro": "EUR", "euros": "EUR", "$": "USD", "dollar": "USD", "dollars": "USD", "£": "GBP", "¥": "JPY",
-    "yen": "JPY", "franc": "CHF", "francs": "CHF",
+    "yen": "JPY", "franc": "CHF", "francs": "CHF", "chf": "CHF", "eur": "EUR", "gbp": "GBP", "jpy": "JPY", "usd": "USD",
 }  # fmt: skip
 """Signs and names; "pounds" may be a weight."""
 _NAMES = "|".join(name for name in _CODES if name.isalpha())

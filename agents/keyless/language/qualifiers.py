@@ -29,6 +29,8 @@ _MODAL = re.compile(r"\b(can|could|may|might|must|should|will|to)\s+be\s+\w+", r
 """What may be, and is not: "orders that can be cancelled"."""
 _MINUS = re.compile(r"(?<=\d)[-−–](?=\s|$)")
 _FROM_NOW = re.compile(r"\b(?:after|before|by|for|from|since|till|until)\s+now\b", re.IGNORECASE)
+_DANGLING = re.compile(r"\b(?:an?|as|at|by|for|from|in|into|my|of|our|the|to|with|your)[\s.!?]{0,9}$", re.IGNORECASE)
+"""The end of a text that is not finished: "archive page 5 to"."""
 _OTHERS = re.compile(
     r"\b(?:and|or|plus|with)\s+(?:me|us|you|yours|mine|ours|all|everyone|everybody)\b|(?<!\S)@\w+", re.IGNORECASE
 )
@@ -48,7 +50,7 @@ def qualifiers(text: str, about: str, *, plainly: bool) -> Iterator[Span]:
     yield from (m.span(1) for m in _LETTER.finditer(text))
     yield from (m.span() for pattern in (_FROM_NOW, _STRAY, _MINUS) for m in pattern.finditer(text))
     if plainly:
-        yield from (m.span() for m in _OTHERS.finditer(text))
+        yield from (m.span() for pattern in (_OTHERS, _DANGLING) for m in pattern.finditer(text))
     else:
         own = {stem(word) for word in words_of(about.partition("\n")[0])}
         yield from (m.span(1) for m in _HAVING.finditer(text) if stem(m[1]) not in own)
