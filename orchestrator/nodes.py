@@ -261,13 +261,14 @@ def _step_state(state: State, step: Step, results: Mapping[str, StepResult], lef
     inputs = [*(earlier[name] for name in step.uses if name in earlier)]
     items_of = source_of(step.for_each, step.depends_on) if step.item else ""
     inputs += [results[name] for name in plan_of(state).ancestors(step.id) if name != items_of]
+    unclear = plan_of(state).unclear
     return StepState(
         run_id=state["run"],
         run_request=state["request"],
         tokens_left=left,
         step=step.model_dump(mode="json"),
         inputs=[result.model_dump(mode="json") for result in inputs],
-        unclear=[text for text in plan_of(state).unclear if text != step.text],
+        unclear=None if unclear is None else tuple(text for text in unclear if text != step.text),
         tried=list(dict.fromkeys(tried)),
         attempts=(before.attempts if before else 0) + 1,
         selection={},

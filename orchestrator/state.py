@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AnyMessage
@@ -180,7 +180,7 @@ class StepState(TypedDict):
     preferences: Annotated[dict[str, Any], latest]
     step: dict[str, Any]
     inputs: list[dict[str, Any]]
-    unclear: NotRequired[list[str]]
+    unclear: NotRequired[Sequence[str] | None]
     tried: list[str]
     attempts: int
     selection: dict[str, Any]

@@ -81,7 +81,7 @@ def unclear_steps(plan: Plan, offered: Offered, earlier: Mapping[str, StepResult
 def _is_clear(step: Step, plan: Plan, offered: Offered, earlier: Mapping[str, StepResult]) -> bool:
     offers, functions = offered(step)
     waits = (plan.step(name) for name in plan.ancestors(step.id))
-    expected = [StepResult(id=one.id, text=one.text, result="1") for one in waits if one]
+    expected = [StepResult(id=one.id, text=one.text, result='{"id": 1}') for one in waits if one]
     inputs = (*(earlier[name] for name in step.uses if name in earlier), *expected)
     anyone = tuple(offer.model_copy(update={"confirmed": True, "sources": {}}) for offer in offers)
     best = next(iter(candidates(Brief(text=step.text, offers=anyone, inputs=inputs), functions)), None)

@@ -26,14 +26,13 @@ from callsheet.agents.keyless.language.references import pronouns
 from callsheet.agents.keyless.slots.slot import Slot, slots_of, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import is_sql
 from callsheet.agents.keyless.slots.vocabularies import variants
-from callsheet.agents.safety.tool_effects import alike, changes, is_act
+from callsheet.agents.safety.tool_effects import ORDERS, RECORD_ORDERS, alike, changes, is_act
 from callsheet.agents.work.brief import Brief, Offer
 
 MOST = 12
 """Maximum number of offers that are scored: the retriever has sorted them, and each takes time."""
 _NEAR_BEST = 0.75
 """Share of the best offer's score from which a tool that takes any whole question is considered."""
-_NAME_IT = "other tools have this verb too: name what it is for"
 _INVALID = 12
 """What a value that its parameter does not take costs, in characters that are not used."""
 _RELATION = re.compile(r"\s*(?:of|in|at|for|from|to|on|with|by)\s", re.IGNORECASE)
@@ -166,7 +165,7 @@ def _is_other(brief: Brief, offer: Offer, known: Collection[str]) -> bool:
     """Whether a tool does something else than a step orders, or destroys something that the step does not name."""
     verb = head_of(brief.text, known)
     if offer.harm == "none":  # "count" is often a noun in descriptions: "object counts"
-        return (changes(verb) or verb == "count") and not alike(verb) & {*known}
+        return (changes(verb) or verb in (*ORDERS, *RECORD_ORDERS, "count")) and not alike(verb) & {*known}
     if not alike(verb) & {*known}:
         return True
     masked = mask(brief.text)
@@ -182,7 +181,7 @@ def _names_object(brief: Brief, offer: Offer, about: str = "") -> bool:
     if Pool.of(text).free(Kind.PATH):
         said |= {stem(word) for word in ("file", "path", *alike("folder"))}
     named = words_of(_name(offer.tool))
-    named = named[1:] if len(named) > 1 and is_verb(named[0]) else named
+    named = named[len(named) > 1 and is_verb(named[0]) :]
     objects = {stem(word) for word in named if word not in FUNCTION_WORDS and (is_noun(word) or not is_act(word))}
     return not objects or bool((objects | direct_objects(about)) & said)
 
@@ -214,7 +213,8 @@ def _objection(
         return "" if whole else _misread(brief, offer, about, slots, call)
     if whole:
         known = {*known} | {word.lower() for word in brief.text.split()[:1] if is_verb(word)}
-    if why := objection(brief.text, brief.request or brief.text, known, whole=whole):
+    read = brief.unclear is not None
+    if why := objection(brief.text, brief.request or brief.text, known, whole=whole, understood=read):
         return f"it may change something, and {why}"
     if not (whole or call.missing) and (why := misses(brief.text, _name(offer.tool), about, known, slots, call.args)):
         return why
@@ -231,7 +231,7 @@ def _misread(brief: Brief, offer: Offer, about: str, slots: Sequence[Slot], call
         slot.identifies and slot.name in call.args for slot in slots
     )
     if record and offer.rivals and not _names_object(brief, offer):
-        return _NAME_IT
+        return "other tools have this verb too: name what it is for"
     return ""
 
 
@@ -239,7 +239,7 @@ def _hindrance(brief: Brief, offer: Offer, about: str, slots: Sequence[Slot], ca
     """Why a tool that may change something cannot be called now, though the step orders it."""
     texts = any(s.name in call.args and (s.identifies or (s.textual and not s.vocabulary)) for s in slots)
     if texts and offer.rivals and not call.unused and not whole and not _names_object(brief, offer, about):
-        return _NAME_IT
+        return "other tools have this verb too: name what it is for"
     if brief.unclear:
         return f'nothing is changed unless all of the request is understood, and "{brief.unclear[0]}" is not'
     if lost := [result for result in brief.inputs if result.status != "done"]:

@@ -61,7 +61,7 @@ class Brief(BaseModel):
         skills: Instructions for this kind of step.
         inputs: Results of the steps that it depends on, directly or indirectly.
         item: The item that the step is done for, as JSON; empty if there is none.
-        unclear: Texts of other steps of the request that rules do not understand.
+        unclear: Texts of other steps of the request that rules do not understand; None if nobody has looked.
         given: Tool id -> parameter -> value that a person entered for this step.
     """
 
@@ -73,5 +73,5 @@ class Brief(BaseModel):
     skills: tuple[SkillText, ...] = ()
     inputs: tuple[StepResult, ...] = ()
     item: str = ""
-    unclear: tuple[str, ...] = ()
+    unclear: tuple[str, ...] | None = None
     given: dict[str, dict[str, Any]] = Field(default_factory=dict)

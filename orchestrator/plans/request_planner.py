@@ -67,7 +67,7 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
         plan = await decompose(request, earlier=last_results(state["turns"]), max_steps=settings.max_steps)
         adaptive = settings.planning == "adaptive"
         note = "; ".join(filter(None, (plan.note, _NO_MODEL.format("adaptive") if adaptive else "")))
-        unclear: tuple[str, ...] = ()
+        unclear = None
         if len(plan.steps) > 1 and choices.model("worker") is None:
             offered = partial(_offered, retriever, registry, choices)
             unclear = await asyncio.to_thread(unclear_steps, plan, offered, earlier_results(state["turns"]))

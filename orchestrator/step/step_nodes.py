@@ -173,6 +173,7 @@ class StepNodes:
             ),
         )
         seconds = settings.step_seconds
+        unclear = state.get("unclear")
         with unsettled() as calls:
             try:
                 async with asyncio.timeout(seconds):
@@ -183,7 +184,7 @@ class StepNodes:
                         skills=skill_texts(self.seen().catalog, skills, most=settings.skill_tokens),
                         inputs=inputs,
                         item=step.item,
-                        unclear=tuple(state.get("unclear", ())),
+                        unclear=None if unclear is None else tuple(unclear),
                         given=state.get("given", {}),
                     )
                     return await carry_out(brief, equipment, worker)

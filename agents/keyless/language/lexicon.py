@@ -33,6 +33,13 @@ def is_plural(word: str) -> bool:
     return any(lemma != word for lemma in getAllLemmas(word.lower()).get("NOUN", ()))
 
 
+def may_be_noun(word: str) -> bool:
+    """Whether a word can be a noun, or is in no lexicon: "playlist"."""
+    from lemminflect import getAllLemmas
+
+    return is_noun(word) or is_plural(word) or not getAllLemmas(word.lower())
+
+
 def singular(noun: str) -> str:
     """The singular of a noun that may be a plural."""
     from lemminflect import getAllLemmas

@@ -45,7 +45,7 @@ _BEFORE_NOUN = frozenset(
 )
 
 
-def objection(step: str, request: str, tool: Collection[str], *, whole: bool = False) -> str:
+def objection(step: str, request: str, tool: Collection[str], *, whole: bool = False, understood: bool = False) -> str:
     """Why a step is not a plain order for a tool that may change something; empty if it is one.
 
     A plain order opens with a verb for what the tool does. The rest of the request must consist of orders and questions
@@ -55,6 +55,7 @@ def objection(step: str, request: str, tool: Collection[str], *, whole: bool = F
         step: The text of the step.
         request: The whole request of the step.
         tool: Verbs for what the tool does, lower case.
+        understood: Whether each clause of the request is known to be what some tool does.
         whole: Whether the tool gets the whole step as text: its reader then understands indirect requests.
     """
     tool = frozenset().union(*map(alike, tool))
@@ -71,7 +72,8 @@ def objection(step: str, request: str, tool: Collection[str], *, whole: bool = F
         if not _is_neutral(heading):
             return f'"{heading}:" is not an order'
     for clause in clauses(request):
-        if not (_opens(clause.masked, tool) or _orders_record(clause.masked) or is_question(clause.masked)):
+        known = understood or _opens(clause.masked, tool) or _orders_record(clause.masked)
+        if not (known or is_question(clause.masked)):
             return f'rules cannot tell whether "{clause.text}" is an order of its own'
         indirect = next((m for m in _INDIRECT.finditer(clause.masked) if _is_effect(m, clause.masked)), None)
         if indirect and not whole:

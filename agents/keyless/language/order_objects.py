@@ -11,10 +11,9 @@ from callsheet.agents.keyless.language.clauses import words
 from callsheet.agents.keyless.language.lexicon import (
     FUNCTION_WORDS,
     RESULT_NOUNS,
-    is_noun,
-    is_plural,
     is_verb,
     mask,
+    may_be_noun,
 )
 from callsheet.agents.keyless.language.mood import head_of
 from callsheet.agents.keyless.language.places import PREPOSITIONS, direct_objects, miscounted, misplaced, preposition
@@ -86,7 +85,7 @@ def misses(
         return f'"{amount}" is not an amount that it takes'
     if part := _part(text, name, description, slots):
         return f'"{part}" is not what it is for'
-    if other := _other_object(text, name, slots):
+    if other := _other_object(text, name, description, slots):
         return f'"{other}" is not what it is for'
     if words_ := _origin(text, description, slots, filled):
         return f'nothing would be done with "{words_}"'
@@ -117,7 +116,7 @@ def _nouns(text: str) -> list[str]:
     verb = re.match(r"\w+\s+(?:(?:up|down|off|on|out|back)\s+)?", masked)
     words_ = re.findall(r"[\w¤#(-]+", masked[verb.end() :] if verb else "")
     said = takewhile(lambda word: not _ENDS.search(word) and word not in PREPOSITIONS, words_)
-    return [word.lower() for word in said if word not in _DETERMINERS and (is_noun(word) or is_plural(word))]
+    return [word.lower() for word in said if word not in _DETERMINERS and may_be_noun(word)]
 
 
 def _another(
@@ -145,11 +144,13 @@ def other_record(text: str, name: str, description: str, slots: Sequence[Slot], 
     told = {stem(word) for word in (*words_of(name), *words_of(description))}
     for slot in (slot for slot in slots if slot.name in filled and slot.identifies):
         own = {stem(word) for word in slot.words if len(word) > 1 and word not in _TYPES | IDENTIFIERS}
-        for value in re.finditer(rf"(?<![\w-]){re.escape(str(filled[slot.name]))}(?![\w-])", text):
+        given = filled[slot.name] if isinstance(filled[slot.name], list) else [filled[slot.name]]
+        said_values = "|".join(re.escape(str(one)) for one in given)
+        for value in re.finditer(rf"(?<![\w-])(?:{said_values})(?![\w-])", text):
             noun = _RECORD.search(text, 0, value.start())
             if slot.direction and preposition(text[: value.start()].rstrip(_QUOTES)) == slot.direction:
                 continue
-            if noun is None or noun.start() == 0 or not (is_noun(noun[1]) or is_plural(noun[1])):
+            if noun is None or noun.start() == 0 or not may_be_noun(noun[1]):
                 continue
             said = {stem(other) for other in alike(noun[1].lower())}
             mine = bool(said & own) or (bool(said & objects) and not own & (told - said))
@@ -167,12 +168,12 @@ def _part(text: str, name: str, description: str, slots: Sequence[Slot]) -> str:
     return match[1] if match and stem(match[1]) not in own and match[1] not in FUNCTION_WORDS | RESULT_NOUNS else ""
 
 
-def _other_object(text: str, name: str, slots: Sequence[Slot]) -> str:
+def _other_object(text: str, name: str, description: str, slots: Sequence[Slot]) -> str:
     """The object of an order, if it is another record of the call: "project" of "move project 1 to issue 4"."""
     match, named = _OBJECT.match(text), words_of(name)
-    if match is None or match[1].lower() not in named:
+    if match is None or match[1].lower() not in named or match[1].lower() in _SETS:
         return ""
-    own = {stem(other) for word in named for other in alike(word)}
+    own = {stem(other) for word in named for other in alike(word)} | direct_objects(description)
     records = {stem(word) for slot in slots if slot.identifies for word in slot.words}
     return match[2] if stem(match[2]) in records - own else ""
 

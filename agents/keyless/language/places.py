@@ -10,7 +10,7 @@ from typing import Any
 from callsheet.agents.keyless.entities.currencies import MONEY, currencies_in
 from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool, with_digits
 from callsheet.agents.keyless.entities.measurement_units import unit_of
-from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, is_noun, is_plural
+from callsheet.agents.keyless.language.lexicon import FUNCTION_WORDS, is_plural, may_be_noun
 from callsheet.agents.keyless.language.references import opening
 from callsheet.agents.keyless.slots.number_rules import COUNTS, counted
 from callsheet.agents.keyless.slots.slot import ANY, CONTENT, IDENTIFIERS, Slot, stem, words_of
@@ -32,6 +32,7 @@ PREPOSITIONS = frozenset(
     "about as at between by for from in into of on onto over to under via with within without".split()
 )
 _CLAUSE_END = re.compile(r"[,.:;\n]|(?<=[a-z]{3}) and (?=[a-z]+ (?:an?|the|its|all|their)\b)")
+_CHANGING = frozenset("change edit modify update".split())
 _CENTS = frozenset({"cent", "cents", "smallest", "minor"})
 _ADJECTIVE = re.compile(r"^\s+[a-z]+(?=\s)")
 _SUMS = frozenset({"amount", "total", "size", "number"})
@@ -89,6 +90,8 @@ def misplaced(text: str, name: str, description: str, slots: Sequence[Slot], fil
         ]
         if wrong and (len(wrong) == len(befores) or "array" in slot.types):
             return " ".join(filter(None, (wrong[0]["place"], wrong[0]["noun"])))
+        if slot.vocabulary and opening(text) in _CHANGING and befores and not any(b["place"] for b in befores):
+            return str(filled[slot.name])  # "change the student plan of account 9" tells the old one
         if slot.vocabulary and befores and all(_describes(slot, text, before) for before in befores):
             return f"{befores[0].group().strip()} {filled[slot.name]}"
         if slot.identifies and _TIME.fullmatch(str(filled[slot.name])):
@@ -146,6 +149,7 @@ def _is_other_amount(slot: Slot, pool: Pool, item: Evidence, named: set[str], to
     return stem(noun) in named or stem(noun) not in told | {stem(word) for word in about}
 
 
+_VERB_ALONE = re.compile(r"\W*(\w+)\s+")
 _DETERMINED = re.compile(r"\b(?:of|and|the|this|that|these|those|my|our|its)\s+(?:the\s+)?$", re.IGNORECASE)
 _OF_THE = re.compile(r"\b(?:of|and)\s+(?:the\s+)?$", re.IGNORECASE)
 _RECORD_AFTER = re.compile(r"\w{0,40}(?: \w{1,40})?['\"]?\s+([a-z]+)\s+\W?[A-Z\d]")
@@ -155,7 +159,8 @@ _NOUN_AFTER = re.compile(r"\w*\s+([a-z]+)\b")
 
 def _describes(slot: Slot, text: str, before: re.Match[str]) -> bool:
     """Whether a word tells which record is meant, and is no new value: "the closed issue 45"."""
-    if not _DETERMINED.search(before.string):
+    first = _VERB_ALONE.fullmatch(before.string)
+    if not (_DETERMINED.search(before.string) or (first and first[1].lower() not in alike("create") | alike("add"))):
         return False
     after = (_RECORD_AFTER if slot.required else _NOUN_AFTER).match(text, before.end())
     noun = after is not None and after[1] not in FUNCTION_WORDS and stem(after[1]) not in map(stem, slot.words)
@@ -177,7 +182,7 @@ def _fits(
     slot: Slot, slots: Sequence[Slot], named: set[str], told: set[str], before: re.Match[str], *, creates: bool
 ) -> bool:
     place, noun = (before["place"] or "").lower(), before["noun"] or ""
-    if before.start("noun") == 0 or noun in FUNCTION_WORDS | {"saying"} or not (is_noun(noun) or is_plural(noun)):
+    if before.start("noun") == 0 or noun in FUNCTION_WORDS | {"saying"} or not may_be_noun(noun):
         noun = ""
     own = {stem(word) for word in slot.words}
     about = told | {word.lower() for word in re.findall(r"[A-Za-z]+", slot.description)}

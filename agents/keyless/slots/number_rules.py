@@ -84,6 +84,7 @@ def number(slot: Slot, context: Context) -> Any:
     in_order = _is_named(context) and all(joint.strip() and _OPERANDS.fullmatch(joint) for joint in joints)
     ranged = _RANGE.search(context.pool.bare) and not all((FIRST | LAST).intersection(s.words) for s in rivals)
     in_order = in_order and not ranged and not any(s.direction for s in rivals)
+    in_order = in_order and sum(s.identifies for s in rivals) < 2  # which of two records is which is not said
     if len(given) + len(left) == len(rivals) and (len(rivals) == 1 or in_order):
         found = [*given, *(taken(s, context.pool, item) for s, item in zip(rivals[len(given) :], left, strict=True))]
         context.pool.uses_results |= bool(given)

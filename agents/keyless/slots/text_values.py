@@ -11,7 +11,7 @@ from callsheet.agents.keyless.entities.evidence import Evidence, Kind, Pool
 from callsheet.agents.keyless.language.places import place_of, preposition
 from callsheet.agents.keyless.language.references import opening
 from callsheet.agents.keyless.slots.context import Context
-from callsheet.agents.keyless.slots.number_rules import listed
+from callsheet.agents.keyless.slots.number_rules import counted, listed
 from callsheet.agents.keyless.slots.slot import ANY, CONTENT, Slot, stem, words_of
 from callsheet.agents.keyless.slots.value_formats import is_mail, is_path
 from callsheet.agents.safety.tool_effects import alike
@@ -43,6 +43,8 @@ def array(slot: Slot, context: Context) -> Any:
     kind = items.get("type") if "array" in slot.types and isinstance(items, dict) else None
     if kind in {"number", "integer"}:
         given = [] if slot.identifies else context.numbers
+        if slot.identifies and any(counted(pool.bare[item.end :]) for item in listed(pool)):
+            return None  # "3 tracks" are not track 3
         pool.uses_results |= bool(given)
         return [*given, *map(pool.take, listed(pool))] or None
     if kind == "string" and slot.required:

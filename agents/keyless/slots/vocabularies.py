@@ -240,7 +240,7 @@ def _atoms(text: str, slots: Sequence[Slot], *, plainly: bool) -> Iterator[list[
 
     A record has only one state: of several, the last one would win.
     """
-    states = plainly and any(slot.identifies for slot in slots)
+    states = plainly and any(slot.required and not slot.vocabulary for slot in slots)
     pool = Pool.of(text)
     units = list(units_in(pool.bare, found)) if (found := [slot for slot in slots if is_unit(slot)]) else []
     if found:

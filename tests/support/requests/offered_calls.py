@@ -63,9 +63,9 @@ class World:
         calls: Calls = []
         plan = split(request, [result.id for result in before])
         offered = lambda step: (self._offers(step.text), self._functions)  # noqa: E731 (short)
-        unclear = unclear_steps(plan, offered, {r.id: r for r in before}) if len(plan.steps) > 1 else ()
+        unclear = unclear_steps(plan, offered, {r.id: r for r in before}) if len(plan.steps) > 1 else None
         for step in plan.steps:
-            others = tuple(text for text in unclear if text != step.text)
+            others = None if unclear is None else tuple(text for text in unclear if text != step.text)
             offers = self._offers(step.text)
             brief = Brief(text=step.text, request=request, offers=offers, inputs=tuple(before), unclear=others)
             best = next(iter(candidates(brief, self._functions)), None)

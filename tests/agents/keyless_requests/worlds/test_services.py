@@ -37,6 +37,12 @@ WORLD = World(
     tool("close_table", "Close a table.", "table", table=WHOLE),
     tool("pay_bonus", "Pay a bonus to an employee.", "employee_id amount", employee_id=TEXT, amount=NUMBER),
     tool("apply_discount", "Apply a discount to the bill of a table.", "table percent", table=WHOLE, percent=NUMBER),
+    tool("add_to_playlist", "Add tracks to a playlist.", "playlist_id track_ids", playlist_id=WHOLE,
+         track_ids={"type": "array", "items": WHOLE}),
+    tool("merge_contacts", "Merge a duplicate contact into a primary one.", "primary_id duplicate_id",
+         primary_id=WHOLE, duplicate_id=WHOLE),
+    tool("change_plan", "Change the plan of an account.", "account_id plan", account_id=WHOLE,
+         plan=one_of("free", "family")),
     tool("cancel_order", "Cancel an order of a customer.", "order_id", order_id=WHOLE),
     tool("refund_order", "Refund an order, in whole or in part.", "order_id", order_id=WHOLE, amount=NUMBER),
 )  # fmt: skip
@@ -64,6 +70,8 @@ PULL = {"title": "T", "head": "f", "base": "main"}
         ("Close table 4", [("close_table", {"table": 4})]),
         ("Apply a discount of 10 % to table 4", [("apply_discount", {"table": 4, "percent": 10})]),
         ("Cancel order 5, please", [("cancel_order", {"order_id": 5})]),
+        ("Share page 'pg_1' with a@x.org and close table 4", [("share_page", {"page_id": "pg_1", "email": "a@x.org"}),
+                                                              ("close_table", {"table": 4})]),
         ("Update subscription 'sub_1' with quantity 3", [("update_subscription", {**SUB, "quantity": 3})]),
     ],
 )  # fmt: skip
@@ -134,6 +142,10 @@ def test_the_object_of_an_order_counts(request_: str) -> None:
         "Pay two bonuses to E-101",
         "Create 30 days of invoices for customer 'cus_9'",
         "Refund order 5 in part",
+        "Add 3 tracks to playlist 70",
+        "Add all tracks of playlist 70 to playlist 71",
+        "Merge 18 to 17",
+        "Change the free plan of account 9",
         "Delete issues ENG-1-ENG-5",
     ],
 )
