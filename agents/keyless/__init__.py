@@ -4,11 +4,12 @@ from callsheet.agents.keyless.filling import Filled, fill
 from callsheet.agents.keyless.language.ellipsis import complete_request, one_clause
 from callsheet.agents.keyless.rule_answer import compose, not_done
 from callsheet.agents.keyless.rule_model import KeylessModel
-from callsheet.agents.keyless.rule_planner import split, unclear_steps
+from callsheet.agents.keyless.rule_planner import Offered, split, unclear_steps
 
 __all__ = [
     "Filled",
     "KeylessModel",
+    "Offered",
     "complete_request",
     "compose",
     "fill",

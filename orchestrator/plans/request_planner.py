@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ChatMessage, HumanMessage
 
 from callsheet.agents import Mode, Offer, Plan, Step, StepResult, ToolRegistry, decompose, self_contained
-from callsheet.agents.keyless import complete_request, one_clause, unclear_steps
+from callsheet.agents.keyless import Offered, complete_request, one_clause, unclear_steps
 from callsheet.agents.planning.conversation import Contextual
 from callsheet.agents.planning.planner import checked_request, single
 from callsheet.graphs import PlanError
@@ -67,11 +67,11 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
         plan = await decompose(request, earlier=last_results(state["turns"]), max_steps=settings.max_steps)
         adaptive = settings.planning == "adaptive"
         note = "; ".join(filter(None, (plan.note, _NO_MODEL.format("adaptive") if adaptive else "")))
-        unclear = None
-        if len(plan.steps) > 1 and choices.model("worker") is None:
-            offered = partial(_offered, retriever, registry, choices)
-            unclear = await asyncio.to_thread(unclear_steps, plan, offered, earlier_results(state["turns"]))
-        return plan.model_copy(update={"note": note, "unclear": unclear})
+        plan = plan.model_copy(update={"note": note})
+        if len(plan.steps) < 2 or choices.model("worker") is not None:
+            return plan
+        offered = partial(_offered, retriever, registry, choices)
+        return await asyncio.to_thread(_read_together, plan, offered, earlier_results(state["turns"]))
     selection = await asyncio.to_thread(_selection, retriever, request, choices)
     mode = _mode(choices, request, selection)
     if mode == "none" or model is None:
@@ -79,12 +79,22 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
     return await _planned(state, choices, model, mode, catalog_outline(retriever.catalog, selection))
 
 
+def _read_together(plan: Plan, offered: Offered, earlier: Mapping[str, StepResult]) -> Plan:
+    """The plan with the steps that rules do not understand."""
+    try:
+        return plan.model_copy(update={"unclear": unclear_steps(plan, offered, earlier)})
+    except Exception as error:  # noqa: BLE001 an embedder may raise anything; the results of the steps say it too
+        note = f"{plan.note}; the steps were not read together: {error}"
+        return plan.model_copy(update={"note": note, "unclear": tuple(step.text for step in plan.steps)})
+
+
 def _offered(
     retriever: AgentGraphRetriever, registry: ToolRegistry, choices: Choices, step: Step
 ) -> tuple[Sequence[Offer], Mapping[str, Mapping[str, Any]]]:
     """The tools for a step as rules see them, by their ids."""
     found = retriever.select(step.text, **{**choices.settings.reach(), "skills": 0})
-    tools = {tool.id: retriever.catalog.tool(tool.id) for tool in found.tools}
+    known = (tool.id for tool in found.tools if tool.id in registry.catalog.tools)  # others were just withdrawn
+    tools = {name: retriever.catalog.tool(name) for name in known}
     verbs = other_verbs(retriever.catalog, tools)
     offers = [
         Offer(
@@ -96,6 +106,7 @@ def _offered(
             rivals=rivals(verbs, tool.id),
         )
         for tool in found.tools
+        if tool.id in tools
     ]
     functions = {
         name: {"name": name, "description": tool.description, "parameters": tool.input_schema}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Command
 
-from callsheet import Settings
+from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.graphs import SettingsError
+from counting import Counting
 from deciding_model import DecidingModel
 
 ONE = "read may.txt"
@@ -163,3 +164,56 @@ def test_a_question_of_the_reviser_is_asked_in_the_middle(office: Any, desk: Any
 def test_settings_refuse_an_unknown_mode() -> None:
     with pytest.raises(SettingsError, match="planning"):
         Settings(planning="often")
+
+
+class Broken(Counting):
+    """Fails at every query."""
+
+    def embed_query(self, text: str) -> list[float]:
+        raise RuntimeError("the provider is down")
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [super(Broken, self).embed_query(text) for text in texts]
+
+
+@pytest.fixture
+def notebook() -> tuple[dict[str, Any], list[str]]:
+    notes: list[str] = []
+
+    def add_note(text: str) -> str:
+        """Adds a note."""
+        notes.append(text)
+        return "noted"
+
+    return {"notebook": [add_note]}, notes
+
+
+@pytest.mark.parametrize(
+    ("request_", "unclear", "noted"),
+    [
+        ("Add the note 'a' and add the note 'b'", (), ["a", "b"]),
+        ("Add the note 'a'. Check with Ann first.", ("Check with Ann first",), []),
+        ("Add the note 'a'", None, ["a"]),
+    ],
+)
+async def test_rules_change_nothing_unless_all_is_understood(
+    notebook: tuple[dict[str, Any], list[str]], request_: str, unclear: tuple[str, ...] | None, noted: list[str]
+) -> None:
+    agents, notes = notebook
+    app = create_supervisor(agents, settings=Settings(approval="never")).compile()
+    state = await app.ainvoke({"messages": [HumanMessage(request_)]})
+    found = state["plan"]["unclear"]
+    assert (found if found is None else tuple(found)) == unclear
+    assert sorted(notes) == noted
+
+
+async def test_an_embedder_that_fails_is_said_and_nothing_is_changed(
+    notebook: tuple[dict[str, Any], list[str]],
+) -> None:
+    agents, notes = notebook
+    retriever = AgentGraphRetriever.from_catalog(agents, embeddings=Broken())
+    app = create_supervisor(agents, retriever=retriever, settings=Settings(approval="never")).compile()
+    state = await app.ainvoke({"messages": [HumanMessage("Add the note 'a' and add the note 'b'")]})
+    assert "the steps were not read together: the provider is down" in state["plan"]["note"]
+    assert {result["status"] for result in state["results"].values()} == {"failed"}
+    assert notes == []
