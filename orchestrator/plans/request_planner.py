@@ -17,7 +17,7 @@ from callsheet.agents.planning.planner import checked_request, single
 from callsheet.graphs import PlanError
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import ChatInput, State
-from callsheet.orchestrator.step.step_nodes import other_verbs, rivals
+from callsheet.orchestrator.step.step_nodes import offer_of, other_verbs
 from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline
 
 _AGENTS, _TOOLS = 12, 36
@@ -93,21 +93,10 @@ def _offered(
 ) -> tuple[Sequence[Offer], Mapping[str, Mapping[str, Any]]]:
     """The tools for a step as rules see them, by their ids."""
     found = retriever.select(step.text, **{**choices.settings.reach(), "skills": 0})
-    known = (tool.id for tool in found.tools if tool.id in registry.catalog.tools)  # others were just withdrawn
-    tools = {name: retriever.catalog.tool(name) for name in known}
-    verbs = other_verbs(retriever.catalog, tools)
-    offers = [
-        Offer(
-            name=tool.id,
-            tool=tool.id,
-            score=tool.score,
-            harm=registry.assurance(tool.id).harm,
-            results=tuple(output.name for output in tools[tool.id].outputs),
-            rivals=rivals(verbs, tool.id),
-        )
-        for tool in found.tools
-        if tool.id in tools
-    ]
+    scores = {tool.id: tool.score for tool in found.tools if tool.id in registry.catalog.tools}  # others are gone
+    verbs = other_verbs(retriever.catalog, scores)
+    offers = [offer_of(registry, verbs, tool, score, name=tool) for tool, score in scores.items()]
+    tools = {name: retriever.catalog.tool(name) for name in scores}
     functions = {
         name: {"name": name, "description": tool.description, "parameters": tool.input_schema}
         for name, tool in tools.items()

@@ -243,23 +243,28 @@ def offers_of(
 ) -> tuple[Offer, ...]:
     """The offers of a step, with what a call may do and whether it needs approval, which rules depend on."""
     names = {tool.id: name for name, tool in bound.items()}
-    can_ask, verbs = checkpointer() is not None, other_verbs(catalog, names)
+    verbs = other_verbs(catalog, names) if by_rules else {}  # a model knows what it was asked for
     offers = []
     for name, tool in bound.items():
-        offer = Offer(name=name, tool=tool.id, score=scores[tool.id])
-        if tool.id in registry.catalog.tools:  # otherwise its server has just withdrawn it, and a call fails
-            assured = registry.assurance(tool.id)
-            asks = can_ask and bool(assured.why(policy, by_rules=by_rules))
-            known = {
-                "harm": assured.harm,
-                "confirmed": asks,
-                "sources": _sources(registry, tool.id, names),
-                "results": tuple(output.name for output in registry.catalog.tool(tool.id).outputs),
-                "rivals": rivals(verbs, tool.id) if by_rules else 0,
-            }
-            offer = offer.model_copy(update=known)
-        offers.append(offer)
+        if tool.id not in registry.catalog.tools:  # its server has just withdrawn it, and a call fails
+            offers.append(Offer(name=name, tool=tool.id, score=scores[tool.id]))
+            continue
+        asks = checkpointer() is not None and bool(registry.assurance(tool.id).why(policy, by_rules=by_rules))
+        more = {"confirmed": asks, "sources": _sources(registry, tool.id, names)}
+        offers.append(offer_of(registry, verbs, tool.id, scores[tool.id], name=name).model_copy(update=more))
     return tuple(offers)
+
+
+def offer_of(registry: ToolRegistry, verbs: Mapping[str, int], tool: str, score: float, *, name: str) -> Offer:
+    """A tool with what a call may do, the values of its result, and its rivals among other tools' verbs."""
+    return Offer(
+        name=name,
+        tool=tool,
+        score=score,
+        harm=registry.assurance(tool).harm,
+        results=tuple(output.name for output in registry.catalog.tool(tool).outputs),
+        rivals=rivals(verbs, tool),
+    )
 
 
 def other_verbs(catalog: Catalog, offered: Collection[str]) -> Counter[str]:

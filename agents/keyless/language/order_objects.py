@@ -16,7 +16,14 @@ from callsheet.agents.keyless.language.lexicon import (
     may_be_noun,
 )
 from callsheet.agents.keyless.language.mood import head_of
-from callsheet.agents.keyless.language.places import PREPOSITIONS, direct_objects, miscounted, misplaced, preposition
+from callsheet.agents.keyless.language.places import (
+    PREPOSITIONS,
+    direct_objects,
+    kin,
+    miscounted,
+    misplaced,
+    preposition,
+)
 from callsheet.agents.keyless.slots.slot import FIRST, IDENTIFIERS, Slot, stem, words_of
 from callsheet.agents.safety.tool_effects import alike
 
@@ -87,7 +94,7 @@ def misses(
         return f'"{part}" is not what it is for'
     if other := _other_object(text, name, description, slots):
         return f'"{other}" is not what it is for'
-    if words_ := _origin(text, description, slots, filled):
+    if words_ := _of_record(text) or _origin(text, description, slots, filled):
         return f'nothing would be done with "{words_}"'
     if other := _identifier_set(text, slots, filled):
         return f'it does not set "{other}"'
@@ -123,7 +130,7 @@ def _another(
     text: str, name: str, description: str, known: Collection[str], slots: Sequence[Slot], filled: Collection[str]
 ) -> str:
     """The object of an order that a tool is not for: "account" for ``create_repository``."""
-    named = {stem(other) for word in words_of(name) for other in alike(word)}
+    named = kin(name)
     values = {stem(word) for slot in slots if slot.name in filled for word in slot.words}
     *before, noun = _nouns(text) or [""]
     if before and stem(noun) in values - named:
@@ -140,7 +147,7 @@ def _another(
 
 def other_record(text: str, name: str, description: str, slots: Sequence[Slot], filled: Mapping[str, Any]) -> str:
     """A record whose identifier went into the parameter for another one: "customer 5" for ``order_id``."""
-    objects = {stem(other) for word in words_of(name) for other in alike(word)} | direct_objects(description)
+    objects = kin(name) | direct_objects(description)
     told = {stem(word) for word in (*words_of(name), *words_of(description))}
     for slot in (slot for slot in slots if slot.name in filled and slot.identifies):
         own = {stem(word) for word in slot.words if len(word) > 1 and word not in _TYPES | IDENTIFIERS}
@@ -162,7 +169,7 @@ def other_record(text: str, name: str, description: str, slots: Sequence[Slot], 
 def _part(text: str, name: str, description: str, slots: Sequence[Slot]) -> str:
     """The object of the order, if it is something of a record: "inventory" in "delete the inventory of room 5"."""
     match = _OF.match(mask(text))
-    own = {stem(other) for word in words_of(name) for other in alike(word)}
+    own = kin(name)
     if _GIVES.match(text):
         own |= {stem(word) for said in (words_of(description[:80]), *(slot.words for slot in slots)) for word in said}
     return match[1] if match and stem(match[1]) not in own and match[1] not in FUNCTION_WORDS | RESULT_NOUNS else ""
@@ -173,16 +180,20 @@ def _other_object(text: str, name: str, description: str, slots: Sequence[Slot])
     match, named = _OBJECT.match(text), words_of(name)
     if match is None or match[1].lower() not in named or match[1].lower() in _SETS:
         return ""
-    own = {stem(other) for word in named for other in alike(word)} | direct_objects(description)
+    own = kin(name) | direct_objects(description)
     records = {stem(word) for slot in slots if slot.identifies for word in slot.words}
     return match[2] if stem(match[2]) in records - own else ""
+
+
+def _of_record(text: str) -> str:
+    """Something of a record that an order names instead of it: "its customer"."""
+    found = _ITS.search(text) if head_of(text) not in _SETS else None
+    return found.group() if found else ""
 
 
 def _origin(text: str, description: str, slots: Sequence[Slot], filled: Collection[str]) -> str:
     """Where an order moves something from, or the value that it changes something to, if no parameter takes it."""
     moves = _FROM.search(mask(text)) if _MOVES.match(text) else None
-    if other := _ITS.search(text) if head_of(text) not in _SETS else None:
-        return other.group()
     begins = [slot for slot in slots if slot.direction == "from" or FIRST & {*slot.words}]
     if moves and not any(slot.name in filled for slot in begins):
         return moves.group().strip()

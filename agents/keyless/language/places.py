@@ -40,6 +40,11 @@ _AMOUNTS = frozenset({"amount", "value"})
 _TEXTS = (Kind.QUOTED, Kind.IDENTIFIER, Kind.NAME, Kind.EMAIL)
 
 
+def kin(text: str) -> set[str]:
+    """The stems of the words of a text, or of a tool's name, and of their synonyms."""
+    return {stem(other) for word in words_of(text) for other in alike(word)}
+
+
 def preposition(before: str) -> str:
     """The preposition before a value, or before the noun that stands before it; empty without one."""
     match = _BEFORE_VALUE.search(before)
@@ -77,7 +82,7 @@ def misplaced(text: str, name: str, description: str, slots: Sequence[Slot], fil
         slots: Its parameters.
         filled: The values of the parameters by name.
     """
-    named = {stem(other) for word in words_of(name) for other in alike(word)}
+    named = kin(name)
     objects = named | direct_objects(description)
     told = {word.lower() for word in re.findall(r"[A-Za-z]+", description)}
     creates = opening(text) in alike("create") | alike("add")
@@ -113,7 +118,7 @@ def direct_objects(description: str) -> set[str]:
     """The stems of the words between the verb that opens a description and the first preposition or comma."""
     first = _CLAUSE_END.split(description.strip(), maxsplit=1)[0]
     said = takewhile(lambda word: word.lower() not in PREPOSITIONS, first.split()[1:])
-    return {stem(other) for word in words_of(" ".join(said)) for other in alike(word)}
+    return kin(" ".join(said))
 
 
 def miscounted(text: str, name: str, description: str, slots: Sequence[Slot], filled: Mapping[str, Any]) -> str:
@@ -136,7 +141,7 @@ def _is_other_amount(slot: Slot, pool: Pool, item: Evidence, named: set[str], to
         not after[: money.start - item.end].strip() if money.start >= item.end else not before[money.end :].strip()
         for money in currencies_in(pool.bare)
     ):
-        return bool(about & _CENTS) or not (MONEY & {*about} or slot.head in _AMOUNTS)
+        return bool(about & _CENTS) or not (MONEY & about or slot.head in _AMOUNTS)
     if "integer" in slot.types and "." in pool.text[item.start : item.end]:
         return True
     noun = counted(after) or counted(_ADJECTIVE.sub("", after))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from callsheet.agents.keyless import split, unclear_steps
 from callsheet.agents.keyless.slots.slot import words_of
 from callsheet.agents.keyless.tool_choice import candidates
-from callsheet.agents.planning.plan import StepResult
+from callsheet.agents.planning.plan import Step, StepResult
 from callsheet.agents.safety.tool_effects import alike, harm_of, verb_of
 from callsheet.agents.work.brief import Brief, Offer
 from callsheet.graphs import Tool
@@ -58,12 +58,15 @@ class World:
             for t in found
         )
 
+    def _offered(self, step: Step) -> tuple[tuple[Offer, ...], Mapping[str, Any]]:
+        return self._offers(step.text), self._functions
+
     def calls(self, request: str, before: Sequence[StepResult] = ()) -> Calls:
         """The calls for the steps of a request, all of which may use these results, and no other."""
         calls: Calls = []
         plan = split(request, [result.id for result in before])
-        offered = lambda step: (self._offers(step.text), self._functions)  # noqa: E731 (short)
-        unclear = unclear_steps(plan, offered, {r.id: r for r in before}) if len(plan.steps) > 1 else None
+        earlier = {result.id: result for result in before}
+        unclear = unclear_steps(plan, self._offered, earlier) if len(plan.steps) > 1 else None
         for step in plan.steps:
             others = None if unclear is None else tuple(text for text in unclear if text != step.text)
             offers = self._offers(step.text)
