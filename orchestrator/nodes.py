@@ -28,8 +28,9 @@ from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.planning.conversation import recent
 from callsheet.agents.planning.drafts import question_answers, question_text, user_answer, user_question
-from callsheet.agents.planning.planner import source_of
+from callsheet.agents.planning.plan import source_of
 from callsheet.agents.planning.revision import NO_ITEMS
+from callsheet.agents.work.context import place_of
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.plans.plan_revision import expand_mapped, plan_update, retriable, revision_update
@@ -142,7 +143,7 @@ class Nodes:
         state = completed(state)
         if not planned(state):
             return {}
-        return await revision_update(state, self._choices(state), self.retriever.within(caller()))
+        return await revision_update(state, self._choices(state), self.retriever.within(caller()), self.registry)
 
     async def answer(self, state: State) -> dict[str, Any]:
         """Answers from the results, and ends the run's sessions."""
@@ -167,7 +168,8 @@ class Nodes:
             await keep_observed(self.observed, plan, results, said, self.registry.catalog)
         try:
             model, note = choices.model("answer"), ""
-            alone = plan.mode == "none" and ordered[0].status == "done" and _speaks_for_itself(choices)
+            only = len(ordered) == 1 and not state["revisions"] and ordered[0].status == "done"
+            alone = only and _speaks_for_itself(choices)
         except (CallsheetError, ImportError) as error:
             model, note, alone = None, f"\n\n(Put together without a model: {error})", False
         if alone:
@@ -210,6 +212,7 @@ def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "selections": Overwrite({}),
         "revisions": [],
         "waves": [],
+        "replaced": Overwrite({}),
         "question": {},
         "answers": [],
         "spent": Overwrite({}),
@@ -260,11 +263,16 @@ def _step_state(state: State, step: Step, results: Mapping[str, StepResult], lef
     earlier = earlier_results(state["turns"])
     inputs = [*(earlier[name] for name in step.uses if name in earlier)]
     items_of = source_of(step.for_each, step.depends_on) if step.item else ""
-    inputs += [results[name] for name in plan_of(state).ancestors(step.id) if name != items_of]
-    unclear = plan_of(state).unclear
+    plan, replaced = plan_of(state), read_results(state["replaced"])
+    inputs += [result for name, result in replaced.items() if plan.step(name) is None]
+    inputs += [results[name] for name in plan.ancestors(step.id) if name != items_of]
+    unclear, began = plan.unclear, before or replaced.get(step.id)
     return StepState(
         run_id=state["run"],
         run_request=state["request"],
+        run_begun=state["begun"],
+        place=place_of(step, plan, results),
+        before=began.model_dump(mode="json") if began else {},
         tokens_left=left,
         step=step.model_dump(mode="json"),
         inputs=[result.model_dump(mode="json") for result in inputs],

@@ -29,19 +29,16 @@ def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) ->
     """The result of a step with the calls of earlier attempts; if it was not done, with their errors too.
 
     The first cause comes first, because it has to be fixed. If other agents lack input for a step that was not meant
-    for them, the user is not asked for it. A worker that only answers with text, after others have failed, has not
-    done the step.
+    for them, the user is not asked for it.
     """
     if before is None or result["attempts"] <= before["attempts"]:
         return dict(result)
     usage = Usage(**before.get("usage", {})) + Usage(**result.get("usage", {}))
     told = {**result, "calls": [*before["calls"], *result["calls"]], "usage": usage.model_dump()}
-    by_word = result["status"] == "done" and not any(call["agent"] and not call["error"] for call in result["calls"])
-    if result["status"] == "done" and not by_word:
+    if result["status"] == "done":
         return told
-    error = f"no tool was called, but: {result['result']}" if by_word else result["error"]
-    causes = filter(None, dict.fromkeys((before["error"], error)))
-    status = before["status"] if by_word or result["status"] == "needs_input" else result["status"]
+    causes = filter(None, dict.fromkeys((before["error"], result["error"])))
+    status = before["status"] if result["status"] == "needs_input" else result["status"]
     return {**told, "status": status, "result": "", "error": "; after that, with other agents: ".join(causes)}
 
 
@@ -84,6 +81,7 @@ class State(ChatOutput):
         question: The pending question to the user (``Question`` as plain values), or ``answered``.
         answers: Questions that the user answered during this request, with the answers, one text each.
         spent: Cost of models, by role and place in the run (``Usage`` as plain values).
+        replaced: Step id -> result of a step that a revision dropped or changed.
         turns: Earlier requests of the conversation, the latest last, each with ``id``, ``request`` and ``results``.
     """
 
@@ -96,6 +94,7 @@ class State(ChatOutput):
     question: dict[str, Any]
     answers: list[str]
     spent: Annotated[dict[str, dict[str, Any]], by_key]
+    replaced: Annotated[dict[str, dict[str, Any]], by_key]
     turns: list[dict[str, Any]]
 
 
@@ -149,6 +148,7 @@ _DEFAULTS: State = {
     "question": {},
     "answers": [],
     "spent": {},
+    "replaced": {},
     "turns": [],
 }
 
@@ -160,6 +160,9 @@ class StepState(TypedDict):
         run_id: ``run`` of ``State``, under another name: when events are streamed, LangGraph writes every channel of a
             step's state back to the supervisor's, and with two steps at once only channels with a reducer allow that.
         run_request: ``request`` of ``State``, for the same reason.
+        run_begun: ``begun`` of ``State``, for the same reason.
+        place: The step's place in the plan, as text for a model.
+        before: The result of an earlier attempt at the step, or of its earlier text; empty for none.
         tokens_left: Maximum tokens of the step; no limit if None.
         step: The ``Step`` as plain values.
         inputs: The ``StepResult`` of each step that it depends on, directly or indirectly.
@@ -176,6 +179,9 @@ class StepState(TypedDict):
 
     run_id: str
     run_request: str
+    run_begun: NotRequired[float]
+    place: NotRequired[str]
+    before: NotRequired[dict[str, Any]]
     tokens_left: int | None
     preferences: Annotated[dict[str, Any], latest]
     step: dict[str, Any]

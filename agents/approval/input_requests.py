@@ -14,9 +14,14 @@ _DEFINITIONS = ("$defs", "definitions")
 
 
 def missing_values(said: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Tool id -> parameters without a value, from ``additional_kwargs`` of a worker's last message."""
+    """Tool id -> parameters without a value, from ``additional_kwargs`` of a worker's last message.
+
+    What a model asks for stands under "".
+    """
     declared = said.get("outcome")
     known = declared if isinstance(declared, Mapping) and declared.get("status") == KIND else {}
+    if known.get("reply"):
+        return {"": tuple(known.get("missing") or ("answer",))}
     return {known["tool"]: tuple(known["parameters"])} if known.get("tool") and known.get("parameters") else {}
 
 

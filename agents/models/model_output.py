@@ -1,4 +1,4 @@
-"""Normalises a model's output for the state: calls written as text become calls, and secret arguments are replaced."""
+"""Normalises a model's output for the state: calls have ids, secret arguments are replaced; finds calls in text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langgraph.constants import TAG_NOSTREAM
 
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
-from callsheet.agents.tools.binding import NEED_TOOL, BoundTool
+from callsheet.agents.tools.binding import BoundTool
 from callsheet.graphs.text.secret_patterns import MASK
 
 _TEXTS = ("content", "additional_kwargs", "response_metadata")
@@ -27,36 +27,42 @@ def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChat
 
 
 def normalize(
-    response: ModelResponse[Any],
-    tools: Mapping[str, BoundTool],
-    secrets: RunSecrets | None = None,
-    conversation: Sequence[BaseMessage] = (),
+    response: ModelResponse[Any], tools: Mapping[str, BoundTool], secrets: RunSecrets | None = None
 ) -> ModelResponse[Any]:
     """The response in the form for the state.
 
-    A call that the model wrote as text becomes a call, unless it is a quotation: the same call in a tool result or in
-    another message to the model. A call without an id, which LangChain allows, gets one: its result must name it.
+    A call without an id, which LangChain allows, gets one: its result must name it.
 
     Args:
         response: The model's response.
         tools: The tools, by the names that the model sees.
         secrets: Replaces secret arguments by placeholders; they stay unchanged if None.
-        conversation: The messages to the model.
     """
-    said = [_with_calls(_with_ids(message), (*tools, NEED_TOOL), conversation) for message in response.result]
+    said = list(map(with_ids, response.result))
     kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
     return ModelResponse(result=kept, structured_response=response.structured_response)
 
 
-def _with_ids(message: BaseMessage) -> BaseMessage:
+def with_ids(message: BaseMessage) -> BaseMessage:
+    """The message, with an id for each of its calls."""
     if not isinstance(message, AIMessage) or all(call["id"] for call in message.tool_calls):
         return message
     calls = [call if call["id"] else {**call, "id": f"call_{uuid.uuid4().hex}"} for call in message.tool_calls]
     return message.model_copy(update={"tool_calls": calls})
 
 
-def _with_calls(message: BaseMessage, names: Collection[str], conversation: Sequence[BaseMessage]) -> BaseMessage:
-    """The message with the tool calls that a small model wrote as JSON text, for the given tools only."""
+def with_written_calls(
+    message: BaseMessage, names: Collection[str], conversation: Sequence[BaseMessage]
+) -> BaseMessage:
+    """The message with the calls of these tools that a weak model wrote as JSON text.
+
+    A quotation is no call: the same call in a tool result or in another message to the model.
+
+    Args:
+        message: The model's message.
+        names: The names of the tools.
+        conversation: The messages to the model.
+    """
     if not isinstance(message, AIMessage) or message.tool_calls:
         return message
     said = message.id or uuid.uuid4().hex  # a message may have no id, and the ids of calls must be unique

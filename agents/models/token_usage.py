@@ -81,8 +81,9 @@ def usage_of(messages: Iterable[BaseMessage], seconds: float = 0.0) -> Usage:
     """
     total = Usage(seconds=round(seconds, 3))
     for message in messages:
-        if not isinstance(message, AIMessage) or "outcome" in message.additional_kwargs:
-            continue
+        outcome = message.additional_kwargs.get("outcome")
+        if not isinstance(message, AIMessage) or (outcome and not outcome.get("reply")):
+            continue  # not a model's reply
         told = message.usage_metadata
         cached = told.get("input_token_details", {}).get("cache_read", 0) if told else 0
         part = ModelUsage(

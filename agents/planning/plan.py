@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
@@ -111,6 +112,12 @@ class Plan(BaseModel):
         return tuple(step.id for step in self.steps if step.id in found)
 
 
+def source_of(reference: str, ids: Collection[str]) -> str:
+    """The step that ``1.items`` refers to: the longest of these ids that it begins with, else its first part."""
+    begins = [name for name in ids if reference == name or reference.startswith((f"{name}.", f"{name}["))]
+    return max(begins, key=len, default=re.split(r"[.\[]", reference, maxsplit=1)[0])
+
+
 @contextmanager
 def plan_errors() -> Iterator[None]:
     """Turns a ``ValidationError`` for a model's draft into a ``PlanError``."""
@@ -125,6 +132,7 @@ class Call(BaseModel):
     """One tool call of a worker.
 
     Attributes:
+        id: Its name for references, unique in its step: ``c1`` for the first call.
         agent: Id of the tool's agent.
         tool: Id of the tool.
         args: The arguments.
@@ -139,6 +147,7 @@ class Call(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    id: str = ""
     agent: str
     tool: str
     args: Mapping[str, Any] = Field(default_factory=dict)
@@ -164,11 +173,13 @@ class StepResult(BaseModel):
         agents: Ids of the selected agents, best first.
         tools: Ids of the tools that the worker had, best first.
         calls: The calls of all attempts, in order.
-        result: The worker's answer.
+        result: The worker's answer, a text for people.
+        data: The answer as JSON, or a reference to the result of a call (``{"$call": "c2", "path": "items"}``); None if
+            the text is all that there is.
         error: Why it was not done; names what is missing.
         attempts: Number of selections tried, including replans.
         exhausted: Whether no other agent is left to try.
-        missing: Tool id -> parameters without a value; a person may provide them.
+        missing: Tool id -> parameters without a value, or "" -> what the worker asks for; a person may provide them.
         usage: Cost of the worker's model over all attempts.
     """
 
@@ -182,6 +193,7 @@ class StepResult(BaseModel):
     tools: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
     result: str = ""
+    data: Any = None
     error: str = ""
     attempts: int = 1
     exhausted: bool = False

@@ -42,7 +42,7 @@ async def synthesize(
     plain = [result.model_copy(update={"result": unmarked(result.result)}) for result in results]
     if model is None:
         return AIMessage(compose(request, plain), name=NAME)
-    told = f"Request: {request}\n\nResults of its steps:\n\n" + "\n\n".join(map(report, results))
+    told = f"Request: {request}\n\nResults of its steps:\n\n" + "\n\n".join(map(_said, results))
     try:
         message = await answered(model.ainvoke([SystemMessage(prompt), *conversation, HumanMessage(told)]))
     except ModelError as error:
@@ -57,7 +57,7 @@ def unmarked(text: str) -> str:
     return _BOLD.sub(r"\1", text)
 
 
-def report(result: StepResult) -> str:
+def _said(result: StepResult) -> str:
     """One step's result in the form for a model."""
-    said = result.result if result.status == "done" else f"({result.status}) {result.error}"
-    return f"<step id={result.id!r}>\n{result.text}\n<result>\n{said}\n</result>\n</step>"
+    told = result.result if result.status == "done" else f"({result.status}) {result.error}"
+    return f"<step id={result.id!r}>\n{result.text}\n<result>\n{told}\n</result>\n</step>"

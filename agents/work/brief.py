@@ -56,13 +56,16 @@ class Brief(BaseModel):
 
     Attributes:
         text: What to do.
-        request: The whole request; empty if the step is all of it.
+        request: The whole request.
         offers: The tools, best first.
         skills: Instructions for this kind of step.
         inputs: Results of the steps that it depends on, directly or indirectly.
+        before: The result of an earlier attempt at this step; None for the first.
+        place: Its place in the plan, as text for a model; empty for a plan of one step.
+        about: Date, people and folders, as text for a model.
         item: The item that the step is done for, as JSON; empty if there is none.
         unclear: Texts of other steps of the request that rules do not understand; None if nobody has looked.
-        given: Tool id -> parameter -> value that a person entered for this step.
+        given: Tool id -> parameter -> value that a person entered for this step; under "", what the worker asked for.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -72,6 +75,9 @@ class Brief(BaseModel):
     offers: tuple[Offer, ...] = ()
     skills: tuple[SkillText, ...] = ()
     inputs: tuple[StepResult, ...] = ()
+    before: StepResult | None = None
+    place: str = ""
+    about: str = ""
     item: str = ""
     unclear: tuple[str, ...] | None = None
     given: dict[str, dict[str, Any]] = Field(default_factory=dict)

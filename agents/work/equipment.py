@@ -7,18 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool
 
 from callsheet.agents.approval.call_case import Supervision
 from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models.prompts import WORKER
+from callsheet.agents.planning.plan import Call
 from callsheet.agents.programs.signatures import definition, functions_of
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.tools.binding import BoundTool
+from callsheet.agents.work.finish import finish_definition
 from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, equipped
-from callsheet.agents.work.read_result import READ_DEFINITION, long_answers, shown_in_part
-from callsheet.agents.work.worker_conversation import inputs_of
+from callsheet.agents.work.read_result import READ_DEFINITION, shown_in_part
+from callsheet.agents.work.worker_conversation import calls_of, inputs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,9 @@ class Equipment:
         supervision: Supervises its calls; None sends them without supervision.
         refused: Ids of selected tools that must not be called any more, with the reason.
         code: Whether its model calls the tools from programs.
+        replans: Whether the worker may ask for another plan.
+        weak: Whether its model gets the help for weak models.
+        replies: The model's replies so far, for their cost if the step is ended from outside.
     """
 
     model: BaseChatModel
@@ -48,6 +53,9 @@ class Equipment:
     supervision: Supervision | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
     code: bool = False
+    replans: bool = False
+    weak: bool = False
+    replies: list[AIMessage] = field(default_factory=list)
 
     @property
     def secrets(self) -> RunSecrets | None:
@@ -63,11 +71,24 @@ class Equipment:
         """The tools with those that were added during this conversation, in the order of their addition."""
         return equipped(self.tools, self.requests, messages)
 
+    def harmless(self, tool: BoundTool) -> bool:
+        """Whether a tool is known to change nothing."""
+        return self.supervision is not None and self.supervision.registry.assurance(tool.id).harm == "none"
+
+    def calls(self, messages: Sequence[AnyMessage]) -> tuple[Call, ...]:
+        """The calls of a conversation, with the ids that references name."""
+        return calls_of(messages, self.held(messages))
+
     def _own_tools(self, messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
-        """Tools of the worker itself: to ask for further tools, and to read results that are shown in part."""
-        long = shown_in_part(inputs_of(messages)) or long_answers(messages)
-        reads = long and not isinstance(self.model, KeylessModel)
-        return [*([dict(DEFINITION)] if self.requests else []), *([dict(READ_DEFINITION)] if reads else [])]
+        """Tools of the worker itself: to end its step, to ask for tools, and to read what is shown in part."""
+        if isinstance(self.model, KeylessModel):
+            return []
+        reads = shown_in_part(inputs_of(messages), self.calls(messages))
+        return [
+            *([] if self.weak else [finish_definition(replans=self.replans)]),
+            *([dict(DEFINITION)] if self.requests else []),
+            *([dict(READ_DEFINITION)] if reads else []),
+        ]
 
     def shown(self, held: Mapping[str, BoundTool], messages: Sequence[AnyMessage]) -> list[BaseTool | dict[str, Any]]:
         """What the model sees: its own tools, the selected and the added ones; in code mode, one that runs programs."""

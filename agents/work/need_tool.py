@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.messages import AnyMessage, ToolCall, ToolMessage
 
 from callsheet.agents.tools.binding import NEED_TOOL, BoundTool
 
@@ -33,12 +33,10 @@ class ToolRequests:
     Attributes:
         find: From the need, and the ids of the worker's tools, to the ids of further tools.
         bind: From ids, and the names in use, to tools by the names that the model sees.
-        most: Maximum number of requests per step.
     """
 
     find: Callable[[str, Collection[str]], Awaitable[Sequence[str]]]
     bind: Callable[[Sequence[str], Collection[str]], Mapping[str, BoundTool]]
-    most: int = 2
 
 
 def equipped(
@@ -56,20 +54,16 @@ def equipped(
     return held
 
 
-async def answer_request(
-    call: ToolCall, tools: Mapping[str, BoundTool], requests: ToolRequests, messages: Sequence[AnyMessage]
-) -> ToolMessage:
+async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], requests: ToolRequests) -> ToolMessage:
     """The answer to a worker's request for a tool, made by a call of ``need_tool``."""
     what = call["args"].get("what")
     if not isinstance(what, str) or not what.strip():
         return _said(call, "say what the tool must do, as the text 'what'", error=True)
-    if _made_before(call, messages) >= requests.most:
-        return _said(call, f"no more tools can be asked for in this step (at most {requests.most} times)", error=True)
     ids = await requests.find(what, [tool.id for tool in tools.values()])
     added = requests.bind(ids, list(tools))
     if not added:
         return _said(call, "no other tool in the catalog does that", ids=())
-    lines = (f"{name}: {tool.description.splitlines()[0]}" for name, tool in added.items())
+    lines = (f"{name} (agent {tool.agent}): {tool.description.splitlines()[0]}" for name, tool in added.items())
     return _said(call, "You can now call:\n" + "\n".join(lines), ids=[tool.id for tool in added.values()])
 
 
@@ -81,14 +75,6 @@ def _said(call: ToolCall, text: str, *, ids: Sequence[str] | None = None, error:
         status="error" if error else "success",
         artifact=None if ids is None else {"added": list(ids)},
     )
-
-
-def _made_before(call: ToolCall, messages: Sequence[AnyMessage]) -> int:
-    """Number of answered requests, and of those before this one in the same turn."""
-    turn = next((message.tool_calls for message in reversed(messages) if isinstance(message, AIMessage)), [])
-    asked = [other["id"] for other in turn if other["name"] == NEED_TOOL]
-    beside = asked.index(call["id"]) if call["id"] in asked else 0
-    return sum(map(_answers_a_request, messages)) + beside
 
 
 def _answers_a_request(message: AnyMessage) -> TypeGuard[ToolMessage]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AnyMessage, ToolCall, ToolMessage
 
-from callsheet.agents.planning.plan import StepResult
+from callsheet.agents.planning.plan import Call, StepResult
 from callsheet.agents.tools.binding import READ_RESULT
-from callsheet.agents.work.answer import report
-from callsheet.agents.work.value_references import ResultValueError, result_value, shape, value_of
+from callsheet.agents.work.context import reports, written
+from callsheet.agents.work.value_references import (
+    CALL,
+    ResultValueError,
+    call_value,
+    calls_of_steps,
+    parsed,
+    result_value,
+    shape,
+)
 
-_HEAD = 1_500
-"""Characters of a result that a worker sees at first."""
 _LONGEST, _BEGINNING = 20_000, 8_000
 """Characters of the answer to its own call that a worker sees whole; of a longer one, it sees the beginning."""
 _PIECE = 4_000
@@ -26,7 +31,7 @@ READ_DEFINITION: Mapping[str, Any] = {
         "parameters": {
             "type": "object",
             "properties": {
-                "id": {"type": "string", "description": "Id of the result."},
+                "id": {"type": "string", "description": "Id of the result of a step (1) or of a call (c2, 1/c2)."},
                 "path": {"type": "string", "description": "A part of it, such as items[0]; empty for all of it."},
                 "start": {"type": "integer", "minimum": 0, "description": "The first character, from 0."},
             },
@@ -36,52 +41,32 @@ READ_DEFINITION: Mapping[str, Any] = {
 }
 
 
-def shown_result(result: StepResult) -> str:
-    """An earlier result for a worker: its beginning, and for JSON its shape."""
-    value, told = value_of(result), report(result.model_copy(update={"result": _head(result.result)}))
-    if isinstance(value, str):
-        return told
-    written = json.dumps(value, ensure_ascii=False)
-    inside = "" if written in result.result else f": {_head(written)}"
-    return f"{told}\nThe value of {result.id!r} is {shape(value)}{inside}"
+def shown_in_part(results: Sequence[StepResult], calls: Sequence[Call]) -> bool:
+    """Whether an earlier result, or the answer to one of the worker's calls, is shown only in part."""
+    return READ_RESULT in reports(results) or any(len(call.output) > _LONGEST for call in calls)
 
 
-def shown_in_part(results: Sequence[StepResult]) -> bool:
-    """Whether one of these results is shown only in part."""
-    return any(len(result.result) > _HEAD or len(_written(value_of(result))) > _HEAD for result in results)
-
-
-def long_answers(messages: Sequence[AnyMessage]) -> tuple[StepResult, ...]:
-    """The long answers in a worker's conversation as results; the answer to its second call has the id ``call 2``."""
-    answers = [message for message in messages if isinstance(message, ToolMessage)]
-    return tuple(
-        StepResult(id=f"call {number}", text="", result=message.text)
-        for number, message in enumerate(answers, 1)
-        if len(message.text) > _LONGEST
-    )
-
-
-def abbreviated(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+def abbreviated(messages: Sequence[AnyMessage], calls: Sequence[Call]) -> list[AnyMessage]:
     """A worker's conversation for its model: of each long answer, the beginning and the shape."""
-    long = {result.result: result for result in long_answers(messages)}
+    ids = {call.output: call.id for call in calls if len(call.output) > _LONGEST}
     return [
-        message.model_copy(update={"content": _beginning(long[message.text])})
-        if isinstance(message, ToolMessage) and message.text in long
+        message.model_copy(update={"content": _beginning(message.text, ids[message.text])})
+        if isinstance(message, ToolMessage) and message.text in ids
         else message
         for message in messages
     ]
 
 
-def _beginning(answer: StepResult) -> str:
-    about = f"{len(answer.result):,} characters in all, {shape(value_of(answer))}"
-    return f"{answer.result[:_BEGINNING]}…\n[{about}; read more with {READ_RESULT}, id {answer.id!r}]"
+def _beginning(answer: str, name: str) -> str:
+    about = f"{len(answer):,} characters in all, {shape(parsed(answer))}"
+    return f"{answer[:_BEGINNING]}…\n[{about}; read more with {READ_RESULT}, id {name!r}]"
 
 
-def answer_reading(call: ToolCall, results: Sequence[StepResult]) -> ToolMessage:
+def answer_reading(call: ToolCall, results: Sequence[StepResult], calls: Sequence[Call]) -> ToolMessage:
     """A piece of a result, as the answer to a call of ``read_result``."""
     args = call["args"]
     try:
-        whole = _written(result_value(args.get("id"), args.get("path"), results))
+        whole = written(_value(str(args.get("id")), args.get("path") or "", results, calls))
     except ResultValueError as error:
         return _message(call, str(error), error=True)
     start = args.get("start") or 0
@@ -92,14 +77,13 @@ def answer_reading(call: ToolCall, results: Sequence[StepResult]) -> ToolMessage
     return _message(call, f"{piece}\n[{left:,} characters follow: start={start + len(piece)}]" if left else piece)
 
 
-def _written(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _head(text: str) -> str:
-    if len(text) <= _HEAD:
-        return text
-    return f"{text[:_HEAD]}…\n[{len(text):,} characters in all; read more with {READ_RESULT}]"
+def _value(name: str, path: object, results: Sequence[StepResult], calls: Sequence[Call]) -> Any:
+    if not isinstance(path, str):
+        raise ResultValueError(f"the path of a result must be a text, not {path!r}")
+    known = [*calls, *calls_of_steps(results)]
+    if name in {made.id for made in known}:
+        return call_value({CALL: name, "path": path}, known)
+    return result_value(name, path, results)
 
 
 def _message(call: ToolCall, text: str, *, error: bool = False) -> ToolMessage:

@@ -1,4 +1,4 @@
-"""Values of earlier results: reading them by path, and passing them to tools by reference."""
+"""Values of results: reading them by path, and passing them to tools by reference."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 import jmespath
 from jmespath.exceptions import JMESPathError
 
-from callsheet.agents.planning.plan import StepResult
-from callsheet.agents.tools.binding import RUN_PROGRAM
+from callsheet.agents.planning.plan import Call, StepResult
 from callsheet.graphs.catalog.errors import CallsheetError
 
-FROM, PATH = "$from", "path"
+FROM, CALL, PATH = "$from", "$call", "path"
 _LONGEST_PATH = 500
 
 
@@ -22,10 +21,33 @@ class ResultValueError(CallsheetError, ValueError):
 
 
 def value_of(result: StepResult) -> Any:
-    """The value of a step: the output of its last successful call or program, parsed if JSON; otherwise its answer."""
-    told = [call for call in result.calls if call.agent or call.tool == RUN_PROGRAM]
-    outputs = [call.output for call in told if not call.error and call.output]
-    text = outputs[-1] if outputs else result.result
+    """The value of a step, as its worker gave it: its data, else its text, parsed if that is JSON.
+
+    Raises:
+        ResultValueError: The data refer to a call that is not there, or to nothing in its result.
+    """
+    if result.data is None:
+        return parsed(result.result)
+    return call_value(result.data, result.calls) if refers_to_call(result.data) else result.data
+
+
+def refers_to_call(value: object) -> bool:
+    """Whether a value is a reference such as ``{"$call": "c2", "path": "items"}``."""
+    return isinstance(value, Mapping) and CALL in value and value.keys() <= {CALL, PATH}
+
+
+def call_value(reference: Mapping[str, Any], calls: Sequence[Call]) -> Any:
+    """The value that a reference to a call stands for.
+
+    Raises:
+        ResultValueError: There is no such call with a result, or no value at the path.
+    """
+    made = {call.id: call.output for call in calls if call.id and not call.error}
+    return value_at(parsed(_known(str(reference[CALL]), made, "call")), _path(reference))
+
+
+def parsed(text: str) -> Any:
+    """The value that a text is, if it is JSON; otherwise the text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -49,8 +71,16 @@ def value_at(value: Any, path: str) -> Any:
     return at
 
 
-def resolved(arguments: Mapping[str, Any], results: Sequence[StepResult]) -> dict[str, Any]:
-    """The arguments of a call, with each ``{"$from": "1", "path": "items[0].id"}`` replaced by its value.
+def resolved(arguments: Mapping[str, Any], results: Sequence[StepResult], calls: Sequence[Call] = ()) -> dict[str, Any]:
+    """The arguments of a call, with each reference replaced by its value.
+
+    ``{"$from": "1", "path": "items[0].id"}`` is what step 1 said; ``{"$call": "c2"}`` is what the worker's second call
+    returned, and ``{"$call": "1/c2"}`` the second call of step 1.
+
+    Args:
+        arguments: The arguments, which may contain references at any place.
+        results: The results of earlier steps.
+        calls: The worker's own calls.
 
     Raises:
         ResultValueError: A reference has no result, or no value at its path.
@@ -59,11 +89,18 @@ def resolved(arguments: Mapping[str, Any], results: Sequence[StepResult]) -> dic
     def fill(value: Any) -> Any:
         if isinstance(value, Mapping):
             if FROM in value and value.keys() <= {FROM, PATH}:
-                return result_value(value[FROM], value.get(PATH), results)
+                return result_value(value[FROM], _path(value), results)
+            if refers_to_call(value):
+                return call_value(value, [*calls, *calls_of_steps(results)])
             return {key: fill(item) for key, item in value.items()}
         return [fill(item) for item in value] if isinstance(value, list) else value
 
     return {name: fill(value) for name, value in arguments.items()}
+
+
+def calls_of_steps(results: Sequence[StepResult]) -> list[Call]:
+    """The calls of earlier steps, by ids such as ``1/c2``."""
+    return [call.model_copy(update={"id": f"{result.id}/{call.id}"}) for result in results for call in result.calls]
 
 
 def shape(value: Any) -> str:
@@ -81,15 +118,23 @@ def shape(value: Any) -> str:
             return json.dumps(value)
 
 
-def result_value(name: object, path: object, results: Sequence[StepResult]) -> Any:
+def result_value(name: object, path: str, results: Sequence[StepResult]) -> Any:
     """The value at a path of the result with this id.
 
     Raises:
         ResultValueError: There is no such result, or no value at the path.
     """
-    known = {result.id: result for result in results}
-    if (result := known.get(str(name))) is None:
-        raise ResultValueError(f"there is no earlier result {str(name)!r}; there are: {', '.join(known) or 'none'}")
+    return value_at(value_of(_known(str(name), {result.id: result for result in results}, "earlier result")), path)
+
+
+def _known(name: str, known: Mapping[str, Any], kind: str) -> Any:
+    if name not in known:
+        raise ResultValueError(f"there is no {kind} {name!r}; there are: {', '.join(known) or 'none'}")
+    return known[name]
+
+
+def _path(reference: Mapping[str, Any]) -> str:
+    path = reference.get(PATH)
     if not isinstance(path, str | None):
         raise ResultValueError(f"the path of a reference must be a text, not {path!r}")
-    return value_at(value_of(result), path or "")
+    return path or ""

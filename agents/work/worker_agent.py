@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from langchain.agents import create_agent
@@ -28,22 +27,32 @@ from callsheet.agents.approval.input_requests import missing_values
 from callsheet.agents.approval.run_claim import sole_run
 from callsheet.agents.approval.unknown_outcome import in_doubt
 from callsheet.agents.keyless import KeylessModel
-from callsheet.agents.models.chat_models import ModelError, answered
+from callsheet.agents.models.chat_models import answered
 from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.models.model_output import normalize, unstreamed
-from callsheet.agents.models.prompts import REMINDER, WORDLESS
-from callsheet.agents.models.token_usage import Usage, usage_of, with_usage_of
+from callsheet.agents.models.prompts import AGAIN
+from callsheet.agents.models.token_usage import Usage, usage_of
 from callsheet.agents.planning.plan import Call, Status, StepResult
 from callsheet.agents.programs.program_run import Program, run_program
 from callsheet.agents.programs.signatures import functions_of
 from callsheet.agents.tools.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.equipment import Equipment
+from callsheet.agents.work.finish import FINISH, OUTCOME, finished, refused_finish
 from callsheet.agents.work.need_tool import answer_request
 from callsheet.agents.work.progress import NameStep, TellCalls
-from callsheet.agents.work.read_result import abbreviated, answer_reading, long_answers
+from callsheet.agents.work.read_result import abbreviated, answer_reading
 from callsheet.agents.work.value_references import ResultValueError, resolved, value_of
-from callsheet.agents.work.worker_conversation import calls_of, done_before, inputs_of, made_calls, opening, outcome_of
+from callsheet.agents.work.weak_model import WeakModelHelp
+from callsheet.agents.work.worker_conversation import (
+    OWN_TOOLS,
+    calls_of,
+    inputs_of,
+    made_calls,
+    opening,
+    outcome_of,
+    repeats_last,
+)
 from callsheet.graphs.text.sanitizing import counted
 
 _NOTHING = Equipment(model=KeylessModel(), tools={})
@@ -58,35 +67,29 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         handler: Callable[[ModelRequest[Equipment]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any] | AIMessage:
         """Calls the step's model with the step's tools."""
-        equipment = request.runtime.context
-        held = equipment.held(request.messages)
-        if doubt := in_doubt(request.messages, held):
+        equipment, messages = request.runtime.context, request.messages
+        held = equipment.held(messages)
+        if doubt := in_doubt(messages, held):
             return _stopped(doubt, "outcome_unknown")
         keyless = isinstance(equipment.model, KeylessModel)  # rules end by themselves
-        if not keyless and sum(isinstance(message, AIMessage) for message in request.messages) >= equipment.max_turns:
+        if not keyless and sum(isinstance(message, AIMessage) for message in messages) >= equipment.max_turns:
             return _stopped(f"stopped after {counted(equipment.max_turns, 'turn')} without a result")
-        if equipment.max_tokens is not None and (spent := usage_of(request.messages).tokens) >= equipment.max_tokens:
+        if equipment.max_tokens is not None and (spent := usage_of(messages).tokens) >= equipment.max_tokens:
             return _stopped(f"stopped after {spent:,} tokens: the run's token budget is spent")
         asking = request.override(
             model=unstreamed(equipment.model, held),
-            tools=equipment.shown(held, request.messages),
+            tools=equipment.shown(held, messages),
             system_message=SystemMessage(equipment.prompt),
-            messages=request.messages if keyless else abbreviated(request.messages),
+            messages=messages if keyless else abbreviated(messages, equipment.calls(messages)),
         )
-
-        async def send(asked: ModelRequest[Equipment]) -> ModelResponse[Any]:
-            return await answered(handler(asked if equipment.code else deferred(asked, held)))
-
-        response = normalize(await send(asking), held, equipment.secrets, request.messages)
-        if (done := done_before(response.result[-1], request.messages)) is not None:
-            return done
-        if over := _too_many([*request.messages, response.result[-1]], equipment.max_calls):
-            return over
-        if not (again := _asked_again(asking, response, equipment)):
-            return response
-        with suppress(ModelError):
-            response = _instead(normalize(await send(again), held, equipment.secrets, request.messages), response)
-        return _too_many([*request.messages, response.result[-1]], equipment.max_calls) or response
+        response = await answered(handler(asking if equipment.code else deferred(asking, held)))
+        equipment.replies.extend(reply for reply in response.result if isinstance(reply, AIMessage))
+        response = normalize(response, held, equipment.secrets)
+        last = response.result[-1]
+        if made_calls([*messages, last]) > equipment.max_calls:
+            over = f"stopped before it made more than {counted(equipment.max_calls, 'call')} for one step"
+            return _stopped(over, reply=last)
+        return finished(last, equipment.calls(messages)) or response
 
     async def awrap_tool_call(
         self,
@@ -99,9 +102,12 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         call, messages = request.tool_call, request.state["messages"]
         tools = equipment.held(messages)
         if call["name"] == NEED_TOOL and equipment.requests:
-            return await answer_request(call, tools, equipment.requests, messages)
-        if call["name"] == READ_RESULT and (results := (*inputs_of(messages), *long_answers(messages))):
-            return answer_reading(call, results)
+            return await answer_request(call, tools, equipment.requests)
+        if call["name"] == READ_RESULT:
+            return answer_reading(call, inputs_of(messages), calls_of(messages, tools))
+        if call["name"] == FINISH:
+            alone = len(messages[-1].tool_calls) == 1
+            return refused_finish(call, calls_of(messages, tools), alone=alone)
         if call["name"] == RUN_PROGRAM and equipment.code:
             return await self._program(request, equipment, tools, handler)
         return await self._call(request, equipment, tools, handler)
@@ -132,8 +138,11 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         if call["name"] not in tools:
             return _not_held(call, tools, equipment.refused)
         bound = tools[call["name"]]
+        if repeats_last(call, messages) and equipment.harmless(bound):
+            again = f"You have just made this call, and its result stands above; {AGAIN}"
+            return ToolMessage(again, tool_call_id=call["id"] or "", name=call["name"], artifact={"effect": "none"})
         try:
-            arguments = resolved(call["args"], inputs_of(messages))
+            arguments = resolved(call["args"], inputs_of(messages), calls_of(messages, tools))
         except ResultValueError as error:
             return ToolMessage(str(error), tool_call_id=call["id"] or "", name=call["name"], status="error")
         request = request.override(tool=bound, tool_call={**call, "args": arguments})
@@ -145,7 +154,11 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
 
 
 worker = create_agent(
-    KeylessModel(), tools=[], middleware=[NameStep(), Equip(), TellCalls()], context_schema=Equipment, name="worker"
+    KeylessModel(),
+    tools=[],
+    middleware=[NameStep(), Equip(), WeakModelHelp(), TellCalls()],
+    context_schema=Equipment,
+    name="worker",
 )
 """Compiled once; each call passes its ``Equipment`` as context."""
 
@@ -172,10 +185,11 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     async with sole_run(checkpointer()):
         state = await app.ainvoke({"messages": [task]}, named, context=equipment)
     messages: Sequence[AnyMessage] = state["messages"]
-    held = equipment.held(messages)
+    last, held = messages[-1], equipment.held(messages)
     calls = calls_of(messages, held)
-    status, error = outcome_of(messages[-1], calls)
-    text, by_rules = messages[-1].text.strip(), isinstance(equipment.model, KeylessModel)
+    status, error = outcome_of(last, calls)
+    declared = last.additional_kwargs.get(OUTCOME, {})
+    by_rules, by_word = isinstance(equipment.model, KeylessModel), bool(declared.get("reply"))
     # Rules choose the tool that fits best: if it refuses the call, worse ones do not help.
     final = {"rejected", "tool"} if by_rules else {"rejected"}
     return StepResult(
@@ -184,17 +198,18 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         status=status,
         tools=tuple(tool.id for tool in held.values()),
         calls=calls,
-        result=text if status == "done" else "",
+        result=last.text.strip() if status == "done" else "",
+        data=declared.get("data"),
         error=error or "",
-        exhausted=status != "done" and any(call.kind in final or _may_last(call, brief) for call in calls),
-        missing=missing_values(messages[-1].additional_kwargs),
+        exhausted=status != "done" and (by_word or any(call.kind in final or _may_last(call, brief) for call in calls)),
+        missing=missing_values(last.additional_kwargs),
         usage=Usage() if by_rules else usage_of(messages, time.monotonic() - began),
     )
 
 
 def _may_last(call: Call, brief: Brief) -> bool:
     """Whether a call took effect and may have changed something: another agent must not repeat it."""
-    harmless = {offer.tool for offer in brief.offers if offer.harm == "none"} | {NEED_TOOL, READ_RESULT, RUN_PROGRAM}
+    harmless = {offer.tool for offer in brief.offers if offer.harm == "none"} | {*OWN_TOOLS, RUN_PROGRAM}
     return not call.error and call.tool not in harmless
 
 
@@ -203,15 +218,6 @@ def _with_args(answer: ToolMessage | Command[Any], arguments: Mapping[str, Any])
     if not isinstance(answer, ToolMessage) or not isinstance(answer.artifact, dict):
         return answer
     return answer.model_copy(update={"artifact": {"args": dict(arguments), **answer.artifact}})
-
-
-def _instead(response: ModelResponse[Any], discarded: ModelResponse[Any]) -> ModelResponse[Any]:
-    """The response with the cost of the one that it replaces."""
-    last, before = response.result[-1], discarded.result[-1]
-    if not isinstance(last, AIMessage) or not isinstance(before, AIMessage):
-        return response
-    kept = [*response.result[:-1], with_usage_of(last, before)]
-    return ModelResponse(result=kept, structured_response=response.structured_response)
 
 
 def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[str, str]) -> ToolMessage:
@@ -226,34 +232,10 @@ def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[s
     return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error", artifact=artifact)
 
 
-def _stopped(why: str, status: Status = "failed") -> AIMessage:
-    return AIMessage(why, additional_kwargs={"outcome": {"status": status, "reason": why}})
-
-
-def _too_many(messages: Sequence[BaseMessage], most: int) -> AIMessage | None:
-    """Ends a step if its last turn would exceed the number of calls; none of these calls is sent."""
-    over = made_calls(messages) > most
-    return _stopped(f"stopped before it made more than {counted(most, 'call')} for one step") if over else None
-
-
-def _asked_again(
-    request: ModelRequest[Equipment], response: ModelResponse[Any], equipment: Equipment
-) -> ModelRequest[Equipment] | None:
-    """The second request, if the model answered at once without a call, or ended with an empty message.
-
-    Small models do both. Without an earlier result to answer from, a model that made no call is forced to call a tool
-    (if the provider does not support that, the answer stands); otherwise it is reminded.
-    """
-    message = response.result[-1]
-    if not isinstance(message, AIMessage) or message.tool_calls or message.additional_kwargs.get("outcome"):
-        return None
-    brief = request.messages[0].additional_kwargs.get("brief", {})
-    if len(request.messages) > 1:
-        wordless = request.override(messages=[*request.messages, HumanMessage(WORDLESS.format(step=brief.get("text")))])
-        return None if message.text.strip() else wordless
-    if not equipment.tools:
-        return None
-    if not brief.get("inputs"):
-        return request.override(tool_choice="any")
-    reminder = REMINDER.format(step=brief.get("text", ""), tools=" or ".join(equipment.tools))
-    return request.override(messages=[*request.messages, HumanMessage(reminder)])
+def _stopped(why: str, status: Status = "failed", *, reply: BaseMessage | None = None) -> AIMessage:
+    """Ends the step; the cost of a reply that is not used is kept."""
+    outcome = {OUTCOME: {"status": status, "reason": why}}
+    if not isinstance(reply, AIMessage):
+        return AIMessage(why, additional_kwargs=outcome)
+    kept = {"usage_metadata": reply.usage_metadata, "response_metadata": reply.response_metadata}
+    return AIMessage(why, additional_kwargs={OUTCOME: {**outcome[OUTCOME], "reply": True}}, **kept)

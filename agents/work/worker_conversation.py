@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,31 +9,57 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall
 
 from callsheet.agents.models.prompts import BY_REFERENCE, SKILL
 from callsheet.agents.planning.plan import Call, Status, StepResult
-from callsheet.agents.tools.binding import NEED_TOOL, NO_OUTPUT, BoundTool
+from callsheet.agents.tools.binding import NEED_TOOL, NO_OUTPUT, READ_RESULT, BoundTool
 from callsheet.agents.work.brief import Brief
-from callsheet.agents.work.read_result import shown_result
+from callsheet.agents.work.context import reported, reports
+from callsheet.agents.work.finish import FINISH, OUTCOME
 
+OWN_TOOLS = (NEED_TOOL, READ_RESULT, FINISH)
+"""The worker's own tools, whose calls have no id: nothing refers to their answers."""
 _LIMITS = frozenset({"length", "max_tokens", "model_length"})
 """Finish reasons of providers for an answer that was cut."""
 _BEGINNING = 200  # characters
 
 
 def opening(brief: Brief) -> str:
-    """The first message to a worker: its step, skills for it, the item, and the results that it depends on."""
-    skills = [f"{SKILL.format(name=skill.name)}\n{skill.text}" for skill in brief.skills]
-    item = [f"The item:\n{brief.item}"] if brief.item else []
-    inputs = ["Results of earlier steps:", *map(shown_result, brief.inputs), BY_REFERENCE] if brief.inputs else []
-    return "\n\n".join([brief.text, *skills, *item, *inputs])
+    """The first message to a worker: its step, and what it should know to do it."""
+    whole = brief.request.strip()
+    given = [f"{name}: {value}" for values in brief.given.values() for name, value in values.items()]
+    parts = (
+        brief.text,
+        *(f"{SKILL.format(name=skill.name)}\n{skill.text}" for skill in brief.skills),
+        f"The item:\n{brief.item}" if brief.item else "",
+        f"The whole request, of which this is one step:\n{whole}" if whole and whole != brief.text.strip() else "",
+        brief.place,
+        f"Results of earlier steps:\n{reports(brief.inputs)}\n{BY_REFERENCE}" if brief.inputs else "",
+        f"This step was begun before. What was done and what came of it:\n{reported(brief.before)}\nYour next call is "
+        f"c{len(brief.before.calls) + 1}. Do not repeat what took effect." if brief.before else "",
+        "A person has said:\n" + "\n".join(given) if given else "",
+        brief.about,
+    )  # fmt: skip
+    return "\n\n".join(filter(None, parts))
 
 
 def inputs_of(messages: Sequence[AnyMessage]) -> tuple[StepResult, ...]:
     """The earlier results in the worker's task."""
-    brief = messages[0].additional_kwargs.get("brief", {}) if messages else {}
-    return tuple(StepResult(**result) for result in brief.get("inputs", ()))
+    return tuple(StepResult(**result) for result in _brief(messages).get("inputs", ()))
+
+
+def _brief(messages: Sequence[AnyMessage]) -> Mapping[str, Any]:
+    brief: Mapping[str, Any] = messages[0].additional_kwargs.get("brief", {}) if messages else {}
+    return brief
 
 
 def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> tuple[Call, ...]:
-    """The tool calls of a worker's conversation, in order."""
+    """The tool calls of a worker's conversation, in order, with the ids ``c1``, ``c2`` and so on.
+
+    The ids go on from the calls of an earlier attempt. The calls of a program have the ids ``c3.1``, ``c3.2``.
+    """
+    before = _brief(messages).get("before") or {}
+    return tuple(_calls(messages, tools, prefix="c", first=1 + len(before.get("calls", ()))))
+
+
+def _calls(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, prefix: str, first: int) -> list[Call]:
     answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     calls: list[Call] = []
     for message in messages:
@@ -44,10 +69,14 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
             failed = answer is None or answer.status == "error"
             kept = answer.artifact if answer is not None else None
             artifact: dict[str, Any] = kept if isinstance(kept, dict) else {"effect": "none"}
+            number = "" if call["name"] in OWN_TOOLS else f"{prefix}{first}"
+            first += bool(number)
             if program := artifact.get("calls"):
-                calls += calls_of([AIMessage("", tool_calls=program), *artifact["answers"]], tools)
+                inside = [AIMessage("", tool_calls=program), *artifact["answers"]]
+                calls += _calls(inside, tools, prefix=f"{number}.", first=1)
             calls.append(
                 Call(
+                    id=number,
                     agent=bound.agent if bound else artifact.get("agent", ""),
                     tool=bound.id if bound else artifact.get("tool", call["name"]),
                     args=artifact.get("args", call["args"]),
@@ -60,7 +89,7 @@ def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> 
                     began=round(float(artifact.get("began") or 0.0), 3),
                 )
             )
-    return tuple(calls)
+    return calls
 
 
 def made_calls(messages: Sequence[BaseMessage]) -> int:
@@ -70,22 +99,36 @@ def made_calls(messages: Sequence[BaseMessage]) -> int:
     return asked + sum(len(made.get("calls", ())) for made in programs if isinstance(made, dict))
 
 
+def repeats_last(call: ToolCall, messages: Sequence[BaseMessage]) -> bool:
+    """Whether a call is the one before it once more, and that one succeeded."""
+    made = [one for message in messages if isinstance(message, AIMessage) for one in message.tool_calls]
+    at = next((place for place, one in enumerate(made) if one["id"] == call["id"]), 0)
+    last = made[at - 1] if at else None
+    failed = {m.tool_call_id for m in messages if isinstance(m, ToolMessage) and m.status == "error"}
+    alike = last is not None and (last["name"], last["args"]) == (call["name"], call["args"])
+    return last is not None and alike and last["id"] not in failed
+
+
 def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
-    """Whether the step was done: by the worker's declared outcome, or else by whether a call succeeded."""
-    declared = last.additional_kwargs.get("outcome")
+    """How the step ended, by the worker's word: its declared outcome, otherwise its plain words, which mean done."""
+    declared, text = last.additional_kwargs.get(OUTCOME), last.text.strip()
     if isinstance(declared, dict):
-        status = declared.get("status")
-        return (status if status in ("needs_input", "outcome_unknown") else "failed"), last.text.strip()
-    counted = [call for call in calls if call.tool != NEED_TOOL] or calls
-    if counted and all(call.error for call in counted):
-        return "failed", counted[-1].error
+        match declared.get("status"):
+            case "done":
+                return "done", ""
+            case "needs_input" | "outcome_unknown" as status:
+                return status, text
+            case "need_plan":
+                return "failed", f"the worker asks for another plan: {text}"
+            case _:
+                return "failed", text
     if reason := _cut(last):
         told = f"the model's answer was cut at its token limit (finish reason {reason!r}: raise its max_tokens)"
-        return "failed", f"{told}; it began: {last.text.strip()[:_BEGINNING]}"
-    if isinstance(last, AIMessage) and last.invalid_tool_calls and not last.text.strip():
+        return "failed", f"{told}; it began: {text[:_BEGINNING]}"
+    if isinstance(last, AIMessage) and last.invalid_tool_calls and not text:
         bad = last.invalid_tool_calls[0]
         return "failed", f"the model's call of {bad['name']!r} has arguments that are no JSON: {bad['args']!s:.200}"
-    if not last.text.strip():
+    if not text:
         made = ", ".join(dict.fromkeys(call.tool for call in calls))
         return "failed", f"the model ended without an answer, after these calls: {made}" if made else (
             "the model gave neither a tool call nor an answer"
@@ -97,26 +140,3 @@ def _cut(message: AnyMessage) -> str:
     """The finish reason of an answer that a limit of tokens ended, in its provider's words; empty for others."""
     said = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
     return next((reason for reason in said if isinstance(reason, str) and reason.lower() in _LIMITS), "")
-
-
-def done_before(message: BaseMessage, before: Sequence[AnyMessage]) -> AIMessage | None:
-    """The earlier answer, if the model only repeats calls that were already successful.
-
-    Small models keep calling; a call that was done once for this step is not done again.
-    """
-    asked = message.tool_calls if isinstance(message, AIMessage) else []
-    answers = {m.tool_call_id: m for m in before if isinstance(m, ToolMessage) and m.status != "error"}
-    done = {
-        _key(call): answers[call["id"]].text
-        for m in before
-        if isinstance(m, AIMessage)
-        for call in m.tool_calls
-        if call["id"] in answers
-    }
-    if not asked or any(_key(call) not in done for call in asked):
-        return None
-    return AIMessage("\n".join(dict.fromkeys(done[_key(call)] for call in asked)))
-
-
-def _key(call: ToolCall) -> str:
-    return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)

@@ -38,7 +38,7 @@ from callsheet.agents.tools.binding import NEED_TOOL
 from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.text.argument_types import check_type
-from callsheet.orchestrator.apps.agent_requests import MOST_ADDED, last_request, picked, requests_of
+from callsheet.orchestrator.apps.agent_requests import MOST_ADDED, picked, requests_of
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.process.catalog_updates import Following
 from callsheet.orchestrator.run.settings import Settings
@@ -89,7 +89,6 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         agents: Maximum number of agents per request.
         tools: Maximum number of tools per request of the user; each request of the agent adds at most five.
         most: Maximum number of tools in a conversation; after that, none are added.
-        tool_requests: How many times the agent may call ``need_tool`` per request of the user; 0 removes it.
         retriever: Selects agents and tools; by default a retriever over the same catalog.
         registry: Makes tools callable; by default a registry over the same catalog.
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
@@ -113,7 +112,6 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         agents: int = 5,
         tools: int = 10,
         most: int = 60,
-        tool_requests: int = 5,
         retriever: AgentGraphRetriever | None = None,
         registry: ToolRegistry | None = None,
         yes: bool = False,
@@ -121,7 +119,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         approval: ApprovalPolicy = "risky",
     ) -> None:
         super().__init__()
-        Settings(agents=agents, tools=tools, tool_requests=tool_requests, approval=approval)  # checks them
+        Settings(agents=agents, tools=tools, approval=approval)  # checks them
         if most < tools:
             raise SettingsError(f"most ({most}) must be at least tools ({tools})")
         check_type(retriever, AgentGraphRetriever, "retriever")
@@ -131,7 +129,6 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self._registry = registry or ToolRegistry.from_catalog(loaded)
         Following(self._retriever, self._registry)
         self._agents, self._tools, self._most = agents, tools, most
-        self._tool_requests = tool_requests
         self._approval: ApprovalPolicy = approval
 
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -217,7 +214,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     def _shown(
         self, request: ModelRequest[Any], own: Sequence[str], held: Mapping[str, BoundTool]
     ) -> ModelRequest[Any]:
-        need = [dict(DEFINITION)] if self._tool_requests and NEED_TOOL not in own else []
+        need = [] if NEED_TOOL in own else [dict(DEFINITION)]
         tools = [*request.tools, *need, *held.values()]
         state: Any = request.state
         shown = deferred(request.override(tools=tools), held, state.get("callsheet_places"))
@@ -227,14 +224,14 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self, response: ModelResponse[Any], state: Any, own: list[str], held: Mapping[str, BoundTool]
     ) -> ExtendedModelResponse[Any]:
         secrets = self._registry.secrets.of(state.get("callsheet_run", ""))
-        response = normalize(response, held, secrets, state.get("messages", ()))
+        response = normalize(response, held, secrets)
         command: Command[Any] = Command(update={"callsheet_own": own})
         return ExtendedModelResponse(response, command if own != state.get("callsheet_own", []) else None)
 
     def _needs(self, request: ToolCallRequest) -> bool:
         """Whether the agent asks for a tool; it may also have its own ``need_tool``."""
         own = request.state.get("callsheet_own", [])
-        return bool(self._tool_requests) and request.tool_call["name"] == NEED_TOOL and NEED_TOOL not in own
+        return request.tool_call["name"] == NEED_TOOL and NEED_TOOL not in own
 
     async def _added(self, request: ToolCallRequest) -> ToolMessage | Command[Any]:
         """Adds the tools that the agent asks for, and returns their names."""
@@ -249,9 +246,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         def bind(ids: Iterable[str], taken: Collection[str]) -> dict[str, BoundTool]:
             return self._bound(ids, state, [*state.get("callsheet_own", []), *taken])
 
-        messages = state["messages"][last_request(state["messages"]) + 1 :]
-        requests = ToolRequests(find=find, bind=bind, most=self._tool_requests)
-        said = await answer_request(call, self._held(state), requests, messages)
+        said = await answer_request(call, self._held(state), ToolRequests(find=find, bind=bind))
         added = said.artifact["added"] if said.artifact else []
         return Command(update={"messages": [said], "callsheet_tools": added})
 

@@ -10,16 +10,16 @@ from typing import Any
 from langgraph.config import get_stream_writer
 from langgraph.types import Overwrite
 
-from callsheet.agents import Plan, Revision, Step, StepResult, checkpointer, revise
+from callsheet.agents import Plan, Revision, Step, StepResult, ToolRegistry, checkpointer, revise
 from callsheet.agents.planning.drafts import question_text
-from callsheet.agents.planning.planner import source_of
+from callsheet.agents.planning.plan import source_of
 from callsheet.agents.planning.reviser import Revised, reason_to_revise
 from callsheet.agents.planning.revision import ItemsError, expanded, items_of
-from callsheet.orchestrator.plans.request_planner import earlier_results, outline_of
+from callsheet.orchestrator.plans.request_planner import earlier_results, planning_context
 from callsheet.orchestrator.plans.run_limits import limit_reached
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.state import State, plan_of, results_of
+from callsheet.orchestrator.state import State, plan_of, read_results, results_of
 from callsheet.retrievers import AgentGraphRetriever
 
 _QUESTIONS = 3
@@ -40,7 +40,9 @@ def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict
     return {**changed, **({"revisions": [*state["revisions"], *new]} if new else {})}
 
 
-async def revision_update(state: State, choices: Choices, retriever: AgentGraphRetriever) -> dict[str, Any]:
+async def revision_update(
+    state: State, choices: Choices, retriever: AgentGraphRetriever, registry: ToolRegistry
+) -> dict[str, Any]:
     """The state's update after a wave; a plan that runs as expected is not sent to a model."""
     settings, results = choices.settings, results_of(state)
     mapped = expand_mapped(state, settings)
@@ -52,7 +54,7 @@ async def revision_update(state: State, choices: Choices, retriever: AgentGraphR
     answered = "the user answered a question" if state["question"].get("answered") else ""
     unreadable = "; ".join(why for _, why in mapped.unreadable)
     wave = state["waves"][-1] if state["waves"] else ()
-    why = answered or unreadable or reason_to_revise(plan, results, state["request"], wave)
+    why = answered or unreadable or reason_to_revise(plan, results, wave)
     if not why:
         return update
     if late := limit_reached(state, settings, plan):
@@ -66,7 +68,8 @@ async def revision_update(state: State, choices: Choices, retriever: AgentGraphR
         why=why,
         wave=len(state["waves"]),
         prompt=choices.prompt("reviser"),
-        outline=await asyncio.to_thread(outline_of, retriever, state["request"], choices),
+        context=await asyncio.to_thread(planning_context, state, choices, retriever, registry),
+        replaced=tuple(read_results(state["replaced"]).values()),
         answers=state["answers"],
         earlier=tuple(earlier_results(state["turns"])),
         max_steps=settings.max_steps,
@@ -88,6 +91,7 @@ def _after(state: State, done: Revised, results: Mapping[str, StepResult]) -> di
     return {
         **plan_update(state, plan, shown),
         "spent": spent,
+        "replaced": {name: results[name].model_dump(mode="json") for name in gone},
         **({"results": Overwrite(kept)} if gone else {}),
     }
 

@@ -11,14 +11,16 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ChatMessage, HumanMessage
 
 from callsheet.agents import Mode, Offer, Plan, Step, StepResult, ToolRegistry, decompose, self_contained
-from callsheet.agents.keyless import Offered, complete_request, one_clause, unclear_steps
+from callsheet.agents.keyless import Offered, complete_request, unclear_steps
 from callsheet.agents.planning.conversation import Contextual
 from callsheet.agents.planning.planner import checked_request, single
+from callsheet.agents.work.context import reports, surroundings
 from callsheet.graphs import PlanError
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import ChatInput, State
 from callsheet.orchestrator.step.step_nodes import offer_of, other_verbs
 from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline
+from callsheet.retrievers.selection.query_units import clause_spans
 
 _AGENTS, _TOOLS = 12, 36
 """Maximum number of agents and tools in the planner's prompt."""
@@ -73,10 +75,13 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
         offered = partial(_offered, retriever, registry, choices)
         return await asyncio.to_thread(_read_together, plan, offered, earlier_results(state["turns"]))
     selection = await asyncio.to_thread(_selection, retriever, request, choices)
-    mode = _mode(choices, request, selection)
-    if mode == "none" or model is None:
+    planning = settings.planning
+    if planning == "none" or model is None:
         return _alone(state, single(request))
-    return await _planned(state, choices, model, mode, catalog_outline(retriever.catalog, selection))
+    if planning == "auto" and selection.verdict == "found" and not clause_spans(request):
+        return _alone(state, single(request, mode="adaptive"))
+    about = await asyncio.to_thread(planning_context, state, choices, retriever, registry, selection)
+    return await _planned(state, choices, model, about)
 
 
 def _read_together(plan: Plan, offered: Offered, earlier: Mapping[str, StepResult]) -> Plan:
@@ -104,9 +109,24 @@ def _offered(
     return offers, functions
 
 
-def outline_of(retriever: AgentGraphRetriever, request: str, choices: Choices) -> str:
-    """The catalog's best matches for a request, in a few lines for a model."""
-    return catalog_outline(retriever.catalog, _selection(retriever, request, choices))
+def planning_context(
+    state: State,
+    choices: Choices,
+    retriever: AgentGraphRetriever,
+    registry: ToolRegistry,
+    selection: Selection | None = None,
+) -> str:
+    """What planner and reviser know besides the request: earlier results, the agents that fit, the surroundings."""
+    found = selection or _selection(retriever, state["request"], choices)
+    outline = catalog_outline(retriever.catalog, found)
+    earlier = list(earlier_results(state["turns"]).values())
+    agents = [agent.id for agent in found.agents]
+    parts = (
+        f"Results of earlier requests of this conversation:\n{reports(earlier)}" if earlier else "",
+        f"Agents that may help:\n{outline}" if outline else "",
+        surroundings(registry, agents, state["begun"], present=choices.someone_present),
+    )
+    return "\n\n".join(filter(None, parts))
 
 
 def _selection(retriever: AgentGraphRetriever, request: str, choices: Choices) -> Selection:
@@ -114,33 +134,25 @@ def _selection(retriever: AgentGraphRetriever, request: str, choices: Choices) -
     return retriever.select(request, agents=_AGENTS, tools=_TOOLS, **skills)
 
 
-async def _planned(state: State, choices: Choices, model: BaseChatModel, mode: Mode, outline: str) -> Plan:
+async def _planned(state: State, choices: Choices, model: BaseChatModel, context: str) -> Plan:
     settings, turns = choices.settings, state["turns"]
     plan = await decompose(
         "\n".join([state["request"], *state["answers"]]),
         model,
         prompt=choices.prompt("planner"),
-        outline=outline,
+        context=context,
         earlier=tuple(earlier_results(turns)),
         max_steps=settings.max_steps,
         max_request=settings.max_request,
     )
-    return _alone(state, plan) if plan.mode == "none" else plan.model_copy(update={"mode": mode})
-
-
-def _mode(choices: Choices, request: str, selection: Selection) -> Mode:
-    """The planning mode: from the settings, or by the form of the request."""
-    planning = choices.settings.planning
-    if planning != "auto":
-        return planning
-    fits = selection.verdict == "found"
-    return "none" if fits and one_clause(request) else "adaptive"
+    mode: Mode = "once" if settings.planning == "once" else "adaptive"
+    return _alone(state, plan.model_copy(update={"mode": mode}))
 
 
 def _alone(state: State, plan: Plan) -> Plan:
-    """A plan of one step; if the request was completed from the last one, the step uses its results."""
+    """The plan; if it has one step and the request was completed from the last one, the step uses its results."""
     said = state["messages"][-1].text
-    if plan.steps and said.strip() != state["request"].strip():
+    if len(plan.steps) == 1 and said.strip() != state["request"].strip():
         step = plan.steps[0].model_copy(update={"uses": last_results(state["turns"])})
         return plan.model_copy(update={"steps": (step,)})
     return plan

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime, get_runtime
 
-from callsheet.agents import Prompts, chat_model
+from callsheet.agents import Prompts, chat_model, checkpointer
 from callsheet.agents.models.chat_models import limit_model_calls
+from callsheet.agents.models.prompts import WEAK_WORKER, WORKER
 from callsheet.agents.programs.sandbox import check_installed
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.run.current_user import anonymous_client
@@ -102,13 +103,19 @@ class Choices:
         return chat_model(name) if name else None
 
     @property
+    def someone_present(self) -> bool:
+        """Whether a person can be asked in the current run."""
+        return checkpointer() is not None and self.settings.approval != "never" and self.settings.attended
+
+    @property
     def read_skills(self) -> bool:
         """Whether the workers of the current run have a model to follow the texts of skills."""
         return self.settings.skill_tokens > 0 and self.model("worker") is not None
 
     def prompt(self, name: str) -> str:
         """The system prompt with this name (a field of ``Prompts``) in the current run."""
-        return getattr(self.settings, f"{name}_prompt", None) or str(getattr(self.prompts, name))
+        found = getattr(self.settings, f"{name}_prompt", None) or str(getattr(self.prompts, name))
+        return WEAK_WORKER if found == WORKER and self.settings.weak_model else found
 
 
 def context() -> Settings | None:

@@ -62,7 +62,7 @@ class Settings(BaseModel):
     """Another model for the answer."""
     planning: Planning = _option("auto", "plan", "revise")
     """How a request is planned: ``none`` (one worker does it), ``once``, ``adaptive`` (revised after results), or
-    ``auto`` (``none`` for a request of one clause, otherwise ``adaptive``). Without a model: ``once``, by rules."""
+    ``auto`` (``adaptive``, without a planner for a request of one clause). Without a model: ``once``, by rules."""
     agents: int = _option(5, "step", ge=1, le=50)
     """Maximum agents per step."""
     tools: int = _option(10, "step", ge=1, le=128)
@@ -110,8 +110,9 @@ class Settings(BaseModel):
     """Maximum model calls of a worker for one step."""
     max_calls: int = _option(64, "step", ge=1, le=1_000)
     """Maximum tool calls of a worker for one step."""
-    tool_requests: int = _option(2, "step", ge=0, le=10)
-    """How often a worker may ask for further tools."""
+    weak_model: bool = _option(False, "step")
+    """Help for a model of a few billion parameters: calls that it writes as text are made, it is asked again where it
+    calls nothing, and a step ends when it repeats itself."""
     code_mode: bool = _option(False, "step")
     """Whether a worker's model writes programs that call the tools, in a sandbox. Needs a model and the extra
     ``code``."""
@@ -122,6 +123,8 @@ class Settings(BaseModel):
     approval: Literal["always", "risky", "never"] = _option("risky", "step")
     """Which calls a person must approve: ``always`` all, ``risky`` those of tools that are not known to be harmless,
     ``never`` none."""
+    attended: bool = _option(True, "plan", "step")
+    """Whether a person can answer questions during the run; if not, models are told to ask nothing."""
     documents: str | None = _option(None, "prepare")
     """For ``arag``: a folder within ``CALLSHEET_DOCUMENTS``."""
     naive: bool = _option(False, "think")

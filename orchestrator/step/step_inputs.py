@@ -38,8 +38,10 @@ class StepInputs:
         given = state.get("given", {})
         for tool, parameters in result["missing"].items():
             left = [name for name in parameters if name not in given.get(tool, {})]
-            if left and (known := self.registry.catalog.tools.get(tool)):
-                schema = wanted_schema(known.input_schema, left)
+            known = self.registry.catalog.tools.get(tool)
+            if left and (known or not tool):
+                texts = {"properties": {name: {"type": "string", "minLength": 1} for name in left}}
+                schema = wanted_schema(known.input_schema if known else texts, left)
                 return {"result": dict(result), "tool": tool, "schema": schema, "problem": ""}
         return {}
 
@@ -57,7 +59,7 @@ class StepInputs:
         if problem := wrong_values(schema, values):
             return {"asking": {**asking, "problem": secrets.hidden(problem)}}
         before = state.get("given", {})
-        return {"asking": {}, "given": {**before, tool: {**before.get(tool, {}), **kept}}}
+        return {"asking": {}, "before": dict(result), "given": {**before, tool: {**before.get(tool, {}), **kept}}}
 
 
 def after_work(state: StepState) -> str:

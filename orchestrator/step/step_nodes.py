@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +26,14 @@ from callsheet.agents import (
     Supervision,
     ToolRegistry,
     ToolRequests,
+    Usage,
     carry_out,
     checkpointer,
     unsettled,
 )
+from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.safety.tool_effects import alike, verb_of
+from callsheet.agents.work.context import surroundings
 from callsheet.graphs import CallsheetError, Catalog, shown
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.run_metrics import count_result
@@ -104,6 +108,8 @@ class StepNodes:
             raise
         except Exception as error:  # noqa: BLE001 an error of one step must not stop the others
             result = step_result(step, status="failed", error=_words(error), attempts=state["attempts"], exhausted=True)
+        if state.get("given") and (asked := state.get("before")):
+            result = _continued(result, asked)
         whole = with_earlier(result, state["results"].get(step.id))
         if asking := StepInputs(self.registry).wanted(whole, state, self._choices(state).settings.approval):
             return {"asking": asking}
@@ -114,8 +120,8 @@ class StepNodes:
         picked = state["selection"]
         if "error" in picked:
             return step_result(step, status="failed", error=picked["error"], attempts=state["attempts"], exhausted=True)
-        if picked["verdict"] == "nothing_fits" and not self._all_shown(state):
-            unread = self.seen().catalog.skills and not self._choices(state).read_skills
+        if picked["verdict"] == "nothing_fits" and self._choices(state).model("worker") is None:
+            unread = self.seen().catalog.skills
             why = f"no agent or tool in the catalog fits this step{_UNREAD if unread else ''}"
             before = state["results"].get(step.id) or step_result(step, status="failed", error=why)
             return {**before, "exhausted": True}
@@ -134,11 +140,6 @@ class StepNodes:
         known = {"agents": agents, "attempts": state["attempts"]}
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
 
-    def _all_shown(self, state: StepState) -> bool:
-        """Whether a model gets all visible tools: it then decides better what fits."""
-        choices = self._choices(state)
-        return len(self.seen().catalog.tools) <= choices.settings.tools and choices.model("worker") is not None
-
     async def _carried_out(
         self, step: Step, state: StepState, refused: Mapping[str, str], worker: Worker
     ) -> StepResult:
@@ -148,6 +149,10 @@ class StepNodes:
         ranked = sorted((tool for tool in scores if tool not in refused), key=lambda tool: -scores[tool])
         bound = self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True)
         inputs = tuple(StepResult(**result) for result in state["inputs"])
+        before = StepResult(**state["before"]) if state.get("before") else None
+        agents, begun = [agent["id"] for agent in state["selection"]["agents"]], state.get("run_begun", time.time())
+        present = choices.someone_present
+        about = await asyncio.to_thread(surroundings, self.registry, agents, begun, present=present) if model else ""
         skills = [skill["id"] for skill in state["selection"].get("skills", ())]
         offers = offers_of(self.registry, self.seen().catalog, bound, scores, settings.approval, by_rules=model is None)
         secrets = self.registry.secrets.of(state["run_id"])
@@ -158,9 +163,11 @@ class StepNodes:
             max_turns=settings.max_turns,
             max_calls=settings.max_calls,
             max_tokens=state.get("tokens_left"),
-            requests=self._requests(step, state) if model and settings.tool_requests else None,
+            requests=self._requests(step, state) if model else None,
             refused=refused,
             code=settings.code_mode and model is not None,
+            replans=settings.planning in ("auto", "adaptive"),
+            weak=settings.weak_model,
             supervision=Supervision(
                 step.id,
                 settings.approval,
@@ -183,6 +190,9 @@ class StepNodes:
                         offers=offers,
                         skills=skill_texts(self.seen().catalog, skills, most=settings.skill_tokens),
                         inputs=inputs,
+                        before=before,
+                        place=state.get("place", ""),
+                        about=about,
                         item=step.item,
                         unclear=None if unclear is None else tuple(unclear),
                         given=state.get("given", {}),
@@ -193,7 +203,10 @@ class StepNodes:
                 if not calls:
                     raise StepTimeoutError(late) from None
         why = f"{late} during a call of {', '.join(calls)}; whether that took effect is unknown"
-        return StepResult(id=step.id, text=step.text, status="outcome_unknown", tools=tuple(ranked), error=why)
+        spent = usage_of(equipment.replies, seconds)
+        return StepResult(
+            id=step.id, text=step.text, status="outcome_unknown", tools=tuple(ranked), error=why, usage=spent
+        )
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """Answers a worker's requests for tools by another selection, without the tools that it has."""
@@ -210,7 +223,13 @@ class StepNodes:
         def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
             return self.registry.bind(ids, state["run_id"], beside=taken, user=user, held_only=True)
 
-        return ToolRequests(find=find, bind=bind, most=settings.tool_requests)
+        return ToolRequests(find=find, bind=bind)
+
+
+def _continued(result: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a step after a person was asked, with the calls and the cost of the part before."""
+    usage = Usage(**asked["usage"]) + Usage(**result["usage"])
+    return {**result, "calls": [*asked["calls"], *result["calls"]], "usage": usage.model_dump()}
 
 
 def _words(error: Exception) -> str:
