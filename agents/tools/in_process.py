@@ -6,16 +6,19 @@ import asyncio
 import contextvars
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
+from callsheet.agents.models.token_usage import Usage
 from callsheet.agents.safety.error_texts import is_error_of
 from callsheet.agents.servers.background_loop import BackgroundLoop
 from callsheet.agents.servers.limits import Limits
@@ -28,6 +31,34 @@ _CALL_ID = "callsheet"
 _COMMAND = "it returned a Command for the workflow that calls it, which Callsheet does not carry out: return a result"
 CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
 """The limits of the current call, for a tool that enforces them itself."""
+
+
+@dataclass(slots=True)
+class ToolModel:
+    """The model for tools of this process that answer with one.
+
+    Attributes:
+        model: The chat model of the run; None without one.
+        usage: Cost of these tools' model calls so far.
+    """
+
+    model: BaseChatModel | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+TOOL_MODEL: ContextVar[ToolModel | None] = ContextVar("callsheet_tool_model", default=None)
+"""The model of the current step, see ``tool_model``; None outside of a step."""
+
+
+@contextmanager
+def tool_model(model: BaseChatModel | None) -> Iterator[ToolModel]:
+    """Gives the tools that are called in this block a model, and collects the cost of its calls."""
+    given = ToolModel(model)
+    token = TOOL_MODEL.set(given)
+    try:
+        yield given
+    finally:
+        TOOL_MODEL.reset(token)
 
 
 @dataclass(frozen=True, slots=True)

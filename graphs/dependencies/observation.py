@@ -6,7 +6,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Protocol
@@ -120,8 +120,9 @@ class CallRecord(Protocol):
 def observed(calls: Sequence[CallRecord], *, before: Sequence[CallRecord] = (), said: str = "") -> Counter[Seen]:
     """Counts the arguments that calls took from the results of earlier calls.
 
-    An argument counts if its value, of at least three characters, occurs as a whole word in an earlier result, but
-    not in the request or in the arguments of that earlier call. It counts for the first call that returned it.
+    An argument counts if one of its values, of at least three characters, occurs as a whole word in an earlier result,
+    but not in the request. It counts once per call, however many of its values occur there. The source is the latest
+    call that returned the value without having it in its own arguments.
 
     Args:
         calls: The calls of one step, in order.
@@ -129,14 +130,14 @@ def observed(calls: Sequence[CallRecord], *, before: Sequence[CallRecord] = (), 
         said: The request of the user.
 
     Returns:
-        How often each argument was observed.
+        In how many calls each argument was observed.
     """
     counts: Counter[Seen] = Counter()
     earlier = list(before)
     for call in calls:
-        for parameter, value in _values(call.args):
-            if not _within(value, said) and (origin := _origin(value, earlier)) and origin != call.tool:
-                counts[call.tool, origin, parameter] += 1
+        values = {(parameter, value) for parameter, value in _values(call.args) if _SHORTEST <= len(value) <= _LONGEST}
+        origins = {(parameter, _origin(value, earlier)) for parameter, value in values if not _within(value, said)}
+        counts.update((call.tool, tool, parameter) for parameter, tool in origins if tool and tool != call.tool)
         earlier.append(call)
     return counts
 
@@ -223,7 +224,7 @@ def _is_count(edge: Any) -> bool:
 
 
 def _values(args: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """The values in a call's arguments that are long enough to be recognized, each with its path of names."""
+    """The values in a call's arguments, each with its path of names."""
     match args:
         case Mapping():
             for name, value in args.items():
@@ -234,16 +235,14 @@ def _values(args: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
         case bool() | None:
             return
         case str() | int() | float():
-            if path and _SHORTEST <= len(text := str(args).strip()) <= _LONGEST:
-                yield ".".join(path), text
+            yield ".".join(path), str(args).strip()
 
 
-def _origin(value: str, calls: Iterable[CallRecord]) -> str | None:
-    """The first tool that returned a value, unless the value was among its own arguments."""
-    for call in calls:
-        if call.output and _within(value, call.output):
-            in_args = any(_within(value, text) for _, text in _values(call.args))
-            return None if in_args else call.tool
+def _origin(value: str, calls: Sequence[CallRecord]) -> str | None:
+    """The tool of the latest call that returned a value and was not given it."""
+    for call in reversed(calls):
+        if _within(value, call.output) and not any(_within(value, text) for _, text in _values(call.args)):
+            return call.tool
     return None
 
 

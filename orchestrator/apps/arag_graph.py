@@ -197,7 +197,7 @@ class ReaderNodes:
     def answer(self, state: ReaderState) -> dict[str, Any]:
         """The answer, with citations of chunks that exist and were read only."""
         if state["trouble"]:
-            said = {"arag": {"answered": False}}
+            said = {"arag": {"answered": False, "failed": True}}
             return {"messages": [AIMessage(state["trouble"], name="arag", additional_kwargs=said)]}
         last = state["messages"][-1]
         index = self.library.index(Path(state["folder"]))
@@ -210,6 +210,7 @@ class ReaderNodes:
             text += f"\n(It cites nothing. Read for it: [{'] ['.join(citations)}])" if citations else ""
         about = {
             "answered": bool(found.text) and not nothing_found,
+            "failed": not found.text,
             "citations": list(found.citations),
             "dropped": list(found.dropped),
             "forced": state["forced"],

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tracers.context import register_configure_hook
 from pydantic import Field
 
+from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
+from callsheet.agents.tools.app_tool import APP
+from callsheet.agents.tools.in_process import TOOL_MODEL
 from callsheet.graphs import CallsheetError, Part
 from callsheet.graphs.catalog.formats.server_config import FolderConfig
 from callsheet.graphs.catalog.loaded import joined
@@ -26,8 +35,8 @@ Question = Annotated[str, Field(description="The whole question, in plain words.
 def load_folders(config: Mapping[str, FolderConfig]) -> Part:
     """An agent for each folder, with one tool that answers questions from its documents, with citations.
 
-    The graph ``arag`` finds the answer: with the model of ``CALLSHEET_MODEL``, or by rules without one. The documents
-    are indexed at the first call.
+    The graph ``arag`` finds the answer: with the model of the run, else of ``CALLSHEET_MODEL``, else by rules. The
+    documents are indexed at the first call.
 
     Raises:
         CatalogError: There is no such folder.
@@ -46,19 +55,24 @@ def load_folders(config: Mapping[str, FolderConfig]) -> Part:
 
 
 def document_tool(name: str, about: Overview, library: Library, model: str | None = None) -> BaseTool:
-    """The tool ``search_documents(question)`` over one folder. A question without an answer there is a failed call."""
+    """The tool ``search_documents(question)`` over one folder, also for questions that the documents do not answer.
+
+    In a step, it answers with the model of the step's worker, otherwise with ``model``, or by rules without one.
+    """
     folder = library.folder()
     said = f"Answers questions about {about.topics}: searches the documents of {name}, and cites them."
 
     def search_documents(question: Question) -> tuple[str, dict[str, Any]]:
         _ready(library, folder)
-        return _answer(_app(library, model).invoke(_asked(question)))
+        with _counted():
+            return _answer(_app(library, model).invoke(_asked(question)))
 
     async def asearch_documents(question: Question) -> tuple[str, dict[str, Any]]:
         import asyncio
 
         await asyncio.to_thread(_ready, library, folder)
-        return _answer(await _app(library, model).ainvoke(_asked(question)))
+        with _counted():
+            return _answer(await _app(library, model).ainvoke(_asked(question)))
 
     return StructuredTool.from_function(
         func=search_documents,
@@ -66,15 +80,46 @@ def document_tool(name: str, about: Overview, library: Library, model: str | Non
         name=TOOL_NAME,
         description=f"{said} They speak of: {about.terms}." if about.terms else said,
         response_format="content_and_artifact",
-        metadata={"annotations": dict(READ_ONLY)},
+        metadata={"annotations": dict(READ_ONLY), APP: True},
     )
 
 
 def _app(library: Library, model: str | None) -> Any:
     from callsheet.orchestrator.apps.arag_graph import create_arag
 
+    given = TOOL_MODEL.get()
+    chosen = (given.model if given else None) or model
     # In a tool, LangChain's limit of 25 would hold; the graph ends by its own number of loops.
-    return create_arag(library, model=model).compile(name="arag").with_config(recursion_limit=_RECURSION)
+    return create_arag(library, model=chosen).compile(name="arag").with_config(recursion_limit=_RECURSION)
+
+
+class _Messages(BaseCallbackHandler):
+    """Collects what models say."""
+
+    def __init__(self) -> None:
+        self.messages: list[BaseMessage] = []
+
+    def on_llm_end(self, response: LLMResult, **_: Any) -> None:
+        """Keeps the messages of one call."""
+        said = (one for several in response.generations for one in several)
+        self.messages += [one.message for one in said if isinstance(one, ChatGeneration)]
+
+
+_LISTENER: ContextVar[_Messages | None] = ContextVar("callsheet_documents", default=None)
+register_configure_hook(_LISTENER, inheritable=True)
+
+
+@contextmanager
+def _counted() -> Iterator[None]:
+    """Adds the cost of the models that are called in this block to that of the step."""
+    listener = _Messages()
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+        if (given := TOOL_MODEL.get()) is not None:
+            given.usage += usage_of(listener.messages)
 
 
 def _ready(library: Library, folder: Path) -> None:
@@ -89,8 +134,10 @@ def _asked(question: str) -> dict[str, Any]:
 
 
 def _answer(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The answer with its artifact; a missing answer is a failed call, so that no step takes it for a result."""
+    """The answer with its artifact; that the documents say nothing is one too, and ``answered`` tells them apart."""
     message = state["messages"][-1]
-    if not message.additional_kwargs["arag"]["answered"]:
+    about = message.additional_kwargs["arag"]
+    if about["failed"]:
         raise ToolException(message.text)
-    return message.text, {"citations": state["citations"], "retrieved_tokens": state["retrieved_tokens"]}
+    found = {name: state[name] for name in ("citations", "retrieved_tokens")}
+    return message.text, {"answered": about["answered"], **found}

@@ -13,7 +13,7 @@ from typing import Any
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 
-from callsheet.agents import Plan, StepResult
+from callsheet.agents import Call, Plan, StepResult
 from callsheet.graphs import Catalog, SettingsError
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, observed, outcomes_of
 from callsheet.orchestrator.run.current_user import caller
@@ -104,6 +104,8 @@ def _key(edge: Seen) -> str:
 def observed_in(plan: Plan, results: Mapping[str, StepResult], request: str) -> Counter[Seen]:
     """Arguments that calls of a run took from results of earlier calls.
 
+    Only calls of agents count: what a worker does itself (reads a result, runs a program) passes on values of others.
+
     Args:
         plan: The steps; a call can only use results of steps that its own depends on.
         results: The results by step id.
@@ -111,9 +113,14 @@ def observed_in(plan: Plan, results: Mapping[str, StepResult], request: str) -> 
     """
     seen: Counter[Seen] = Counter()
     for step in plan.steps:
-        before = [call for name in plan.ancestors(step.id) for call in results[name].calls]
-        seen.update(observed(results[step.id].calls, before=before, said=request))
+        before = [call for name in plan.ancestors(step.id) for call in _of_agents(results[name])]
+        before.sort(key=lambda call: call.began)  # steps run side by side, or again
+        seen.update(observed(_of_agents(results[step.id]), before=before, said=request))
     return seen
+
+
+def _of_agents(result: StepResult) -> list[Call]:
+    return [call for call in result.calls if call.agent]
 
 
 async def keep_observed(

@@ -33,6 +33,7 @@ from callsheet.agents import (
 )
 from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.safety.tool_effects import alike, verb_of
+from callsheet.agents.tools.in_process import tool_model
 from callsheet.agents.work.context import surroundings
 from callsheet.graphs import CallsheetError, Catalog, shown
 from callsheet.orchestrator.run.current_user import caller
@@ -181,7 +182,7 @@ class StepNodes:
         )
         seconds = settings.step_seconds
         unclear = state.get("unclear")
-        with unsettled() as calls:
+        with unsettled() as calls, tool_model(model) as tools:
             try:
                 async with asyncio.timeout(seconds):
                     brief = Brief(
@@ -197,7 +198,8 @@ class StepNodes:
                         unclear=None if unclear is None else tuple(unclear),
                         given=state.get("given", {}),
                     )
-                    return await carry_out(brief, equipment, worker)
+                    done = await carry_out(brief, equipment, worker)
+                    return done.model_copy(update={"usage": done.usage + tools.usage})
             except TimeoutError:
                 late = f"the worker was not done after {seconds:g} s and was stopped"
                 if not calls:

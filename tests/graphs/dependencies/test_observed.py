@@ -51,10 +51,35 @@ def test_what_the_user_said_may_come_from_the_user() -> None:
     assert observed(calls, said="write to u-47110, please")
 
 
-def test_the_first_that_answered_it_counts_and_a_later_result_never() -> None:
+def test_a_call_counts_once_however_many_values_it_took() -> None:
+    ids = [f"u-{number}" for number in range(100, 606)]
+    listed = Made("crm/list", {}, json.dumps(ids))
+    send = Made("mail/send", {"users": ids, "cc": ids[:2]})
+    once = {("mail/send", "crm/list", "users"): 1, ("mail/send", "crm/list", "cc"): 1}
+    assert observed([listed, send]) == once
+    assert observed([listed, send, send]) == dict.fromkeys(once, 2)
+
+
+def test_each_of_several_sources_of_one_list_counts() -> None:
+    other = Made("hr/list", {}, '["h-101", "h-102"]')
+    send = Made("mail/send", {"users": ["u-4711", "h-101", "h-102"]})
+    assert observed([FIND, other, send]) == {("mail/send", source, "users"): 1 for source in ("crm/find", "hr/list")}
+
+
+def test_the_latest_that_returned_it_counts_not_one_that_was_given_it() -> None:
     again = Made("crm/show", {"id": "u-4711"}, "u-4711: Ada")
     send = Made("mail/send", {"user": "u-4711"})
     assert observed([send], before=[FIND, again]) == {("mail/send", "crm/find", "user"): 1}
+    fetched, other = Made("disk/read", {"path": "a.txt"}, "u-4711"), Made("web/read", {"path": "b.txt"}, "u-4711")
+    assert observed([send], before=[FIND, fetched, other, again]) == {("mail/send", "web/read", "user"): 1}
+    assert observed([other, send], before=[fetched]) == {("mail/send", "web/read", "user"): 1}
+    wrote = Made("disk/write", {"text": f"{'word ' * 200}u-4711"}, "wrote: u-4711")
+    assert observed([FIND, wrote, send]) == {("mail/send", "crm/find", "user"): 1}
+    assert observed([fetched, send, other]) == {("mail/send", "disk/read", "user"): 1}
+
+
+def test_a_later_result_and_a_tools_own_result_never_count() -> None:
+    send = Made("mail/send", {"user": "u-4711"})
     assert not observed([send, FIND])
     assert not observed([FIND, Made("crm/find", {"id": "u-4711"})]), "a tool is no source of its own"
     assert not observed([Made("crm/find", {"name": "Ada"}, ""), send]), "a failed call gives nothing"

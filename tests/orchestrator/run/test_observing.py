@@ -39,6 +39,25 @@ def test_only_results_of_steps_that_a_step_builds_on_count() -> None:
     assert observed_in(plan, {**results, "1": result("1")}, "please") == {}, "step 2 is none of its"
 
 
+def test_the_latest_by_the_clock_counts_under_its_own_agent() -> None:
+    plan = Plan(steps=(Step(id="1", text="a"), Step(id="2", text="b"), Step(id="3", text="c", depends_on=("1", "2"))))
+    late = Call(agent="disk", tool="disk/read", output="K-123", began=20.0)
+    early = Call(agent="web", tool="web/read", output="K-123", began=10.0)
+    use = Call(agent="disk", tool="disk/write", args={"key": "K-123"}, began=30.0)
+    results = {"1": result("1", late), "2": result("2", early), "3": result("3", use)}
+    assert observed_in(plan, results, "please") == {("disk/write", "disk/read", "key"): 1}
+
+
+def test_what_a_worker_does_itself_is_no_tool_of_the_catalog() -> None:
+    plan = Plan(steps=(Step(id="1", text="a"), Step(id="2", text="b", depends_on=("1",))))
+    give = Call(agent="a", tool="a/give", output="K-123", began=1.0)
+    program = Call(agent="", tool="run_program", output="K-123", began=2.0)
+    unknown = Call(agent="", tool="use", args={"key": "K-123"}, error="use is not among the tools of this step")
+    use = Call(agent="b", tool="b/use", args={"key": "K-123"}, began=4.0)
+    results = {"1": result("1", give, program), "2": result("2", unknown, use)}
+    assert observed_in(plan, results, "please") == {("b/use", "a/give", "key"): 1}
+
+
 @pytest.fixture
 def noting(say: Any, scripted: Any) -> Any:
     """A worker that writes into the note what the bank said."""
