@@ -19,8 +19,7 @@ from callsheet.graphs import PlanError
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import ChatInput, State
 from callsheet.orchestrator.step.step_nodes import offer_of, other_verbs
-from callsheet.retrievers import AgentGraphRetriever, Selection, catalog_outline
-from callsheet.retrievers.selection.query_units import clause_spans
+from callsheet.retrievers import AgentGraphRetriever, catalog_outline
 
 _AGENTS, _TOOLS = 12, 36
 """Maximum number of agents and tools in the planner's prompt."""
@@ -74,14 +73,18 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
             return plan
         offered = partial(_offered, retriever, registry, choices)
         return await asyncio.to_thread(_read_together, plan, offered, earlier_results(state["turns"]))
-    selection = await asyncio.to_thread(_selection, retriever, request, choices)
-    planning = settings.planning
-    if planning == "none" or model is None:
+    if settings.planning == "none" or model is None:
         return _alone(state, single(request))
-    if planning == "auto" and selection.verdict == "found" and not clause_spans(request):
+    if settings.planning == "auto" and await asyncio.to_thread(_of_one_agent, retriever, request, choices):
         return _alone(state, single(request, mode="adaptive"))
-    about = await asyncio.to_thread(planning_context, state, choices, retriever, registry, selection)
+    about = await asyncio.to_thread(planning_context, state, choices, retriever, registry)
     return await _planned(state, choices, model, about)
+
+
+def _of_one_agent(retriever: AgentGraphRetriever, request: str, choices: Choices) -> bool:
+    """Whether the tools for a request are of one agent: then one worker does it, and no planner is asked."""
+    found = retriever.select(request, **choices.settings.reach())
+    return found.verdict == "found" and sum(bool(agent.tools) for agent in found.agents) == 1
 
 
 def _read_together(plan: Plan, offered: Offered, earlier: Mapping[str, StepResult]) -> Plan:
@@ -114,10 +117,10 @@ def planning_context(
     choices: Choices,
     retriever: AgentGraphRetriever,
     registry: ToolRegistry,
-    selection: Selection | None = None,
 ) -> str:
     """What planner and reviser know besides the request: earlier results, the agents that fit, the surroundings."""
-    found = selection or _selection(retriever, state["request"], choices)
+    skills = {} if choices.read_skills else {"skills": 0}
+    found = retriever.select(state["request"], agents=_AGENTS, tools=_TOOLS, **skills)
     outline = catalog_outline(retriever.catalog, found)
     earlier = list(earlier_results(state["turns"]).values())
     agents = [agent.id for agent in found.agents]
@@ -127,11 +130,6 @@ def planning_context(
         surroundings(registry, agents, state["begun"], present=choices.someone_present),
     )
     return "\n\n".join(filter(None, parts))
-
-
-def _selection(retriever: AgentGraphRetriever, request: str, choices: Choices) -> Selection:
-    skills = {} if choices.read_skills else {"skills": 0}
-    return retriever.select(request, agents=_AGENTS, tools=_TOOLS, **skills)
 
 
 async def _planned(state: State, choices: Choices, model: BaseChatModel, context: str) -> Plan:
