@@ -13,7 +13,7 @@ from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
 from callsheet.graphs.trust.consent import Agreements, doing
-from callsheet.orchestrator.cli.output.value_output import shown_text, shown_calls, shown_value
+from callsheet.orchestrator.cli.output.value_output import shown_calls, shown_text, shown_value
 from callsheet.orchestrator.cli.value_prompt import asked_value
 
 _LEAVE = {"type": "leave"}
@@ -102,7 +102,8 @@ def _decisions(group: Sequence[Any]) -> dict[str, Any]:
     """The answers to several calls of one tool."""
     first, calls = group[0].value, [found.value["args"] for found in group]
     steps = ", ".join(dict.fromkeys(str(found.value["step_id"]) for found in group))
-    click.echo(f"\n{len(group)} calls of {shown_text(first['tool'])}{shown_calls(calls)}\nSteps: {shown_text(steps)}", err=True)
+    click.echo(f"\n{len(group)} calls of {shown_text(first['tool'])}{shown_calls(calls)}", err=True)
+    click.echo(f"Steps: {shown_text(steps)}", err=True)
     _show_reason(first)
     match _choice(_GROUP):
         case "a":
