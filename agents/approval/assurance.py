@@ -18,12 +18,15 @@ APPROVAL = "callsheet/approval"
 """The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
 
 
+_DESTROYS = "This tool may delete or overwrite something"
+
+
 @dataclass(frozen=True, slots=True)
 class Assurance:
     """What trusted sources say about one tool.
 
     Attributes:
-        doubt: Why a person should check its calls; empty if it is known to be harmless.
+        doubt: Why a person should check its calls, as a sentence; empty if it is known to be harmless.
         repeatable: Whether two calls have the same effect as one.
         rule: The policy for this tool in the catalog; None if there is none.
         callable: Whether the tool is connected.
@@ -37,7 +40,7 @@ class Assurance:
     harm: Harm = "change"
 
     def why(self, policy: ApprovalPolicy, *, by_rules: bool = False) -> str:
-        """Why a call needs approval; empty if it needs none.
+        """Why a call needs approval, as a sentence; empty if it needs none.
 
         ``always``, of the run or of the tool, overrides ``never``. Otherwise one ``never`` is enough.
 
@@ -46,10 +49,10 @@ class Assurance:
             by_rules: Whether rules alone chose the call. The tool's own ``never`` then does not cover destruction.
         """
         if by_rules and self.harm == "destroy" and policy != "never":
-            return self.doubt or "it may destroy something"
+            return self.doubt or f"{_DESTROYS}."
         if "always" in (policy, self.rule):
-            whose = "for this run" if policy == "always" else "for this tool"
-            return self.doubt or f"every call is to be approved {whose}"
+            whose = "run" if policy == "always" else "tool"
+            return self.doubt or f"This {whose} is set to ask before every call."
         return "" if "never" in (policy, self.rule) else self.doubt
 
 
@@ -75,11 +78,12 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
         case _:
             return Assurance(callable=False)
     told = hints(tool, trusted=trusted)
+    harm = harm_of(tool, trusted=trusted)
     return Assurance(
-        doubt=_doubt(tool, trusted, only_reads=told["readOnlyHint"]),
+        doubt=_doubt(tool, harm, only_reads=told["readOnlyHint"]),
         repeatable=told["idempotentHint"],
         rule=rule,
-        harm=harm_of(tool, trusted=trusted),
+        harm=harm,
     )
 
 
@@ -91,13 +95,14 @@ def _rule(tool: Tool, metadata: dict[str, Any] | None) -> ApprovalPolicy | None:
     return found
 
 
-def _doubt(tool: Tool, trusted: bool, *, only_reads: bool) -> str:
+def _doubt(tool: Tool, harm: Harm, *, only_reads: bool) -> str:
     claimed = tool.annotations.get("readOnlyHint") is True
     if tool.annotations.get("destructiveHint") is True:
-        also = ", although it also claims to be read-only" if claimed else ""
-        return f"it may destroy something, according to its hints (destructiveHint){also}"
+        return f"{_DESTROYS}{', although it is also marked as read-only' if claimed else ''}."
     if only_reads:
         return ""
     if claimed:
-        return "its server claims that it is read-only (readOnlyHint), but the server is not trusted"
-    return "it may change something: no trusted source says that it is read-only (readOnlyHint)"
+        return "The server marks this tool as read-only, but the server is not trusted."
+    if harm == "destroy":
+        return f"{_DESTROYS}."
+    return "This tool may change something: it is not marked as read-only."

@@ -93,11 +93,12 @@ class Case:
         policy = self.supervision.policy
         doubt = self.supervision.registry.assurance(self.bound.id).why(policy, by_rules=self.supervision.by_rules)
         asks = doubt or policy != "never"
-        return "; ".join(filter(None, (doubt, self.unchecked(args)))) if asks else ""
+        return " ".join(filter(None, (doubt, self.unchecked(args)))) if asks else ""
 
     def unchecked(self, args: Mapping[str, Any]) -> str:
-        """Why these arguments could not be validated; empty if they were."""
-        return str(self.supervision.secrets.hidden(self._fit(args).unchecked))
+        """Why these arguments could not be validated, as a sentence; empty if they were."""
+        told = str(self.supervision.secrets.hidden(self._fit(args).unchecked))
+        return told and f"{told[0].upper()}{told[1:]}."
 
     def _fit(self, args: Mapping[str, Any]) -> Fit:
         registry = self.supervision.registry

@@ -116,7 +116,7 @@ def question(
         "why": why,
         "hash": mark,
         "tool_call_id": call["id"] or "",
-        "description": f"{who} {what} {bound.id}: {why}.",
+        "description": f"{who} {what} {bound.id}: {why.removesuffix('.')}.",
         "decisions": list(_types(kind)),
         **({"problem": problem} if problem else {}),
         **({"unchecked": unchecked} if unchecked else {}),

@@ -12,12 +12,12 @@ import click
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
-from callsheet.graphs.text.sanitizing import escaped
 from callsheet.graphs.trust.consent import Agreements, doing
-from callsheet.orchestrator.cli.output.value_output import shown_value
+from callsheet.orchestrator.cli.output.value_output import shown_calls, shown_text, shown_value
+from callsheet.orchestrator.cli.value_prompt import asked_value
 
-_LONGEST = 4_000
 _LEAVE = {"type": "leave"}
+_GROUP = {"a": "all", "e": "each", "n": "none", "q": "ask later"}
 _APPROVAL = {"y": "yes", "n": "no", "e": "edit", "r": "respond", "q": "ask later"}
 _SIGN_IN = {"s": "signed in", "n": "decline", "q": "ask later"}
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", "q": "ask later"}
@@ -29,17 +29,20 @@ def has_terminal() -> bool:
 
 
 def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
-    """Asks about the interrupts of a run, one by one.
+    """Asks about the interrupts of a run: about calls of one tool together, about everything else one by one.
 
     Returns:
         Interrupt id -> answer; without those that the person left for later.
     """
-    answers: dict[str, Any] = {}
+    groups: dict[tuple[str, ...], list[Any]] = {}
     for found in waiting:
-        answer = _answer(found.value)
-        if answer is None:
+        groups.setdefault(_subject(found), []).append(found)
+    answers: dict[str, Any] = {}
+    for group in groups.values():
+        given = _decisions(group) if len(group) > 1 else _one_by_one(group)
+        answers |= given
+        if len(given) < len(group):
             break
-        answers[found.id] = answer
     return answers
 
 
@@ -49,7 +52,7 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
     They do not cover calls with an unknown outcome, nor arguments that could not be validated.
     """
     return {
-        found.id: {"type": "approve", "hash": found.value["hash"]}
+        found.id: _approved(found.value)
         for found in waiting
         if _kind(found) == "tool_approval" and not found.value.get("unchecked")
     }
@@ -88,6 +91,41 @@ def _kind(found: Any) -> str:
     return kind if kind in ("tool_approval", "unknown_outcome", "needs_input", "question", "sign_in") else ""
 
 
+def _subject(found: Any) -> tuple[str, ...]:
+    """What the approvals of one question have in common; every other interrupt is a question of its own."""
+    if _kind(found) != "tool_approval":
+        return (found.id,)
+    return tuple(found.value.get(name, "") for name in ("tool", "why", "problem"))
+
+
+def _decisions(group: Sequence[Any]) -> dict[str, Any]:
+    """The answers to several calls of one tool."""
+    first, calls = group[0].value, [found.value["args"] for found in group]
+    steps = ", ".join(dict.fromkeys(str(found.value["step_id"]) for found in group))
+    click.echo(f"\n{len(group)} calls of {shown_text(first['tool'])}{shown_calls(calls)}", err=True)
+    click.echo(f"Steps: {shown_text(steps)}", err=True)
+    _show_reason(first)
+    match _choice(_GROUP):
+        case "a":
+            return {found.id: _approved(found.value) for found in group}
+        case "e":
+            return _one_by_one(group)
+        case "n":
+            refusal = _refused()
+            return {found.id: refusal for found in group}
+    return {}
+
+
+def _one_by_one(waiting: Sequence[Any]) -> dict[str, Any]:
+    answers: dict[str, Any] = {}
+    for found in waiting:
+        answer = _answer(found.value)
+        if answer is None:
+            break
+        answers[found.id] = answer
+    return answers
+
+
 def _answer(value: Any) -> Any:
     match value:
         case {"type": "tool_approval"}:
@@ -109,15 +147,23 @@ def _decision(asked: Mapping[str, Any]) -> Any:
     _show(asked, "wants to call")
     match _choice(_APPROVAL):
         case "y":
-            return {"type": "approve", "hash": asked["hash"]}
+            return _approved(asked)
         case "n":
-            return {"type": "reject", "message": _text("Why (may stay empty)") or ""}
+            return _refused()
         case "e":
             return _edit(asked)
         case "r":
             said = _text("The answer for the worker")
             return {"type": "respond", "message": said} if said else _decision(asked)
     return None
+
+
+def _approved(asked: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "approve", "hash": asked["hash"]}
+
+
+def _refused() -> dict[str, Any]:
+    return {"type": "reject", "message": _text("Why (may stay empty)") or ""}
 
 
 def _verdict(asked: Mapping[str, Any]) -> Any:
@@ -133,11 +179,11 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
 
 
 def _values(asked: Mapping[str, Any]) -> Any:
-    click.echo(f"\n{_fit(asked['description'])}", err=True)
+    click.echo(f"\n{shown_text(asked['description'])}", err=True)
     _show_problem(asked)
     values: dict[str, Any] = {}
     for name in asked["parameters"]:
-        said, value = _value(name, asked["schema"])
+        said, value = asked_value(name, asked["schema"])
         if not said:
             return _LEAVE
         values[name] = value
@@ -145,7 +191,7 @@ def _values(asked: Mapping[str, Any]) -> Any:
 
 
 def _signed_in(asked: Mapping[str, Any]) -> Any:
-    click.echo(f"\n{_fit(asked['description'])}", err=True)
+    click.echo(f"\n{shown_text(asked['description'])}", err=True)
     _show_problem(asked)
     match _choice(_SIGN_IN):
         case "s":
@@ -157,50 +203,13 @@ def _signed_in(asked: Mapping[str, Any]) -> Any:
 
 def _reply(asked: Mapping[str, Any]) -> Any:
     """The answer to a question about the request: a text, or the number of a choice."""
-    click.echo(f"\n{_fit(asked['question'])}", err=True)
+    click.echo(f"\n{shown_text(asked['question'])}", err=True)
     choices = list(map(str, asked["choices"]))
     for number, choice in enumerate(choices, 1):
-        click.echo(f"  {number}  {_fit(choice)}", err=True)
+        click.echo(f"  {number}  {shown_text(choice)}", err=True)
     said = _text("Your answer (empty leaves the question open)") or ""
     chosen = choices[int(said) - 1] if said.isdecimal() and 0 < int(said) <= len(choices) else said
     return {"type": "answer", "answer": chosen} if chosen else dict(_LEAVE)
-
-
-def _value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
-    """What a person types for a parameter, and its value; asks again if it does not fit."""
-    from callsheet.agents.approval.input_requests import wanted_schema, wrong_values
-    from callsheet.agents.safety.secrets import is_secret
-
-    one = wanted_schema(schema, [name])
-    spec = one["properties"][name]
-    hidden = isinstance(spec, Mapping) and is_secret(name, spec)
-    while said := _typed(f"{_fit(name)} (empty leaves the step as it is)", hidden=hidden):
-        problem = ""
-        for value in _readings(said):
-            if not (problem := wrong_values(one, {name: value})):
-                return said, value
-        click.echo("the value does not fit" if hidden else _fit(problem), err=True)
-    return "", None
-
-
-def _readings(said: str) -> list[Any]:
-    """The input as a text, and as JSON if it is valid."""
-    try:
-        return [said, json.loads(said)]
-    except ValueError:
-        return [said]
-
-
-def _typed(what: str, *, hidden: bool) -> str:
-    """The input of a person; empty at the end of input."""
-    try:
-        said: str = click.prompt(what, default="", show_default=False, hide_input=hidden, err=True)
-    except click.Abort as error:
-        if not isinstance(error.__context__, EOFError):
-            raise
-        click.echo(err=True)
-        return ""
-    return said
 
 
 def _edit(asked: Mapping[str, Any]) -> Any:
@@ -216,15 +225,19 @@ def _edit(asked: Mapping[str, Any]) -> Any:
 
 
 def _show(asked: Mapping[str, Any], what: str) -> None:
-    click.echo(f"\n{_fit('Step {} {} {}'.format(asked['step_id'], what, asked['tool']))}", err=True)
+    click.echo(f"\n{shown_text('Step {} {} {}'.format(asked['step_id'], what, asked['tool']))}", err=True)
     click.echo(shown_value(asked["args"]), err=True)
-    click.echo(_fit(asked["why"]), err=True)
+    _show_reason(asked)
+
+
+def _show_reason(asked: Mapping[str, Any]) -> None:
+    click.echo(shown_text(asked["why"]), err=True)
     _show_problem(asked)
 
 
 def _show_problem(asked: Mapping[str, Any]) -> None:
     if asked.get("problem"):
-        click.echo(_fit(asked["problem"]), err=True)
+        click.echo(shown_text(asked["problem"]), err=True)
 
 
 def _choice(words: Mapping[str, str]) -> str:
@@ -237,12 +250,6 @@ def _choice(words: Mapping[str, str]) -> str:
 def _text(what: str) -> str | None:
     said: str = click.prompt(what, default="", show_default=False, err=True)
     return said or None
-
-
-def _fit(text: str) -> str:
-    """The text with hidden characters written out, because a person agrees to it."""
-    kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters in all)"
-    return "\n".join(map(escaped, kept.split("\n")))
 
 
 def ask_consent(sources: Sequence[str], *, yes: bool) -> None:

@@ -39,7 +39,7 @@ _CODE_FORM = types.ElicitRequestFormParams(
     },
 )
 _NOBODY = (
-    "it needs the approval of a person, and this client cannot ask one (it does not support elicitation). Nothing was "
+    "It needs the approval of a person, and this client cannot ask one (it does not support elicitation). Nothing was "
     "sent. To allow such calls, the owner of the catalog can {}set the approval of its server "
     '("callsheet": {{"approval": "never"}} in its entry of the mcp.json), or start this gateway with --approve never'
 )
@@ -154,7 +154,7 @@ def _refusal(waiting: Waiting) -> str:
     if asked["type"] != "tool_approval":
         return ""
     claimed = "not trusted" in asked["why"]  # trust changes nothing for a tool that makes no claim
-    return f"{asked['tool']}: {asked['why']}; {_NOBODY.format(_TRUST if claimed else '')}"
+    return f"{asked['tool']}: {asked['why']} {_NOBODY.format(_TRUST if claimed else '')}"
 
 
 def _accepted(answer: object) -> bool:

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from starlette.testclient import TestClient
 
 from asking import BOTH, KEY, Asking
 from callsheet.graphs import Policy, User
 from chromium import Browser
 from explored_page import click, saved
+from scripted_model import ScriptedModel
 
 Show = Callable[..., Browser]
 HEADERS = {"x-callsheet-key": KEY}
@@ -56,7 +58,7 @@ def test_a_request_is_asked_watched_and_decided_in_the_page(show: Show, asking: 
     said = page.run("document.querySelector('.card').innerText")
     assert "notebook/write_note" in said
     assert "hello there" in said
-    assert "no trusted source says that it is read-only" in said
+    assert "it is not marked as read-only" in said
     for given, told in (('{"text": ', "This is not JSON"), ('{"words": 1}', "The last answer was not used")):
         click(page, "Edit")
         page.run(f"document.querySelector('.card textarea').value = {given!r}")
@@ -144,6 +146,32 @@ def test_a_run_is_cancelled_and_resumed_and_can_be_left_and_found_again(show: Sh
     assert ["steps", "2", "1"] in cells
     assert ["tools called here only", "none", "none"] in cells
     assert page.run("document.documentElement.scrollWidth") <= 390
+    assert page.complaints == []
+
+
+@pytest.mark.server
+def test_several_calls_of_one_tool_are_decided_together(show: Show, asking: Asking) -> None:
+    waves = [[{"name": "write_note", "args": {"text": text}, "id": text} for text in wave] for wave in ("abc", "def")]
+    model = ScriptedModel(replies=[*(AIMessage("", tool_calls=wave) for wave in waves), AIMessage("Done.")])
+    page = show(asking.page(worker=model), f"#key={KEY}", 390)
+    page.wait("document.activeElement.id === 'question'")
+    page.write("Write a note with the text 'hello there'.")
+    page.press("Enter")
+    seen = ""
+    for rest in ("Approve all", "Reject these calls"):
+        page.wait(f"![{seen!r}, undefined].includes(document.querySelector('.together .card')?.dataset.question)")
+        seen = page.run("document.querySelector('.together .card').dataset.question")
+        assert page.run("document.querySelector('.together h3').textContent") == "3 calls of notebook/write_note"
+        assert page.run("document.documentElement.scrollWidth") <= 390
+        page.run("document.querySelector('.together .card .row button.main').click()")
+        page.wait("document.querySelector('.questions .decided').textContent.startsWith('1 of 3 decided')")
+        if rest == "Reject these calls":
+            click(page, "Reject all")
+            page.run("document.querySelector('.together-head textarea').value = 'enough'")
+        click(page, rest)
+    run_is(page, "done")
+    assert sorted(asking.notes)[:3] == ["a", "b", "c"]
+    assert len(asking.notes) == 4
     assert page.complaints == []
 
 

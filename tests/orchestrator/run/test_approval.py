@@ -65,7 +65,7 @@ def test_a_call_of_a_risky_tool_waits_for_a_person(app: Any, shop: Any) -> None:
         "bank/exchange_rate",
         {"currency": "USD"},
     )
-    assert "no trusted source says that it is read-only" in question["why"]
+    assert "it is not marked as read-only" in question["why"]
     assert len(question["hash"]) == 64
     assert question["decisions"] == ["approve", "edit", "reject", "respond"]
 

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import tool
 from starlette.applications import Starlette
 
@@ -49,12 +50,22 @@ class Asking:
         monkeypatch.setitem(sys.modules, module.__name__, module)
         self._source = load_reference(f"{module.__name__}:agents")
 
-    def page(self, policy: Policy | None = None, user: User | None = None, databases: Sequence[str] = ()) -> Starlette:
-        """The page for one user, over the same threads, with runs of other programs."""
+    def page(
+        self,
+        policy: Policy | None = None,
+        user: User | None = None,
+        databases: Sequence[str] = (),
+        worker: BaseChatModel | None = None,
+    ) -> Starlette:
+        """The page for one user, over the same threads, with runs of other programs; rules work by default."""
         loaded = load(self._source, policy=policy)
         found = served(loaded)
         workflow = create_supervisor(
-            loaded, retriever=found.retriever, registry=found.registry, settings=Settings(approval="risky")
+            loaded,
+            retriever=found.retriever,
+            registry=found.registry,
+            settings=Settings(approval="risky"),
+            worker_model=worker,
         )
         runner = LocalRunner(workflow, self.threads, found.registry, user)
         runs = JoinedRuns(LocalRuns(self.threads), read_databases(databases))

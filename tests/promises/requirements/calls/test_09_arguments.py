@@ -88,7 +88,7 @@ async def test_a_person_is_told_that_arguments_were_not_checked(fleet: Any, tool
     app = working(fleet, tool, approval, **own)
     state = await app.ainvoke({"messages": [HumanMessage("repair the roof")]}, THREAD)
     (question,) = state["__interrupt__"]
-    assert "the arguments were not checked: its schema cannot be used (" in question.value["why"]
+    assert "The arguments were not checked: its schema cannot be used (" in question.value["why"]
     assert fleet.calls("a") == []
     assert approve_all([question]) == {}
     state = await app.ainvoke(Command(resume={question.id: {"type": "approve"}}), THREAD)

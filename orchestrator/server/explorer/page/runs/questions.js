@@ -16,23 +16,41 @@ export function questions(waiting, decide) {
     all.textContent = `${answers.size} of ${waiting.length} decided`;
     proceed.disabled = !answers.size;
   };
-  const cards = waiting.map((one) => card(one, decide && ((answer, words) => {
+  const cards = waiting.map((one) => ({ one, ...card(one, decide && ((answer, words) => {
     answers.set(one.id, answer);
     announce(words);
     tell();
     if (answers.size === waiting.length) finish();
-  }), () => { answers.delete(one.id); tell(); }));
+  }), () => { answers.delete(one.id); tell(); }) }));
   tell();
-  return make("section", { class: "questions", "aria-label": "Waits for you" }, cards, bar);
+  const shown = Object.values(Object.groupBy(cards, ({ one }) => subject(one))).map((alike) => decide && alike.length > 1 ? together(alike, answers) : alike.map(({ made }) => made));
+  return make("section", { class: "questions", "aria-label": "Waits for you" }, shown.flat(), bar);
 }
 
+/** What the approvals of one group have in common; every other question stands alone. */
+function subject(one) {
+  return one.kind === "tool_approval" && one.tool && one.decisions.length ? JSON.stringify([one.tool.id, one.why, one.problem]) : `id ${one.id}`;
+}
+
+/** The cards of several calls of one tool, below buttons that decide those of them that are not decided yet. */
+function together(cards, answers) {
+  const title = `${cards.length} calls of ${cards[0].one.tool.label}`;
+  const all = (answer, words) => cards.filter(({ one }) => !answers.has(one.id)).forEach(({ send }) => send(answer, words));
+  const row = make("div", { class: "card-body" });
+  const choose = () => row.replaceChildren(make("div", { class: "row" }, button("Approve all", "main", () => all({ type: "approve" }, "Approved")), button("Reject all", "", reject)));
+  const reject = () => asked(row, "Why not? (the worker reads it)", "Reject these calls", choose, (message) => { choose(); all({ type: "reject", message }, "Rejected"); }, false);
+  choose();
+  return make("section", { class: "together", "aria-label": title }, make("div", { class: "together-head" }, make("h3", { class: "words", text: title }), row), cards.map(({ made }) => made));
+}
+
+/** A question as a card, and the function that settles it. */
 function card(one, decided, undecided) {
   const title = make("h3", { id: `asks-${one.id}`, text: one.problem && one.kind === "tool_approval" ? "Check this call again" : TITLES[one.kind] ?? "Waits for a person" });
   const body = make("div", { class: "card-body" });
   const made = make("article", { class: "card", "aria-labelledby": `asks-${one.id}`, "data-question": one.id },
     make("p", { class: "eyebrow", text: one.step ? `Step ${one.step}` : "The request" }), title,
     one.tool && make("p", {}, walk(one.tool), make("span", { class: "small", text: one.tool.about ? `  ${one.tool.about}` : "" })),
-    make("p", { class: "words", text: one.why ? `Why ${decided ? "you are" : "a person is"} asked: ${one.why}.` : one.text }),
+    make("p", { class: "words", text: one.why ? `Why ${decided ? "you are" : "a person is"} asked: ${one.why}` : one.text }),
     one.problem && make("p", { class: "error words", role: "alert", text: `The last answer was not used: ${one.problem}` }),
     one.unchecked && make("p", { class: "note", text: one.unchecked }), body);
   const send = (answer, words) => {
@@ -48,7 +66,7 @@ function card(one, decided, undecided) {
   const controls = () => (FORMS[one.kind] ?? other)(one, send, body).flat().filter(Boolean);
   if (!decided) body.append(...(one.args === null ? [] : [args(one)]));
   else body.append(...(one.decisions.length || !(one.kind in FORMS) ? controls() : [make("p", { class: "small", text: "Somebody who may see the tool has to decide." })]));
-  return made;
+  return { made, send };
 }
 
 const FORMS = { tool_approval: approval, unknown_outcome: outcome, needs_input: values, question: answer, sign_in: signIn };
