@@ -34,7 +34,7 @@ steps that have not run.
 - After a failed step, plan another way to the same end only if there is one, and drop the failed step. If there is \
 none, change nothing: the failure is reported.
 - drop lists the ids of steps that are not needed any more.
-- Set open if further steps can only be planned once the new results are known.
+- open says whether further steps can only be planned once new results are known; false ends the revisions.
 - Copy names, numbers, ids and paths from the results exactly. Never repeat what is done, in whole or in part.
 - ask holds one question to the user, only if nothing can be done without the answer.
 - reason says why, in one sentence.

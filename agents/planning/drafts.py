@@ -64,7 +64,9 @@ class PlanRevision(BaseModel):
     steps: list[PlannedStep] = Field(
         default_factory=list, description="New steps; or, under its id, another text for a step that is not done"
     )
-    open: bool = Field(default=False, description="True if further steps can only be planned once these are done")
+    open: bool | None = Field(
+        default=None, description="False if no further steps are to be planned after these, True if there are"
+    )
     drop: list[Annotated[str, BeforeValidator(_reference)]] = Field(
         default_factory=list, description="Ids of steps that have not run and are not needed any more"
     )

@@ -97,7 +97,8 @@ async def revise(
             too_many = complaint if isinstance(error, TooManyStepsError) else too_many
             messages = [*messages, HumanMessage(f"That revision cannot be used: {complaint}. Give a corrected one.")]
         else:
-            return Revised(after.model_copy(update={"open": draft.open}), revision, draft.ask, spent)
+            stays = plan.open if draft.open is None else draft.open
+            return Revised(after.model_copy(update={"open": stays}), revision, draft.ask, spent)
     reason = f"not revised, although {why}: {too_many or complaint}"
     ended = plan.model_copy(update={"incomplete": reason})
     return Revised(ended, Revision(wave=wave, reason=reason, refused=True), None, spent)

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool, tool
 
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference
 from callsheet.graphs import Loaded, load
-from scripted_model import ScriptedModel, calls, planned
+from scripted_model import ScriptedModel, calls, ended, planned
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def worker() -> ScriptedModel:
     def reply(messages: Any) -> AIMessage:
         last = messages[-1]
         if isinstance(last, ToolMessage):
-            return AIMessage(last.text)
+            return ended(last)
         told = last.text.splitlines()[0]
         for word, (name, args) in words.items():
             if word in told:

@@ -225,9 +225,11 @@ class Scenario:
     def _reply(self, worker: ScriptedModel, messages: Any) -> AIMessage:
         last = messages[-1]
         if isinstance(last, ToolMessage):
-            return AIMessage("done" if last.status == "success" else f"It failed: {last.text}")
+            failed = calls("finish", status="cannot", answer=f"It failed: {last.text}")
+            return AIMessage("done") if last.status == "success" else failed
         agent = next(agent for agent in (FIRST, FAULTY, BESIDE) if agent in messages[-1].text.splitlines()[0])
         offered = worker.shown[-1]["tools"]
         name = f"{agent}__work"
         args = self.args if agent == FAULTY else {"x": 1}
-        return calls(name, **args) if name in offered else AIMessage(f"{name} is not there")
+        missing = calls("finish", status="cannot", answer=f"{name} is not there")
+        return calls(name, **args) if name in offered else missing

@@ -12,6 +12,7 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents.programs.sandbox import Ended, Paused, Sandbox
+from scripted_model import ended
 
 RATE = "look up the rate of USD"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -26,7 +27,7 @@ def ran(catalog: Any, scripted: Any, say: Any) -> Any:
     """The step after a program, and the model with what it was shown."""
 
     def run(code: str, loaded: Any = catalog, **more: Any) -> tuple[Any, Any]:
-        model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: AIMessage(told[-1].text)])
+        model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: ended(told[-1])])
         app = create_supervisor(loaded, worker_model=model, settings=settings(**more)).compile()
         return app.invoke({"messages": [HumanMessage(RATE)]})["results"]["1"], model
 
@@ -37,7 +38,7 @@ def test_a_program_calls_tools_as_functions(ran: Any, shop: Any) -> None:
     code = "rates = [exchange_rate(currency=c) for c in ('USD', 'GBP')]\nprint(len(rates))\n' and '.join(rates)"
     result, model = ran(code)
     assert shop.called == ["exchange_rate"] * 2
-    assert model.shown[0]["tools"] == ["run_program", "need_tool"]
+    assert model.shown[0]["tools"] == ["run_program", "finish", "need_tool"]
     assert result["status"] == "done"
     assert result["result"] == "2\n1 USD = 0.9 EUR and 1 GBP = 0.9 EUR"
     assert [call["tool"] for call in result["calls"]] == ["bank/exchange_rate"] * 2 + ["run_program"]
@@ -172,7 +173,7 @@ def asking(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any) 
     shop.approval = None
 
     def compiled(code: str = TWO) -> Any:
-        model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: AIMessage(told[-1].text)])
+        model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: ended(told[-1])])
         workflow = create_supervisor(shop.loaded(monkeypatch), worker_model=model, settings=settings())
         return workflow.compile(checkpointer=InMemorySaver())
 

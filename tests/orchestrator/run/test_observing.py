@@ -13,6 +13,7 @@ from callsheet import Settings, create_supervisor
 from callsheet.agents import Call, Plan, Step, StepResult
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes
 from callsheet.orchestrator.run.run_store import observed_in
+from scripted_model import ended
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 
@@ -65,7 +66,7 @@ def noting(say: Any, scripted: Any) -> Any:
     def reply(messages: Any) -> AIMessage:
         last = messages[-1]
         if isinstance(last, ToolMessage):
-            return AIMessage(last.text)
+            return ended(last)
         if last.text.startswith(RATE):
             return say["calls"]("exchange_rate", currency="USD")  # type: ignore[no-any-return]
         return say["calls"]("write_note", text="1 USD = 0.9 EUR")  # type: ignore[no-any-return]

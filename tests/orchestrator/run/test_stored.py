@@ -13,6 +13,7 @@ from callsheet import create_supervisor
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.cli.main import main
 from callsheet.orchestrator.run.run_store import OBSERVED, PREFERENCES, counts_of, namespace_of
+from scripted_model import ended
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 EDGE = ("notebook/write_note", "bank/exchange_rate", "text")
@@ -71,7 +72,7 @@ def noting(say: Any, scripted: Any) -> Any:
     def reply(messages: Any) -> AIMessage:
         last = messages[-1]
         if isinstance(last, ToolMessage):
-            return AIMessage(last.text)
+            return ended(last)
         called = ("exchange_rate", {"currency": "USD"}) if RATE in last.text.splitlines()[0] else None
         name, args = called or ("write_note", {"text": "1 USD = 0.9 EUR"})
         return say["calls"](name, **args)  # type: ignore[no-any-return]

@@ -12,6 +12,8 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
+from scripted_model import ended
+
 Decide = Callable[[str], Any]
 
 
@@ -74,7 +76,7 @@ class DecidingModel(BaseChatModel):
 
     def _worked(self, messages: Sequence[BaseMessage], tools: Sequence[str]) -> AIMessage:
         if isinstance(messages[-1], ToolMessage):
-            return AIMessage(messages[-1].text)
+            return ended(messages[-1])
         decided = self.work(messages[-1].text)
         return AIMessage(decided) if isinstance(decided, str) else called(*decided)
 

@@ -49,3 +49,8 @@ def calls(name: str, /, **args: Any) -> AIMessage:
 def planned(*steps: tuple[str, str, list[str]]) -> AIMessage:
     """A reply that gives a plan."""
     return calls("PlanDraft", steps=[{"id": i, "text": text, "depends_on": after} for i, text, after in steps])
+
+
+def ended(last: Any) -> AIMessage:
+    """A reply that ends a step with what its tool answered, and says so if the call failed."""
+    return AIMessage(last.text) if last.status != "error" else calls("finish", status="cannot", answer=last.text)
