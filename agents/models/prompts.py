@@ -14,7 +14,7 @@ found, and writes it down. Plan more than one step only for
 - items of a list that each take several calls (for_each),
 - work whose tools, of many agents, do not fit into one set of about ten.
 Rules:
-- A request that is one step: one step, whose text is the request.
+- If one step is enough, its text is the whole request, in the language in which the agents describe themselves.
 - Give each of several steps every name, number, unit and path that it needs, in the words of the request. Never add \
 what the request does not ask for.
 - depends_on lists the ids of the steps whose results a step needs. Steps that do not need each other run at once.

@@ -70,7 +70,7 @@ async def decompose(
             return single(request, f"taken as a single step: {error}", usage=spent + error.usage)
         spent += drafted.usage
         try:
-            plan = _checked(drafted.value, request, earlier, max_steps)
+            plan = _checked(drafted.value, earlier, max_steps)
         except PlanError as error:
             complaint = str(error)
             too_many = error if isinstance(error, TooManyStepsError) else too_many
@@ -126,13 +126,9 @@ def check_number(steps: int, most: int) -> None:
         )
 
 
-def _checked(draft: PlanDraft, request: str, earlier: Collection[str], max_steps: int) -> Plan:
-    """The plan of a draft; a plan of one step is the whole request."""
+def _checked(draft: PlanDraft, earlier: Collection[str], max_steps: int) -> Plan:
     check_number(len(draft.steps), max_steps)
     with plan_errors():
         if not draft.steps:
             return Plan(steps=(), answer=(draft.answer or "").strip(), ask=draft.ask)
-        steps = tuple(drafted_step(step, earlier) for step in draft.steps)
-        if len(steps) == 1 and not draft.open and not steps[0].for_each:
-            steps = (steps[0].model_copy(update={"text": request.strip()}),)
-        return Plan(steps=steps, open=draft.open)
+        return Plan(steps=tuple(drafted_step(step, earlier) for step in draft.steps), open=draft.open)

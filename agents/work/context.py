@@ -71,6 +71,8 @@ def place_of(step: Step, plan: Plan, results: Mapping[str, StepResult]) -> str:
         return ""
     lines = []
     for one in plan.steps:
+        if one.item and one.id != step.id and one.for_each == step.for_each:
+            continue  # the other items of the same list
         source = source_of(one.for_each, [*one.depends_on, step.id]) if one.for_each and not one.item else ""
         waits = f" (after {', '.join(one.depends_on)})" if one.depends_on else ""
         each = f" (once for each item of the result of {source})" if source else ""
@@ -79,8 +81,8 @@ def place_of(step: Step, plan: Plan, results: Mapping[str, StepResult]) -> str:
         if source == step.id:
             lines.append(f"   Your result must be that list: call finish with the items as data ({one.for_each}).")
     if step.item:
-        parts = [one for one in plan.steps if one.item and one.for_each == step.for_each]
-        lines.append(f"Yours is item {1 + parts.index(step)} of {len(parts)} from the result of {step.for_each}.")
+        parts = [one.id for one in plan.steps if one.item and one.for_each == step.for_each]
+        lines.append(f"Yours is item {1 + parts.index(step.id)} of {len(parts)} of the result of {step.for_each}.")
     return "The plan:\n" + "\n".join(lines)
 
 

@@ -189,7 +189,9 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     calls = calls_of(messages, held)
     status, error = outcome_of(last, calls)
     declared = last.additional_kwargs.get(OUTCOME, {})
-    by_rules, by_word = isinstance(equipment.model, KeylessModel), bool(declared.get("reply"))
+    by_rules = isinstance(equipment.model, KeylessModel)
+    # A worker's own word is final where a reviser reads it; otherwise other agents may try what could not be done.
+    by_word = bool(declared.get("reply")) and (equipment.replans or declared["status"] != "cannot")
     # Rules choose the tool that fits best: if it refuses the call, worse ones do not help.
     final = {"rejected", "tool"} if by_rules else {"rejected"}
     return StepResult(

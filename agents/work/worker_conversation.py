@@ -29,7 +29,9 @@ def opening(brief: Brief) -> str:
         brief.text,
         *(f"{SKILL.format(name=skill.name)}\n{skill.text}" for skill in brief.skills),
         f"The item:\n{brief.item}" if brief.item else "",
-        f"The whole request, of which this is one step:\n{whole}" if whole and whole != brief.text.strip() else "",
+        f"The whole request{', of which this is one step' if brief.place else ''}:\n{whole}"
+        if whole and whole != brief.text.strip()
+        else "",
         brief.place,
         f"Results of earlier steps:\n{reports(brief.inputs)}\n{BY_REFERENCE}" if brief.inputs else "",
         f"This step was begun before. What was done and what came of it:\n{reported(brief.before)}\nYour next call is "

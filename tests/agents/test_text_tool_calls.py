@@ -9,7 +9,7 @@ from langchain.agents.middleware import ModelResponse
 from langchain_core.messages import AIMessage
 
 from callsheet.agents import normalize
-from callsheet.agents.models.model_output import written_calls
+from callsheet.agents.models.model_output import with_written_calls, written_calls
 
 RATE = {"name": "rate", "args": {"currency": "USD"}}
 NOTE = {"name": "note", "args": {"text": "{hello}"}}
@@ -74,8 +74,7 @@ def test_a_long_list_is_read_in_part() -> None:
 
 
 def said(*messages: AIMessage) -> list[Any]:
-    tools: Any = {"rate": None}
-    return normalize(ModelResponse(result=list(messages)), tools).result
+    return [with_written_calls(message, ["rate"], ()) for message in messages]
 
 
 def test_calls_of_messages_without_ids_have_ids_of_their_own() -> None:

@@ -61,8 +61,13 @@ def test_a_new_step_may_build_on_all_steps_of_items(needs: dict[str, Any]) -> No
     assert after.steps[-1].depends_on == ("2.1", "2.2")
 
 
-def test_a_request_for_a_tool_does_not_make_a_failed_step_done() -> None:
+@pytest.mark.parametrize(
+    ("status", "ended"),
+    [("done", ("done", "")), ("cannot", ("failed", "I cannot.")), ("needs_input", ("needs_input", "I cannot.")),
+     ("need_plan", ("failed", "the worker asks for another plan: I cannot."))],
+)  # fmt: skip
+def test_a_step_ends_as_its_worker_says(status: str, ended: tuple[str, str]) -> None:
     failed = Call(agent="post", tool="post/send", error="out of order")
-    asked = Call(agent="", tool="need_tool", output="there is none")
-    assert outcome_of(AIMessage("I cannot."), (failed, asked)) == ("failed", "out of order")
-    assert outcome_of(AIMessage("42"), (asked,)) == ("done", "")
+    said = AIMessage("I cannot.", additional_kwargs={"outcome": {"status": status, "reply": True}})
+    assert outcome_of(said, (failed,)) == ended
+    assert outcome_of(AIMessage("42, which I know by heart"), (failed,)) == ("done", "")

@@ -43,8 +43,6 @@ async def test_a_good_plan_is_taken_as_it_is() -> None:
         ),
         ([{"id": "1", "text": "convert"}, {"id": "1", "text": "write"}], "repeat the id 1"),
         ([], "no steps"),
-        ([{"id": "1", "text": "A step is one thing that one agent can do"}], "repeats the instructions"),
-        ([{"id": "1", "text": "Ask the user which file is meant"}], "asks the user, which no agent can"),
         ([{"id": str(i), "text": "convert"} for i in range(13)], "13 steps"),
     ],
 )
@@ -136,25 +134,6 @@ def test_ready_steps_come_in_the_order_of_the_plan() -> None:
     assert [step.id for step in plan.ready(())] == ["a", "c"]
     assert [step.id for step in plan.ready({"a"})] == ["b", "c"]
     assert plan.ready({"a", "b", "c"}) == ()
-
-
-UNASKED = [
-    ("Convert 3 miles to km", ["Convert 3 miles to km", "Write a note with the result"], 1, "Write a note"),
-    ("Convert 3 miles to km", ["Find the length of a mile", "Convert 3 miles to km"], 1, "Find the length"),
-    (REQUEST, ["Convert 3 miles to km", "Write the result to a.txt", "Read a.txt"], 2, "Read a.txt"),
-]
-
-
-@pytest.mark.parametrize(("request_text", "texts", "left", "out"), UNASKED)
-async def test_a_step_that_nobody_asked_for_is_left_out(
-    request_text: str, texts: list[str], left: int, out: str
-) -> None:
-    steps = [{"id": str(number), "text": text, "depends_on": []} for number, text in enumerate(texts, 1)]
-    plan = await decompose(request_text, planner(steps))
-    assert [step.text for step in plan.steps] == (texts[:2] if left == 2 else [request_text])
-    assert plan.mode == ("once" if left == 2 else "none")
-    assert f"({out!r}"[:-1] in plan.note
-    assert plan.note.endswith("was left out: the request does not ask for it")
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_small_schemas(catalog: Any) -> None:
 def test_answers_with_what_was_done(catalog: Any, worker: Any) -> None:
     said = asked(catalog, RATE, worker_model=worker)
     done = {"id": "1", "text": RATE, "status": "done", "tools": ["bank/exchange_rate"], "result": "1 USD = 0.9 EUR"}
-    assert said == {"answer": "Look up the rate of USD: 1 USD = 0.9 EUR", "steps": [done]}
+    assert said == {"answer": "1 USD = 0.9 EUR", "steps": [done]}
 
 
 def test_an_input_without_a_question_is_named(catalog: Any) -> None:

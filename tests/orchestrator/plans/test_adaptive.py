@@ -86,7 +86,9 @@ def test_a_branch_that_is_not_taken_is_dropped(office: Any, desk: Any) -> None:
     plan = [*steps("list notes"), {"id": "2", "text": "write nothing there", "depends_on": ["1"]},
             {"id": "3", "text": "write some there", "depends_on": ["1"]}]  # fmt: skip
     model = DecidingModel(
-        plan=lambda _: {"steps": plan}, revise=lambda _: {"drop": ["2"], "reason": "there are files"}, work=worker
+        plan=lambda _: {"steps": plan, "open": True},
+        revise=lambda _: {"drop": ["2"], "open": False, "reason": "there are files"},
+        work=worker,
     )
     state = office(model, planning="adaptive").ask("If notes is empty write nothing there, otherwise write some there")
     assert desk.calls[1:] == [("write_row", {"text": "some there"})]

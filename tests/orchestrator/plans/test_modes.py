@@ -33,9 +33,9 @@ def plan(text: str) -> dict[str, Any]:
     ("planning", "request_text", "mode", "roles"),
     [
         ("none", ONE, "none", ["worker"] * 2),
-        ("once", ONE, "once", ["planner", "worker", "worker", "answer"]),
-        ("adaptive", ONE, "adaptive", ["planner", "worker", "worker", "answer"]),
-        ("auto", ONE, "none", ["worker"] * 2),
+        ("once", ONE, "once", ["planner", "worker", "worker"]),
+        ("adaptive", ONE, "adaptive", ["planner", "worker", "worker"]),
+        ("auto", ONE, "adaptive", ["worker"] * 2),
         ("none", FOUR, "none", ["worker"] * 2),
         ("once", FOUR, "once", ["planner", *["worker"] * 8, "answer"]),
         ("adaptive", FOUR, "adaptive", ["planner", *["worker"] * 8, "answer"]),
@@ -107,7 +107,7 @@ def test_a_model_that_answers_in_prose_plans_nothing_and_it_is_said(office: Any,
 
     model = Prose(work=work, answer=lambda _: "First I would read it.")
     state = office(model, planning="once").ask(ONE)
-    assert state["plan"]["mode"] == "none"
+    assert state["plan"]["mode"] == "once"
     assert "did not answer in the requested form" in state["plan"]["note"]
     assert state["messages"][-1].text == "rent 700"
 

@@ -96,7 +96,7 @@ def test_of_a_long_answer_the_model_sees_the_beginning_and_reads_more(monkeypatc
     monkeypatch.setitem(FILES, "may.txt", ("2026-05-02", rows))
     sent = bodies(
         calls("read_file", path="may.txt"),
-        calls("read_result", id="call 1", path="rows[399].id"),
+        calls("read_result", id="c1", path="rows[399].id"),
         AIMessage("the last row is 399"),
         planning="none",
     )
@@ -104,7 +104,7 @@ def test_of_a_long_answer_the_model_sees_the_beginning_and_reads_more(monkeypatc
     assert len(rows) > 40_000
     assert answer.startswith(rows[:8_000])
     assert len(answer) < 8_300
-    told = f"{len(rows):,} characters in all, an object of 1 fields (rows); read more with read_result, id 'call 1'"
+    told = f"{len(rows):,} characters in all, an object of 1 fields (rows); read more with read_result, id 'c1'"
     assert answer.endswith(f"[{told}]")
     assert json.loads(sent[2]["messages"][-1])["content"] == "399"
     assert begins(sent[2]["messages"], sent[1]["messages"])

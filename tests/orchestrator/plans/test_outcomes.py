@@ -1,0 +1,367 @@
+"""A step ends as its worker says: what later steps see, what references insert, what items are, what was not done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from callsheet import Settings, create_supervisor
+from scripted_model import ScriptedModel, calls
+
+BROKEN, MENDED = '{"a": 1,', '{"a": 1}'
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+class Disk:
+    """Files with a raw listing, a tool that reports its error as text, and a log of what was called."""
+
+    def __init__(self) -> None:
+        self.files = {"a.json": BROKEN}
+        self.called: list[tuple[str, Any]] = []
+
+    def agents(self) -> dict[str, list[Any]]:
+        @tool
+        def read_file(path: str) -> str:
+            """Reads the text of a file."""
+            self.called.append(("read_file", path))
+            return self.files.get(path, f"{path} cannot be opened by this program, sorry")
+
+        @tool
+        def write_file(path: str, content: str) -> str:
+            """Writes a text to a file."""
+            self.called.append(("write_file", (path, content)))
+            self.files[path] = content
+            return "written"
+
+        @tool
+        def list_files() -> str:
+            """Lists the files."""
+            self.called.append(("list_files", None))
+            return RAW
+
+        @tool
+        def measure(path: str) -> str:
+            """Measures the size of a file."""
+            self.called.append(("measure", path))
+            return '{"rows": [{"name": "b.txt"}, {"name": "c.txt"}]}'
+
+        for made in (read_file, write_file, list_files, measure):
+            made.metadata = {"callsheet/approval": "never"}
+        return {"disk": [read_file, write_file, list_files, measure]}
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+Said = AIMessage | Callable[[Sequence[BaseMessage]], AIMessage]
+
+
+def call(name: str, **args: Any) -> AIMessage:
+    """A call under the name that a model sees."""
+    return calls(f"disk_{name}", **args)
+
+
+def finish(status: str, answer: str, **more: Any) -> AIMessage:
+    return calls("finish", status=status, answer=answer, **more)
+
+
+def by_step(**replies: Sequence[Said]) -> ScriptedModel:
+    """A worker whose replies depend on its step, by the first word of it."""
+    left = {word: list(said) for word, said in replies.items()}
+
+    def reply(messages: Sequence[BaseMessage]) -> AIMessage:
+        word = messages[1].text.split()[0].lower().rstrip(":.")
+        said = left[word].pop(0)
+        return said(messages) if callable(said) else said
+
+    return ScriptedModel(replies=[reply])
+
+
+def supervised(
+    disk: Disk, worker: ScriptedModel, *plan: dict[str, Any], revise: Any = None, saver: Any = None, **settings: Any
+) -> Any:
+    planner = ScriptedModel(replies=[calls("PlanDraft", steps=list(plan)), calls("PlanRevision", **(revise or {}))])
+    options = Settings(**{"planning": "adaptive", "approval": "never", **settings})
+    models: dict[str, Any] = {"planner_model": planner, "worker_model": worker}
+    app: Any = create_supervisor(disk.agents(), settings=options, **models).compile(checkpointer=saver)
+    app.planner, app.worker = planner, worker
+    return app
+
+
+def ask(app: Any, text: str = "Mend it") -> Any:
+    return app.invoke({"messages": text}, THREAD)
+
+
+ONE = {"id": "1", "text": "mend a.json"}
+
+
+# ------------------------------------------------------------------------------- calls are made when they are made
+
+
+def test_a_second_reading_after_an_edit_is_made_and_the_worker_has_the_last_word(disk: Disk) -> None:
+    worker = by_step(
+        mend=[
+            call("read_file", path="a.json"),
+            call("write_file", path="a.json", content=MENDED),
+            call("read_file", path="a.json"),
+            lambda told: AIMessage(f"It is valid now: {told[-1].text}"),
+        ]
+    )
+    state = ask(supervised(disk, worker, ONE))
+    assert [name for name, _ in disk.called] == ["read_file", "write_file", "read_file"]
+    assert state["messages"][-1].text == f"It is valid now: {MENDED}"
+    assert state["results"]["1"]["result"] == f"It is valid now: {MENDED}"
+
+
+def test_the_same_reading_at_once_is_answered_with_a_reminder_and_the_step_goes_on(disk: Disk) -> None:
+    read = call("read_file", path="a.json")
+    again = read.model_copy(update={"tool_calls": [{**read.tool_calls[0], "id": "again"}]})
+    worker = by_step(mend=[read, again, lambda told: AIMessage(f"After a reminder: {told[-1].text[:23]}")])
+    state = ask(supervised(disk, worker, ONE))
+    assert [name for name, _ in disk.called] == ["read_file"]
+    assert state["messages"][-1].text == "After a reminder: You have just made this"
+    assert state["results"]["1"]["status"] == "done"
+
+
+def test_a_change_that_is_ordered_twice_is_made_twice(disk: Disk) -> None:
+    write = call("write_file", path="log", content="x")
+    again = write.model_copy(update={"tool_calls": [{**write.tool_calls[0], "id": "again"}]})
+    state = ask(supervised(disk, by_step(mend=[write, again, AIMessage("Twice.")]), ONE))
+    assert [name for name, _ in disk.called] == ["write_file"] * 2
+    assert state["messages"][-1].text == "Twice."
+
+
+def test_an_answer_without_a_call_is_not_forced_into_one(disk: Disk) -> None:
+    worker = by_step(mend=[AIMessage("A haiku about autumn.")])
+    state = ask(supervised(disk, worker, ONE))
+    assert disk.called == []
+    assert len(worker.shown) == 1
+    assert (state["results"]["1"]["status"], state["messages"][-1].text) == ("done", "A haiku about autumn.")
+
+
+# ----------------------------------------------------------------------------------- items are what a worker says
+
+RAW = "[DIR] repo\n[FILE] c.txt\n[FILE] b.txt\n[FILE] a.txt\nTotal: 4 entries"
+LIST, READ = {"id": "1", "text": "list them"}, {"id": "2", "text": "read {item}", "for_each": "1"}
+
+
+def reads(told: Sequence[BaseMessage]) -> AIMessage:
+    return call("read_file", path=told[1].text.split()[1])
+
+
+def after(told: Sequence[BaseMessage]) -> AIMessage:
+    return AIMessage(told[-1].text)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        finish("done", "Two files, the largest first.", data=["b.txt", "c.txt"]),
+        finish("done", "Two files.", data={"files": ["b.txt", "c.txt"]}),
+        finish("done", "Two files.", data={"$call": "c2", "path": "rows[].name"}),
+        AIMessage("b.txt\nc.txt"),
+        AIMessage('["b.txt", "c.txt"]'),
+    ],
+)
+def test_items_are_those_that_the_worker_named_and_not_the_lines_of_its_calls(disk: Disk, said: AIMessage) -> None:
+    worker = by_step(list=[call("list_files"), call("measure", path="."), said], read=[reads, reads, after, after])
+    state = ask(supervised(disk, worker, LIST, READ))
+    items = [path for name, path in disk.called if name == "read_file"]
+    assert sorted(items) == ["b.txt", "c.txt"]
+    assert sorted(state["results"]) == ["1", "2.1", "2.2"]
+
+
+def test_what_is_no_list_makes_no_items_and_the_reviser_is_asked(disk: Disk) -> None:
+    worker = by_step(list=[call("list_files"), AIMessage("There are a few files.")])
+    app = supervised(disk, worker, LIST, READ, revise={"reason": "there is no other way"})
+    state = ask(app)
+    assert state["results"]["2"]["status"] == "failed"
+    assert "is not a list" in state["results"]["2"]["error"]
+    assert "is not a list" in app.planner.shown[1]["messages"][-1].text
+
+
+def test_the_worker_is_told_that_its_result_must_be_a_list(disk: Disk) -> None:
+    worker = by_step(list=[finish("done", "None.", data=[])])
+    state = ask(supervised(disk, worker, LIST, READ))
+    assert "call finish with the items as data" in worker.shown[0]["messages"][-1].text
+    assert state["results"]["2"]["result"] == "There are no items."
+
+
+# ------------------------------------------------------------------------- references insert what is shown under them
+
+WRITE = {"id": "2", "text": "write them", "depends_on": ["1"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "reference", "written"),
+    [
+        (AIMessage("a.txt b.txt c.txt"), {"$from": "1"}, "a.txt b.txt c.txt"),
+        (finish("done", "Sorted.", data="a\nb\nc"), {"$from": "1"}, "a\nb\nc"),
+        (finish("done", "Sorted.", data={"text": "a\nb"}), {"$from": "1", "path": "text"}, "a\nb"),
+        (AIMessage("Sorted."), {"$call": "1/c1"}, RAW),
+    ],
+)  # fmt: skip
+def test_a_reference_inserts_what_the_worker_said(disk: Disk, said: AIMessage, reference: Any, written: str) -> None:
+    worker = by_step(
+        list=[call("list_files"), said], write=[call("write_file", path="o.txt", content=reference), AIMessage("Ok")]
+    )
+    ask(supervised(disk, worker, LIST, WRITE))
+    assert disk.files["o.txt"] == written
+
+
+def test_a_worker_passes_the_result_of_its_own_call_by_reference(disk: Disk) -> None:
+    worker = by_step(
+        mend=[
+            call("read_file", path="a.json"),
+            call("write_file", path="b.json", content={"$call": "c1"}),
+            AIMessage("Copied."),
+        ]
+    )
+    ask(supervised(disk, worker, ONE))
+    assert disk.files["b.json"] == BROKEN
+
+
+# --------------------------------------------------------------------------------------- what was not done is said
+
+
+def test_an_honest_cannot_is_no_success_and_the_reviser_reads_why(disk: Disk) -> None:
+    worker = by_step(mend=[call("read_file", path="gone.json"), finish("cannot", "gone.json does not exist.")])
+    app = supervised(disk, worker, ONE, revise={"reason": "no other way"})
+    state = ask(app)
+    assert (state["results"]["1"]["status"], state["results"]["1"]["error"]) == ("failed", "gone.json does not exist.")
+    told = app.planner.shown[1]["messages"][-1].text
+    assert "(failed) gone.json does not exist." in told
+    assert "1/c1 disk/read_file" in told
+    assert "cannot be opened by this program" in told
+    assert "gone.json does not exist." in state["messages"][-1].text
+
+
+def test_what_the_worker_did_before_it_gave_up_reaches_the_steps_that_replace_it(disk: Disk) -> None:
+    worker = by_step(
+        mend=[call("read_file", path="a.json"), finish("need_plan", "a.json has no end; somebody must write it.")],
+        write=[call("write_file", path="a.json", content=MENDED), AIMessage("Mended.")],
+    )
+    new = {"steps": [{"id": "2", "text": "write a.json"}], "drop": ["1"], "open": False, "reason": "it has no end"}
+    app = supervised(disk, worker, ONE, revise=new)
+    state = ask(app)
+    assert disk.files["a.json"] == MENDED
+    assert [step["id"] for step in state["plan"]["steps"]] == ["2"]
+    assert state["results"]["2"]["status"] == "done"
+    opening = worker.shown[2]["messages"][1].text
+    assert "the worker asks for another plan: a.json has no end" in opening
+    assert f'1/c1 disk/read_file {{"path": "a.json"}} -> 8 characters: {BROKEN}' in opening
+
+
+def test_finish_beside_other_calls_ends_nothing_before_they_are_seen(disk: Disk) -> None:
+    both = call("read_file", path="a.json")
+    end = finish("done", "Read.")
+    both = both.model_copy(update={"tool_calls": [*both.tool_calls, *end.tool_calls]})
+    worker = by_step(mend=[both, lambda told: AIMessage(told[-1].text)])
+    state = ask(supervised(disk, worker, ONE))
+    assert disk.called == [("read_file", "a.json")]
+    assert state["messages"][-1].text == "call finish alone, after you have seen all results"
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        ({"status": "perfect", "answer": "x"}, "status: Input should be 'done'"),
+        ({"answer": "x"}, "status: Field required"),
+        ({"status": "done", "answer": "x", "data": {"$call": "c7"}}, "there is no call 'c7'"),
+    ],
+)
+def test_a_wrong_finish_is_answered_and_can_be_corrected(disk: Disk, args: Any, problem: str) -> None:
+    worker = by_step(mend=[calls("finish", **args), lambda told: finish("cannot", told[-1].text)])
+    result = ask(supervised(disk, worker, ONE, revise={}))["results"]["1"]
+    assert problem in result["error"]
+    assert result["status"] == "failed"
+
+
+def test_what_only_a_person_knows_is_asked_and_the_step_goes_on(disk: Disk) -> None:
+    worker = by_step(
+        mend=[
+            call("read_file", path="a.json"),
+            finish("needs_input", "What is the end of the file?", missing=["end of the file"]),
+            lambda told: call("write_file", path="a.json", content=told[-1].text.partition("end of the file: ")[2][:8]),
+            AIMessage("Mended."),
+        ]
+    )
+    app = supervised(disk, worker, ONE, saver=InMemorySaver(), approval="risky")
+    (question,) = ask(app)["__interrupt__"]
+    assert question.value["type"] == "needs_input"
+    assert question.value["parameters"] == ["end of the file"]
+    assert "What is the end of the file?" in question.value["description"]
+    state = app.invoke(Command(resume={"type": "give", "values": {"end of the file": MENDED}}), THREAD)
+    assert disk.files["a.json"] == MENDED
+    result = state["results"]["1"]
+    assert (result["status"], [one["id"] for one in result["calls"]]) == ("done", ["c1", "c2"])
+    opening = worker.shown[2]["messages"][-1].text
+    assert "This step was begun before" in opening
+    assert "1/c1 disk/read_file" in opening
+
+
+@pytest.mark.parametrize("answer", [{"type": "leave"}, None])
+def test_a_question_that_nobody_answers_leaves_the_step_undone(disk: Disk, answer: Any) -> None:
+    worker = by_step(mend=[finish("needs_input", "Which one?")])
+    if answer is None:  # nobody is there
+        state = ask(supervised(disk, worker, ONE, revise={}))
+    else:
+        app = supervised(disk, worker, ONE, revise={}, saver=InMemorySaver(), approval="risky")
+        ask(app)
+        state = app.invoke(Command(resume=answer), THREAD)
+    assert (state["results"]["1"]["status"], state["results"]["1"]["error"]) == ("needs_input", "Which one?")
+    assert "Which one?" in state["messages"][-1].text
+
+
+def test_the_cost_of_every_reply_is_counted(disk: Disk) -> None:
+    def priced(message: AIMessage) -> AIMessage:
+        usage: Any = {"input_tokens": 10, "output_tokens": 1, "total_tokens": 11}
+        return message.model_copy(update={"usage_metadata": usage})
+
+    many = call("read_file", path="a.json")
+    many = many.model_copy(update={"tool_calls": [{**many.tool_calls[0], "id": str(n)} for n in range(9)]})
+    worker = by_step(mend=[priced(call("read_file", path="a.json")), priced(many)])
+    result = ask(supervised(disk, worker, ONE, max_calls=5, planning="none"))["results"]["1"]
+    assert "more than 5 calls" in result["error"]
+    assert (result["usage"]["calls"], result["usage"]["input_tokens"]) == (2, 20)
+    end = by_step(mend=[priced(finish("done", "Nothing to do."))])
+    assert ask(supervised(disk, end, ONE, planning="none"))["usage"]["input_tokens"] == 10
+
+
+# ------------------------------------------------------------------------------------------- what a worker knows
+
+
+def test_planner_and_worker_know_the_date_and_who_is_present(disk: Disk) -> None:
+    worker = by_step(mend=[AIMessage("Ok")])
+    app = supervised(disk, worker, ONE)
+    ask(app)
+    for told in (app.planner.shown[0]["messages"][-1].text, worker.shown[0]["messages"][-1].text):
+        assert "Now: " in told
+        assert "UTC" in told
+        assert "Nobody is present: ask nothing." in told
+    saved = supervised(disk, by_step(mend=[AIMessage("Ok")]), ONE, saver=InMemorySaver(), approval="risky")
+    ask(saved)
+    assert "A person is present" in saved.worker.shown[0]["messages"][-1].text
+
+
+def test_a_step_of_several_knows_the_request_and_its_place(disk: Disk) -> None:
+    worker = by_step(list=[AIMessage("a")], write=[AIMessage("b")])
+    ask(supervised(disk, worker, LIST, WRITE), "List them and write them")
+    told = worker.shown[1]["messages"][-1].text
+    assert "The whole request, of which this is one step:\nList them and write them" in told
+    assert "1. list them [done]\n2. write them (after 1) <- your step" in told
+
+
+def test_a_tool_message_is_never_taken_for_the_outcome(disk: Disk) -> None:
+    worker = by_step(mend=[call("read_file", path="a.json"), AIMessage("Fine.")])
+    state = ask(supervised(disk, worker, ONE))
+    assert not isinstance(state["messages"][-1], ToolMessage)
+    assert state["results"]["1"]["data"] is None
