@@ -228,6 +228,6 @@ class Scenario:
             return AIMessage("done" if last.status == "success" else f"It failed: {last.text}")
         agent = next(agent for agent in (FIRST, FAULTY, BESIDE) if agent in messages[-1].text.splitlines()[0])
         offered = worker.shown[-1]["tools"]
-        name = f"{agent}__work"
+        name = f"{agent}_work"
         args = self.args if agent == FAULTY else {"x": 1}
         return calls(name, **args) if name in offered else AIMessage(f"{name} is not there")

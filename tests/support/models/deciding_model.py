@@ -21,7 +21,8 @@ class DecidingModel(BaseChatModel):
     Attributes:
         plan: From the planner's message to the fields of a ``PlanDraft``.
         revise: From the reviser's message to the fields of a ``PlanRevision``.
-        work: From a worker's message to a tool call (name, args); from its result on, the result is the answer.
+        work: From a worker's message to a tool call (name with or without its agent's, args); from its result on, the
+            result is the answer.
         condense: From the conversation to a request.
         answer: From the results to the answer.
         shown: The role and the last text of each call, in order.
@@ -76,7 +77,10 @@ class DecidingModel(BaseChatModel):
         if isinstance(messages[-1], ToolMessage):
             return AIMessage(messages[-1].text)
         decided = self.work(messages[-1].text)
-        return AIMessage(decided) if isinstance(decided, str) else called(*decided)
+        if isinstance(decided, str):
+            return AIMessage(decided)
+        name, args = decided
+        return called(next((tool for tool in tools if tool.endswith(f"_{name}")), name), args)
 
 
 def _role(messages: Sequence[BaseMessage], tools: Sequence[str]) -> str:
