@@ -29,7 +29,7 @@ RUN_PROGRAM = "run_program"
 """The tool by which a worker runs a program; no tool of the catalog gets this name."""
 NO_OUTPUT = "(no output)"
 """The text of an empty result, for models that need one."""
-_LONGEST_NAME, _DIGEST = 64, 16
+_LONGEST_NAME, _DIGEST, _LONGEST_AGENT = 64, 16, 23
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 # Otherwise a server could give a tool the name that another server's tool gets.
 _DIGESTED = re.compile(r"_[0-9a-f]{16}$")
@@ -38,35 +38,34 @@ _DIGESTED = re.compile(r"_[0-9a-f]{16}$")
 def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[str]:
     """A unique name for each tool that every model provider accepts: ``^[a-zA-Z0-9_-]{1,64}$``.
 
-    It is the tool's own name if that is unique among these tools and ``beside``, otherwise ``agent__tool``. A digest of
-    the id is added if the name is still not unique, is too long, or ends like a digest.
+    It is ``agent_tool``, or the tool's own name if that is the agent's name or begins with it and ``_`` or ``-``:
+    ``filesystem/read_file`` is ``filesystem_read_file``, ``git/git_log`` is ``git_log``. It depends on the other tools
+    and on ``beside`` only if two names are the same: the own name then becomes ``agent_tool`` too. A digest of the id
+    is added if the name is still not unique, is too long, or ends like a digest.
     """
-    bare = [_fit(tool.name, tool.id) for tool in tools]
+    candidates = [names_of(tool.agent, tool.name) for tool in tools]
     taken = (*beside, NEED_TOOL, READ_RESULT, RUN_PROGRAM)
-    seen = Counter((*bare, *taken))
-    names = [
-        name if seen[name] == 1 else _fit(f"{tool.agent}__{tool.name}", tool.id)
-        for name, tool in zip(bare, tools, strict=True)
-    ]
-    seen = Counter((*names, *taken))
-    return [name if seen[name] == 1 else _digested(name, tool.id) for name, tool in zip(names, tools, strict=True)]
+    names = [first for first, _, _ in candidates]
+    for longer in (1, 2):
+        seen = Counter((*names, *taken))
+        names = [name if seen[name] == 1 else known[longer] for name, known in zip(names, candidates, strict=True)]
+    return names
 
 
-def names_of(agent: str, name: str) -> tuple[str, ...]:
-    """All names that ``model_names`` may give to a tool."""
-    tool_id = f"{agent}/{name}"
-    bare, owned = _fit(name, tool_id), _fit(f"{agent}__{name}", tool_id)
-    return bare, owned, _digested(owned, tool_id)
-
-
-def _fit(name: str, tool_id: str) -> str:
-    fit = _UNFIT.sub("_", name)
-    return fit if len(fit) <= _LONGEST_NAME and not _DIGESTED.search(fit) else _digested(fit, tool_id)
-
-
-def _digested(name: str, tool_id: str) -> str:
-    digest = sha256(tool_id.encode()).hexdigest()[:_DIGEST]
-    return f"{name[: _LONGEST_NAME - _DIGEST - 1]}_{digest}"
+def names_of(agent: str, name: str) -> tuple[str, str, str]:
+    """All names that ``model_names`` may give to a tool, the preferred one first."""
+    fit_agent, fit = _UNFIT.sub("_", agent), _UNFIT.sub("_", name)
+    owned = f"{fit_agent}_{fit}"
+    shows_agent = fit == fit_agent or fit.startswith((f"{fit_agent}_", f"{fit_agent}-"))
+    digest = sha256(f"{agent}/{name}".encode()).hexdigest()[:_DIGEST]
+    room = _LONGEST_NAME - _DIGEST - 1
+    short = owned if len(owned) <= room else f"{fit_agent[:_LONGEST_AGENT]}_{fit}"[:room]
+    digested = f"{short}_{digest}"
+    first, second = (
+        whole if len(whole) <= _LONGEST_NAME and not _DIGESTED.search(whole) else digested
+        for whole in (fit if shows_agent else owned, owned)
+    )
+    return first, second, digested
 
 
 _MOST_NODES = 10_000

@@ -97,7 +97,7 @@ def catalog(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Loaded:
 @pytest.fixture
 def worker() -> ScriptedModel:
     """Calls the tool that the step is about, then repeats what it said."""
-    words = {"weather": ("weather_report", {"city": "Oslo"}), "rate": ("exchange_rate", {"currency": "USD"})}
+    words = {"weather": ("meteo_weather_report", {"city": "Oslo"}), "rate": ("bank_exchange_rate", {"currency": "USD"})}
 
     def reply(messages: Any) -> AIMessage:
         last = messages[-1]
@@ -107,8 +107,8 @@ def worker() -> ScriptedModel:
         for word, (name, args) in words.items():
             if word in told:
                 offered = model.shown[-1]["tools"]
-                return calls(name if name in offered else "city_weather", **args)
-        return calls("write_note", text="both")
+                return calls(name if name in offered else "skywatch_city_weather", **args)
+        return calls("notebook_write_note", text="both")
 
     model = ScriptedModel(replies=[reply])
     return model

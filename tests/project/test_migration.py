@@ -33,14 +33,19 @@ class StandIn(ScriptedModel):
             return planned(*((str(n + 1), text, []) for n, text in enumerate(wanted)))
         if messages[-1].type == "tool" or not tools:
             return AIMessage(said)
-        if said.startswith(SUM) and "multiply" in tools:
-            return calls("multiply", a=6, b=7)
-        if "web_search" in tools:
-            return calls("web_search", query=said)
+        if said.startswith(SUM) and (multiply := _named("multiply", tools)):
+            return calls(multiply, a=6, b=7)
+        if search := _named("web_search", tools):
+            return calls(search, query=said)
         ours = [tool for tool in tools if tool.endswith("run")]
         wanted = "math" if said.startswith(SUM) else "research"
         chosen = next((tool for tool in ours if wanted in tool), None) or next(iter(ours), "")
         return calls(chosen, request=said) if chosen else AIMessage(said)
+
+
+def _named(name: str, tools: Sequence[str]) -> str:
+    """The tool of this name, with or without its agent's before it."""
+    return next((tool for tool in tools if tool == name or tool.endswith(f"_{name}")), "")
 
 
 @pytest.fixture(scope="module")

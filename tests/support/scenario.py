@@ -229,7 +229,7 @@ class Scenario:
             return AIMessage("done") if last.status == "success" else failed
         agent = next(agent for agent in (FIRST, FAULTY, BESIDE) if agent in messages[-1].text.splitlines()[0])
         offered = worker.shown[-1]["tools"]
-        name = f"{agent}__work"
+        name = f"{agent}_work"
         args = self.args if agent == FAULTY else {"x": 1}
         missing = calls("finish", status="cannot", answer=f"{name} is not there")
         return calls(name, **args) if name in offered else missing

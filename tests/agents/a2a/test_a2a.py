@@ -49,7 +49,7 @@ def asking(text: str) -> Any:
 
 async def called(url: str, request: str, **limits: float) -> Any:
     loaded = load({"clerk": A2AAgent(url)})
-    bound = ToolRegistry.from_catalog(loaded, limits=Limits(**limits)).bind(["clerk/run"], "run")["run"]
+    bound = ToolRegistry.from_catalog(loaded, limits=Limits(**limits)).bind(["clerk/run"], "run")["clerk_run"]
     return await bound.ainvoke({"type": "tool_call", "name": "run", "args": {"request": request}, "id": "1"})
 
 
@@ -196,7 +196,7 @@ async def test_a_run_that_is_cancelled_cancels_the_task(office: Any, url: str, h
 async def test_one_that_is_gone_surely_did_nothing(monkeypatch: Any, tmp_path: Any) -> None:
     with clerk() as (url, _):
         loaded = load({"clerk": A2AAgent(url)})
-    bound = ToolRegistry.from_catalog(loaded).bind(["clerk/run"], "run")["run"]
+    bound = ToolRegistry.from_catalog(loaded).bind(["clerk/run"], "run")["clerk_run"]
     answer = await bound.ainvoke({"type": "tool_call", "name": "run", "args": {"request": "file"}, "id": "1"})
     assert (answer.artifact["kind"], answer.artifact["effect"]) == ("start", "none")
     assert "it cannot be reached" in answer.text

@@ -35,7 +35,7 @@ def entry(folder: Path, url: str, **more: Any) -> Path:
 
 
 async def called(loaded: Any) -> Any:
-    bound = ToolRegistry.from_catalog(loaded).bind(["clerk/run"], "run")["run"]
+    bound = ToolRegistry.from_catalog(loaded).bind(["clerk/run"], "run")["clerk_run"]
     return await bound.ainvoke({"type": "tool_call", "name": "run", "args": {"request": "file a form"}, "id": "1"})
 
 

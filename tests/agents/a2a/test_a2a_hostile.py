@@ -48,7 +48,7 @@ def read(url: str) -> Loaded:
 
 
 async def called(url: str, **limits: float) -> Any:
-    bound = ToolRegistry.from_catalog(read(url), limits=Limits(**limits)).bind(["clerk/run"], "run")["run"]
+    bound = ToolRegistry.from_catalog(read(url), limits=Limits(**limits)).bind(["clerk/run"], "run")["clerk_run"]
     return await bound.ainvoke({"type": "tool_call", "name": "run", "args": {"request": "file a form"}, "id": "1"})
 
 
@@ -99,7 +99,7 @@ def test_what_a_card_hides_is_shown_to_nobody() -> None:
     with answering(card(description=hidden, skills=skills, name="cl\u200berk/../\n"), unused) as (url, _):
         loaded = load([A2AAgent(url)])
         assert [agent.id for agent in loaded.catalog.agents] == ["clerk-.."]
-        bound = ToolRegistry.from_catalog(loaded).bind(["clerk-../run"], "run")["run"]
+        bound = ToolRegistry.from_catalog(loaded).bind(["clerk-../run"], "run")["clerk-___run"]
         assert bound.description.startswith("Files forms. Gladly. It has these skills. Forms: Files forms. Gladly.")
         assert len(bound.description) <= 4_096
 

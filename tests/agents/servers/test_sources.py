@@ -144,10 +144,10 @@ def test_metadata_of_tools_reaches_the_catalog(module: str) -> None:
 async def test_an_app_answers_through_its_tool(module: str) -> None:
     loaded = load(f"{module}:both", f"{module}:upper")
     bound = ToolRegistry(loaded.catalog, loaded.connections).bind(["chat/run", "upper/run"], "run")
-    assert list(bound) == ["chat__run", "upper__run"]
-    assert await bound["chat__run"].ainvoke({"request": "hello"}) == "heard: hello"
-    assert bound["chat__run"].invoke({"request": "hello"}) == "heard: hello"
-    assert bound["upper__run"].invoke({"request": "hello"}) == "HELLO"
+    assert list(bound) == ["chat_run", "upper_run"]
+    assert await bound["chat_run"].ainvoke({"request": "hello"}) == "heard: hello"
+    assert bound["chat_run"].invoke({"request": "hello"}) == "heard: hello"
+    assert bound["upper_run"].invoke({"request": "hello"}) == "HELLO"
     assert "listen" in loaded.catalog.tool("chat/run").description
 
 

@@ -113,9 +113,9 @@ def test_a_function_tells_what_its_parameters_are() -> None:
 async def test_functions_of_either_sort_are_called() -> None:
     loaded = load([add, later, today])
     bound = ToolRegistry.from_catalog(loaded).bind(list(loaded.catalog.tools), "run")
-    assert await bound["later"].ainvoke({"text": "hm"}) == "hm"
-    assert bound["add"].invoke({"a": 1, "b": 2}) == "3.0"
-    assert bound["today"].invoke({}) == "Monday"
+    assert await bound["tools_later"].ainvoke({"text": "hm"}) == "hm"
+    assert bound["tools_add"].invoke({"a": 1, "b": 2}) == "3.0"
+    assert bound["tools_today"].invoke({}) == "Monday"
 
 
 def test_an_app_is_described_by_its_tools_or_by_its_caller() -> None:
@@ -170,8 +170,8 @@ async def test_apps_of_the_functional_api_are_handed_messages_or_a_text() -> Non
 
     loaded = load({"joker": joker, "shout": shout})
     bound = ToolRegistry.from_catalog(loaded).bind(["joker/run", "shout/run"], "run")
-    assert await bound["joker__run"].ainvoke({"request": "hi"}) == "ha"
-    assert bound["shout__run"].invoke({"request": "hi"}) == "HI"
+    assert await bound["joker_run"].ainvoke({"request": "hi"}) == "ha"
+    assert bound["shout_run"].invoke({"request": "hi"}) == "HI"
 
 
 @tool

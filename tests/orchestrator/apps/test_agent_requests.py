@@ -16,7 +16,7 @@ from callsheet.orchestrator import CallsheetTools
 from callsheet.orchestrator.apps.agent_requests import requests_of
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
-FIRST = ["need_tool", "exchange_rate"]
+FIRST = ["need_tool", "bank_exchange_rate"]
 
 
 def agent(model: Any, catalog: Any, *before: Any, tools: Any = (), **more: Any) -> Any:
@@ -61,11 +61,11 @@ def state(*messages: Any, todos: Any = None) -> dict[str, Any]:
 def test_a_sentence_of_the_agent_brings_the_tool_that_it_speaks_of(
     catalog: Any, shop: Any, scripted: Any, say: Any
 ) -> None:
-    rate = said("Now I need to write a note with the rate.", say["calls"]("exchange_rate", currency="USD"))
-    model = scripted(replies=[rate, say["calls"]("write_note", text="0.9"), AIMessage("Noted.")])
+    rate = said("Now I need to write a note with the rate.", say["calls"]("bank_exchange_rate", currency="USD"))
+    model = scripted(replies=[rate, say["calls"]("notebook_write_note", text="0.9"), AIMessage("Noted.")])
     run(agent(model, catalog))
     assert shop.called == ["exchange_rate", "write_note"]
-    assert shown(model) == [FIRST, *[[*FIRST, "write_note"]] * 2]
+    assert shown(model) == [FIRST, *[[*FIRST, "notebook_write_note"]] * 2]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_sentence_of_the_agent_brings_the_tool_that_it_speaks_of(
     ["I will look up the exchange rate now.", "Good. That worked.", "", "   \n", "Let me think about what is next."],
 )
 def test_words_that_ask_for_nothing_new_change_nothing(catalog: Any, scripted: Any, say: Any, words: str) -> None:
-    model = scripted(replies=[said(words, say["calls"]("exchange_rate", currency="USD")), AIMessage("0.9")])
+    model = scripted(replies=[said(words, say["calls"]("bank_exchange_rate", currency="USD")), AIMessage("0.9")])
     run(agent(model, catalog))
     assert shown(model) == [FIRST] * 2
 
@@ -86,18 +86,18 @@ def test_a_loop_over_the_same_words_searches_once(
     asked: list[str] = []
     real = agent_requests.selected
     monkeypatch.setattr(agent_requests, "selected", lambda r, text, **k: asked.append(text) or real(r, text, **k))
-    loop = said("Next, write a note. next write a NOTE!", say["calls"]("exchange_rate", currency="USD"))
+    loop = said("Next, write a note. next write a NOTE!", say["calls"]("bank_exchange_rate", currency="USD"))
     run(agent(scripted(replies=[loop, loop, loop, loop, AIMessage("0.9")]), catalog))
     assert asked == [RATE, "Next, write a note"]
 
 
 def test_content_in_parts_is_read_where_it_is_text(catalog: Any, scripted: Any, say: Any) -> None:
     picture = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
-    call = say["calls"]("exchange_rate", currency="USD")
+    call = say["calls"]("bank_exchange_rate", currency="USD")
     parts = call.model_copy(update={"content": [{"type": "text", "text": "Then I must write a note."}, picture]})
     model = scripted(replies=[parts, AIMessage("Hm.")])
     run(agent(model, catalog), state(HumanMessage([picture, {"type": "text", "text": RATE}])))
-    assert shown(model) == [FIRST, [*FIRST, "write_note"]]
+    assert shown(model) == [FIRST, [*FIRST, "notebook_write_note"]]
 
 
 @pytest.mark.parametrize(
@@ -148,13 +148,13 @@ def test_a_new_item_of_the_to_do_list_brings_its_tool(catalog: Any, shop: Any, s
         replies=[
             to_do(say, "Look up the exchange rate"),
             to_do(say, "Look up the exchange rate", "Write a note with it", done=("Look up the exchange rate",)),
-            say["calls"]("write_note", text="0.9"),
+            say["calls"]("notebook_write_note", text="0.9"),
             AIMessage("Noted."),
         ]
     )
     run(agent(model, catalog, TodoListMiddleware()))
     own = ["write_todos", *FIRST]
-    assert shown(model) == [own, own, *[[*own, "write_note"]] * 2]
+    assert shown(model) == [own, own, *[[*own, "notebook_write_note"]] * 2]
     assert shop.called == ["write_note"]
 
 
@@ -181,7 +181,7 @@ def test_a_list_that_repeats_itself_is_asked_once(catalog: Any, scripted: Any, s
     model = scripted(replies=[*twice, AIMessage("Hm.")])
     run(agent(model, catalog, TodoListMiddleware()))
     own = ["write_todos", *FIRST]
-    assert shown(model) == [own, *[[*own, "write_note"]] * 3]
+    assert shown(model) == [own, *[[*own, "notebook_write_note"]] * 3]
 
 
 def test_a_long_list_is_worked_off_in_parts_and_no_more_than_the_most_are_kept(catalog: Any) -> None:
@@ -202,14 +202,16 @@ def test_a_long_list_is_worked_off_in_parts_and_no_more_than_the_most_are_kept(c
 async def test_a_tool_that_is_asked_for_is_added_behind(
     catalog: Any, shop: Any, scripted: Any, say: Any, *, blocking: bool
 ) -> None:
-    model = scripted(replies=[need(say, "writes a note"), say["calls"]("write_note", text="0.9"), AIMessage("Noted.")])
+    model = scripted(
+        replies=[need(say, "writes a note"), say["calls"]("notebook_write_note", text="0.9"), AIMessage("Noted.")]
+    )
     app, config = agent(model, catalog), {"configurable": {"thread_id": "1"}}
     given = {"messages": [HumanMessage(RATE)]}
     state = app.invoke(given, config) if blocking else await app.ainvoke(given, config)
-    assert "write_note: Writes a note" in state["messages"][2].text
+    assert "notebook_write_note: Writes a note" in state["messages"][2].text
     assert shop.called == ["write_note"]
     before, after, last = shown(model)
-    assert (before, after[:3], last) == (FIRST, [*FIRST, "write_note"], after)
+    assert (before, after[:3], last) == (FIRST, [*FIRST, "notebook_write_note"], after)
     run(app, "hello")
     assert shown(model)[-1] == after
 
@@ -219,7 +221,7 @@ def test_two_requests_side_by_side_both_count(catalog: Any, scripted: Any, say: 
     both.tool_calls.append({**need(say, "tells the weather forecast of a city", "b").tool_calls[0]})
     model = scripted(replies=[both, need(say, "deletes a note", "c"), AIMessage("Hm.")])
     state = run(agent(model, catalog, tool_requests=2))
-    assert {"write_note", "city_weather"} <= set(shown(model)[-1])
+    assert {"notebook_write_note", "skywatch_city_weather"} <= set(shown(model)[-1])
     assert len(set(shown(model)[-1])) == len(shown(model)[-1])
     assert "at most 2 times" in state["messages"][-2].text
 
@@ -244,7 +246,7 @@ def test_without_requests_there_is_no_such_tool(catalog: Any, scripted: Any, say
     model = scripted(replies=[need(say, "writes a note"), AIMessage("Hm.")])
     state = run(agent(model, catalog, tool_requests=0))
     assert "need_tool is not a valid tool" in state["messages"][-2].text
-    assert shown(model) == [["exchange_rate"]] * 2
+    assert shown(model) == [["bank_exchange_rate"]] * 2
 
 
 def test_an_own_tool_of_that_name_stays_its_own(catalog: Any, scripted: Any, say: Any) -> None:
@@ -262,7 +264,7 @@ def test_a_request_that_a_small_model_writes_as_text_counts(catalog: Any, script
     written = AIMessage('{"name": "need_tool", "arguments": {"what": "writes a note"}}')
     model = scripted(replies=[written, AIMessage("Hm.")])
     run(agent(model, catalog))
-    assert "write_note" in shown(model)[-1]
+    assert "notebook_write_note" in shown(model)[-1]
 
 
 def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any, scripted: Any, say: Any) -> None:
@@ -270,5 +272,5 @@ def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any, scripted: Any,
     model = scripted(replies=[to_do(say, NOTE), words, AIMessage("I could not.")])
     withheld = load(catalog, policy=Policy(default="allow", deny=("notebook",)))
     state = run(agent(model, withheld, TodoListMiddleware(), agents=4))
-    assert not {"write_note", "delete_note"} & {name for names in shown(model) for name in names}
+    assert not {"notebook_write_note", "notebook_delete_note"} & {name for names in shown(model) for name in names}
     assert "note" not in state["messages"][-2].text

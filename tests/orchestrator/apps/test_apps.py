@@ -119,11 +119,11 @@ async def test_an_app_may_take_longer_than_a_call_of_a_tool() -> None:
 
     app = StateGraph(MessagesState).add_node("slow", slow).add_edge(START, "slow").compile(name="slow")
     registry = ToolRegistry.from_catalog(load([app]), limits=Limits(call=0.05))
-    assert await registry.bind(["slow/run"], "run")["run"].ainvoke({"request": "go"}) == "at last"
+    assert await registry.bind(["slow/run"], "run")["slow_run"].ainvoke({"request": "go"}) == "at last"
 
 
 def test_an_app_among_the_tools_of_somebodys_own_agent(scripted: Any, say: Any) -> None:
-    model = scripted(replies=[say["calls"]("run", request="file form 12"), AIMessage("Filed.")])
+    model = scripted(replies=[say["calls"]("clerk_run", request="file form 12"), AIMessage("Filed.")])
     tools = CallsheetTools([Office("clerk").app()], approval="never")
     agent = create_agent(model, middleware=[tools], checkpointer=InMemorySaver())
     (question,) = agent.invoke(asking(FORM), THREAD)["__interrupt__"]

@@ -26,7 +26,7 @@ from callsheet.retrievers import AgentGraphRetriever
 from servers import FIXTURES, Servers
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
-OURS = ("need_tool", "exchange_rate", "write_note", "work")
+OURS = ("need_tool", "bank_exchange_rate", "notebook_write_note", "mill_work")
 DOES = ("reads", "lists", "counts", "archives", "restores", "renames", "prints", "exports", "merges", "audits")
 WHAT = ("invoices", "tickets", "parcels", "branches", "tables", "photos", "leads", "shifts", "sensors", "recipes")
 WHERE = ("Berlin", "Lima", "Oslo", "Quito", "Rome")
@@ -104,9 +104,9 @@ async def test_tools_are_picked_called_approved_and_picked_again(
     assert len(behind.catalog.tools) > 5_000
     model = scripted(
         replies=[
-            say["calls"]("exchange_rate", currency="USD"),
+            say["calls"]("bank_exchange_rate", currency="USD"),
             to_do(say, "Write a note with the rate"),
-            say["calls"]("write_note", text="0.9"),
+            say["calls"]("notebook_write_note", text="0.9"),
             AIMessage("Noted."),
         ]
     )
@@ -120,8 +120,8 @@ async def test_tools_are_picked_called_approved_and_picked_again(
     assert shop.called == ["exchange_rate"]
     state = await run.approved(state)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate", "write_note"], "Noted.")
-    first = ["need_tool", "exchange_rate"]
-    assert ours(model) == [first, first, *[[*first, "write_note"]] * 2]
+    first = ["need_tool", "bank_exchange_rate"]
+    assert ours(model) == [first, first, *[[*first, "notebook_write_note"]] * 2]
     tools = [shown["tools"] for shown in model.shown]
     assert all(later[: len(before)] == before for before, later in pairwise(tools))
     assert len(tools[-1]) < 20
@@ -129,11 +129,14 @@ async def test_tools_are_picked_called_approved_and_picked_again(
 
 async def test_a_tool_that_it_lacks_is_asked_for(behind: Any, shop: Any, scripted: Any, say: Any) -> None:
     need = say["calls"]("need_tool", what="writes a note into the notebook")
-    model = scripted(replies=[need, say["calls"]("write_note", text="0.9"), AIMessage("Noted.")])
+    model = scripted(replies=[need, say["calls"]("notebook_write_note", text="0.9"), AIMessage("Noted.")])
     run = Run(create_deep_agent(model, middleware=[equipped(behind)], checkpointer=InMemorySaver()))
     await run.approved(await run(RATE))
     assert shop.called == ["write_note"]
-    assert ours(model) == [["need_tool", "exchange_rate"], *[["need_tool", "exchange_rate", "write_note"]] * 2]
+    assert ours(model) == [
+        ["need_tool", "bank_exchange_rate"],
+        *[["need_tool", "bank_exchange_rate", "notebook_write_note"]] * 2,
+    ]
 
 
 @pytest.mark.parametrize("blocking", [True, False])
@@ -142,8 +145,8 @@ async def test_a_subagent_has_tools_of_its_own(
     behind: Any, shop: Any, scripted: Any, say: Any, name: str, *, blocking: bool
 ) -> None:
     task = say["calls"]("task", description=NOTE, subagent_type=name)
-    model = scripted(replies=[task, say["calls"]("exchange_rate", currency="USD"), AIMessage("Done.")])
-    clerk = scripted(replies=[say["calls"]("write_note", text="hello"), AIMessage("Noted.")])
+    model = scripted(replies=[task, say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("Done.")])
+    clerk = scripted(replies=[say["calls"]("notebook_write_note", text="hello"), AIMessage("Noted.")])
     shared = equipped(behind)
     spec: Any = {"name": name, "description": "Notes.", "system_prompt": "", "model": clerk, "middleware": [shared]}
     app = create_deep_agent(model, middleware=[shared], subagents=[spec], checkpointer=InMemorySaver())
@@ -154,44 +157,48 @@ async def test_a_subagent_has_tools_of_its_own(
     assert shop.called == ["write_note"]
     state = await run.approved(state)
     assert (shop.called, state["messages"][-1].text) == (["write_note", "exchange_rate"], "Done.")
-    assert ours(clerk) == [["need_tool", "write_note"]] * 2
-    assert ours(model) == [["need_tool", "exchange_rate"]] * 3
+    assert ours(clerk) == [["need_tool", "notebook_write_note"]] * 2
+    assert ours(model) == [["need_tool", "bank_exchange_rate"]] * 3
 
 
 async def test_a_subagent_asks_for_tools_and_keeps_a_list_too(behind: Any, shop: Any, scripted: Any, say: Any) -> None:
     task = say["calls"]("task", description=NOTE, subagent_type="clerk")
     need = say["calls"]("need_tool", what="Gives the current weather of a city")
     model = scripted(replies=[task, AIMessage("Done.")])
-    clerk = scripted(replies=[to_do(say, RATE), need, say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    clerk = scripted(
+        replies=[to_do(say, RATE), need, say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")]
+    )
     middleware: list[Any] = [TodoListMiddleware(), equipped(behind, approval="never")]
     spec: Any = {"name": "clerk", "description": "", "system_prompt": "", "model": clerk, "middleware": middleware}
     await Run(create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver()))("Have a note written.")
-    first, listed = ["need_tool", "write_note"], ["need_tool", "write_note", "exchange_rate"]
+    first, listed = ["need_tool", "notebook_write_note"], ["need_tool", "notebook_write_note", "bank_exchange_rate"]
     assert ours(clerk) == [first, *[listed] * 3]
-    assert "city_weather" in clerk.shown[-1]["tools"]
+    assert "skywatch_city_weather" in clerk.shown[-1]["tools"]
     assert shop.called == ["exchange_rate"]
 
 
 @pytest.mark.filterwarnings("ignore:The feature `forked subagents`")
 async def test_a_fork_has_tools_of_its_own_too(behind: Any, shop: Any, scripted: Any, say: Any) -> None:
     task = say["calls"]("task", description=NOTE, subagent_type="fork")
-    model = scripted(replies=[task, say["calls"]("write_note", text="hello"), AIMessage("Noted."), AIMessage("Done.")])
+    model = scripted(
+        replies=[task, say["calls"]("notebook_write_note", text="hello"), AIMessage("Noted."), AIMessage("Done.")]
+    )
     spec: Any = {"name": "fork", "description": "Goes on.", "mode": "fork"}
     app = create_deep_agent(model, middleware=[equipped(behind)], subagents=[spec], checkpointer=InMemorySaver())
     run = Run(app)
     state = await run.approved(await run(RATE))
     assert (shop.called, state["messages"][-1].text) == (["write_note"], "Done.")
-    first = ["need_tool", "exchange_rate"]
-    assert ours(model) == [first, *[["need_tool", "write_note"]] * 2, first]
+    first = ["need_tool", "bank_exchange_rate"]
+    assert ours(model) == [first, *[["need_tool", "notebook_write_note"]] * 2, first]
 
 
 async def test_the_questions_of_deepagents_itself(behind: Any, shop: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
-    asked: dict[str, Any] = {"exchange_rate": True}
+    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
+    asked: dict[str, Any] = {"bank_exchange_rate": True}
     middleware = [equipped(behind, approval="never")]
     run = Run(create_deep_agent(model, middleware=middleware, interrupt_on=asked, checkpointer=InMemorySaver()))
     state = await run(RATE)
-    assert state["__interrupt__"][0].value["action_requests"][0]["name"] == "exchange_rate"
+    assert state["__interrupt__"][0].value["action_requests"][0]["name"] == "bank_exchange_rate"
     assert shop.called == []
     state = await run(Command(resume={"decisions": [{"type": "approve"}]}))
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
@@ -206,17 +213,17 @@ async def test_a_server_is_called_from_a_subagent_and_ends_with_it(tmp_path: Pat
     model = scripted(
         replies=[say["calls"]("task", description="Does work.", subagent_type="clerk"), AIMessage("Done.")]
     )
-    clerk = scripted(replies=[say["calls"]("work", x=1), lambda told: AIMessage(told[-1].text)])
+    clerk = scripted(replies=[say["calls"]("mill_work", x=1), lambda told: AIMessage(told[-1].text)])
     narrow = equipped(load([tmp_path / "mcp.json", many()], yes=True), approval="never")
     spec: Any = {"name": "clerk", "description": "", "system_prompt": "", "model": clerk, "middleware": [narrow]}
     state = await Run(create_deep_agent(model, subagents=[spec]))("Have the work done.")
-    assert "work" in ours(clerk)[0]
+    assert "mill_work" in ours(clerk)[0]
     assert state["messages"][-2].text.endswith('{"x": 1}')
     assert servers.processes() == []
 
 
 async def test_a_call_written_as_text_is_made(behind: Any, shop: Any, scripted: Any) -> None:
-    written = AIMessage('<tool_call>\n{"name": "exchange_rate", "arguments": {"currency": "USD"}}\n</tool_call>')
+    written = AIMessage('<tool_call>\n{"name": "bank_exchange_rate", "arguments": {"currency": "USD"}}\n</tool_call>')
     model = scripted(replies=[written, AIMessage("0.9")])
     run = Run(create_deep_agent(model, middleware=[equipped(behind)], checkpointer=InMemorySaver()))
     state = await run.approved(await run(RATE))
@@ -228,5 +235,5 @@ async def test_a_later_request_adds_behind(behind: Any, scripted: Any) -> None:
     run = Run(create_deep_agent(model, middleware=[equipped(behind)], checkpointer=InMemorySaver()))
     for request in (RATE, NOTE, RATE):
         await run(request)
-    first = ["need_tool", "exchange_rate"]
-    assert ours(model) == [first, *[[*first, "write_note"]] * 2]
+    first = ["need_tool", "bank_exchange_rate"]
+    assert ours(model) == [first, *[[*first, "notebook_write_note"]] * 2]

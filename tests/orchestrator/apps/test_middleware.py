@@ -14,12 +14,15 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
 from callsheet.agents import BoundTool, ToolRegistry
+from callsheet.agents.tools.binding import names_of
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator import CallsheetTools
 from callsheet.retrievers import AgentGraphRetriever
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
-FIRST = ["need_tool", "exchange_rate"]
+FIRST = ["need_tool", "bank_exchange_rate"]
+OURS = names_of("bank", "exchange_rate")[-1]
+"""The name of the catalog's tool beside a tool of that name."""
 
 
 def agent(model: Any, catalog: Any, *, tools: Any = (), **more: Any) -> Any:
@@ -39,7 +42,7 @@ def shown(model: Any) -> list[list[str]]:
 
 
 def test_a_turn_is_equipped_with_what_its_request_needs(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     state = ask(agent(model, catalog), RATE)
     assert shop.called == ["exchange_rate"]
     assert state["messages"][-1].text == "0.9"
@@ -47,7 +50,7 @@ def test_a_turn_is_equipped_with_what_its_request_needs(catalog: Any, shop: Any,
 
 
 async def test_an_asynchronous_turn_too(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     config: Any = {"configurable": {"thread_id": "1"}}
     state = await agent(model, catalog).ainvoke({"messages": [HumanMessage(RATE)]}, config)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
@@ -59,7 +62,7 @@ def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Any, scripted:
     ask(app, RATE)
     ask(app, NOTE)
     ask(app, RATE)
-    assert shown(model) == [FIRST, *[[*FIRST, "write_note"]] * 2]
+    assert shown(model) == [FIRST, *[[*FIRST, "notebook_write_note"]] * 2]
 
 
 @pytest.mark.parametrize("blocking", [True, False])
@@ -67,7 +70,7 @@ async def test_a_person_is_asked_about_risky_tools(
     shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, *, blocking: bool
 ) -> None:
     shop.approval = None
-    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     app = agent(model, shop.loaded(monkeypatch))
     config: Any = {"configurable": {"thread_id": "1"}}
     given: Any = {"messages": [HumanMessage(RATE)]}
@@ -106,17 +109,17 @@ def test_no_more_than_the_most_are_kept(catalog: Any, scripted: Any) -> None:
 
 def test_own_tools_stay_first_and_keep_their_names(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
     @tool
-    def exchange_rate(currency: str) -> str:
+    def bank_exchange_rate(currency: str) -> str:
         """A rate of one's own."""
         return f"own rate of {currency}"
 
-    both = say["calls"]("exchange_rate", currency="USD")
-    both.tool_calls.append({**say["calls"]("bank__exchange_rate", currency="USD").tool_calls[0]})
+    both = say["calls"]("bank_exchange_rate", currency="USD")
+    both.tool_calls.append({**say["calls"](OURS, currency="USD").tool_calls[0]})
     model = scripted(replies=[both, AIMessage("Hm.")])
-    state = ask(agent(model, catalog, tools=[exchange_rate]), RATE)
+    state = ask(agent(model, catalog, tools=[bank_exchange_rate]), RATE)
     said = [message.text for message in state["messages"] if isinstance(message, ToolMessage)]
     assert said == ["own rate of USD", "1 USD = 0.9 EUR"]
-    assert shown(model)[0] == ["exchange_rate", "need_tool", "bank__exchange_rate"]
+    assert shown(model)[0] == ["bank_exchange_rate", "need_tool", OURS]
     assert shop.called == ["exchange_rate"]
 
 
@@ -127,15 +130,15 @@ def test_a_request_that_nothing_fits_brings_no_tool(catalog: Any, scripted: Any)
 
 
 def test_a_tool_that_was_not_picked_cannot_be_called(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[say["calls"]("delete_note", title="x"), AIMessage("Hm.")])
+    model = scripted(replies=[say["calls"]("notebook_delete_note", title="x"), AIMessage("Hm.")])
     state = ask(agent(model, catalog), RATE)
     assert shop.called == []
-    assert "delete_note is not a valid tool" in state["messages"][-2].text
+    assert "notebook_delete_note is not a valid tool" in state["messages"][-2].text
 
 
 def test_a_failing_tool_is_told_to_the_model(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
     shop.broken.add("exchange_rate")
-    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("Hm.")])
+    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("Hm.")])
     state = ask(agent(model, catalog), RATE)
     assert "out of order" in state["messages"][-2].text
 
@@ -155,7 +158,7 @@ def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
 
 
 def test_a_call_that_a_small_model_writes_as_text_is_made(catalog: Any, shop: Any, scripted: Any) -> None:
-    written = AIMessage('```json\n{"name": "exchange_rate", "arguments": {"currency": "USD"}}\n```')
+    written = AIMessage('```json\n{"name": "bank_exchange_rate", "arguments": {"currency": "USD"}}\n```')
     model = scripted(replies=[written, AIMessage("0.9")])
     state = ask(agent(model, catalog), RATE)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
@@ -174,36 +177,36 @@ def test_a_call_of_its_own_tool_written_as_text_is_left_to_the_agent(catalog: An
 
 def test_one_object_in_two_agents_keeps_their_names_apart(catalog: Any, scripted: Any) -> None:
     @tool
-    def exchange_rate(currency: str) -> str:
+    def bank_exchange_rate(currency: str) -> str:
         """A rate of one's own."""
         return currency
 
     shared, saver = CallsheetTools(catalog, agents=1, tools=1), InMemorySaver()
     model, other = scripted(replies=[AIMessage("Hm.")]), scripted(replies=[AIMessage("Hm.")])
     app = create_agent(model, middleware=[shared], checkpointer=saver)
-    beside = create_agent(other, tools=[exchange_rate], middleware=[shared], checkpointer=saver)
+    beside = create_agent(other, tools=[bank_exchange_rate], middleware=[shared], checkpointer=saver)
     ask(app)
     ask(beside, thread="2")
     ask(app)
     assert shown(model) == [FIRST] * 2
-    assert shown(other) == [["exchange_rate", "need_tool", "bank__exchange_rate"]]
+    assert shown(other) == [["bank_exchange_rate", "need_tool", OURS]]
 
 
 def test_a_question_is_answered_in_another_process(
     shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any
 ) -> None:
     @tool
-    def exchange_rate(currency: str) -> str:
+    def bank_exchange_rate(currency: str) -> str:
         """A rate of one's own."""
         return f"own {currency}"
 
     shop.approval, saver = None, InMemorySaver()
     catalog = shop.loaded(monkeypatch)
-    model = scripted(replies=[say["calls"]("bank__exchange_rate", currency="USD"), AIMessage("0.9")])
+    model = scripted(replies=[say["calls"](OURS, currency="USD"), AIMessage("0.9")])
 
     def started() -> Any:
         narrow = CallsheetTools(catalog, agents=1, tools=1)
-        return create_agent(model, tools=[exchange_rate], middleware=[narrow], checkpointer=saver)
+        return create_agent(model, tools=[bank_exchange_rate], middleware=[narrow], checkpointer=saver)
 
     (question,) = ask(started())["__interrupt__"]
     state = ask(started(), Command(resume={question.id: "approve"}))
@@ -212,7 +215,7 @@ def test_a_question_is_answered_in_another_process(
 
 def test_a_node_of_a_graph_of_ones_own(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any) -> None:
     shop.approval = None
-    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     narrow = CallsheetTools(shop.loaded(monkeypatch), agents=1, tools=1)
     node = create_agent(model, middleware=[narrow], checkpointer=True)
     app = StateGraph(MessagesState).add_node("agent", node).add_edge(START, "agent").compile(InMemorySaver())
@@ -220,12 +223,12 @@ def test_a_node_of_a_graph_of_ones_own(shop: Any, monkeypatch: pytest.MonkeyPatc
     state = ask(app, Command(resume={question.id: "approve"}))
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
     ask(app, NOTE)
-    assert shown(model)[-1] == [*FIRST, "write_note"]
+    assert shown(model)[-1] == [*FIRST, "notebook_write_note"]
 
 
 def test_a_loop_of_ones_own(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
     retriever, registry = AgentGraphRetriever.from_catalog(catalog), ToolRegistry.from_catalog(catalog)
-    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
 
     def bound(state: MessagesState) -> list[BoundTool]:
         ids = [tool.id for tool in retriever.select(state["messages"][0].text, tools=1).tools]
@@ -241,7 +244,7 @@ def test_a_loop_of_ones_own(catalog: Any, shop: Any, scripted: Any, say: Any) ->
     graph.add_conditional_edges("think", tools_condition).add_edge("tools", "think")
     state = graph.compile().invoke({"messages": [HumanMessage(RATE)]})
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
-    assert shown(model) == [["exchange_rate"]] * 2
+    assert shown(model) == [["bank_exchange_rate"]] * 2
     registry.close("1")
 
 

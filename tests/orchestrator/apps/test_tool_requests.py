@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
 from callsheet.agents.models.deferred_tools import deferred
-from callsheet.agents.tools.binding import model_names
+from callsheet.agents.tools.binding import model_names, names_of
 from callsheet.graphs import Tool
 from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
 
@@ -37,30 +37,30 @@ def need(say: Any, what: str, call_id: str = "") -> AIMessage:
 
 def test_what_is_found_is_added_behind_and_can_be_called(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
     model = scripted(
-        replies=[need(say, "writes a note"), say["calls"]("write_note", text="0.9"), AIMessage("Noted 0.9.")]
+        replies=[need(say, "writes a note"), say["calls"]("notebook_write_note", text="0.9"), AIMessage("Noted 0.9.")]
     )
     result = ask(catalog, model)
     assert shop.called == ["write_note"]
     assert (result["status"], result["result"]) == ("done", "Noted 0.9.")
     first, second, third = (shown["tools"] for shown in model.shown)
-    assert first == ["exchange_rate", "need_tool"]
-    assert second[:3] == ["exchange_rate", "need_tool", "write_note"]
+    assert first == ["bank_exchange_rate", "need_tool"]
+    assert second[:3] == ["bank_exchange_rate", "need_tool", "notebook_write_note"]
     assert third == second
     assert result["tools"][:2] == ["bank/exchange_rate", "notebook/write_note"]
     assert result["calls"][0]["tool"] == "need_tool"
-    assert "write_note: Writes a note" in result["calls"][0]["output"]
+    assert "notebook_write_note: Writes a note" in result["calls"][0]["output"]
 
 
 def test_a_request_that_a_small_model_writes_as_text_counts(catalog: Any, scripted: Any) -> None:
     written = AIMessage('<tool_call>{"name": "need_tool", "arguments": {"what": "writes a note"}}</tool_call>')
     model = scripted(replies=[written, AIMessage("Done.")])
     assert ask(catalog, model)["calls"][0]["tool"] == "need_tool"
-    assert "write_note" in model.shown[-1]["tools"]
+    assert "notebook_write_note" in model.shown[-1]["tools"]
 
 
 def test_a_tool_that_was_not_asked_for_stays_out_of_reach(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[say["calls"]("write_note", text="x"), AIMessage("I could not.")])
-    assert "write_note is not among the tools" in ask(catalog, model)["calls"][0]["error"]
+    model = scripted(replies=[say["calls"]("notebook_write_note", text="x"), AIMessage("I could not.")])
+    assert "notebook_write_note is not among the tools" in ask(catalog, model)["calls"][0]["error"]
     assert shop.called == []
 
 
@@ -77,7 +77,7 @@ def test_without_requests_there_is_no_such_tool(catalog: Any, scripted: Any, say
     model = scripted(replies=[need(say, "writes a note"), AIMessage("I could not.")])
     result = ask(catalog, model, NARROW.model_copy(update={"tool_requests": 0}))
     assert "need_tool is not among the tools" in result["calls"][0]["error"]
-    assert {name for shown in model.shown for name in shown["tools"]} == {"exchange_rate"}
+    assert {name for shown in model.shown for name in shown["tools"]} == {"bank_exchange_rate"}
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,12 @@ def test_requests_are_streamed(catalog: Any, scripted: Any, say: Any) -> None:
 
 def test_names_beside_are_never_taken_again() -> None:
     tools = [Tool(agent="a", name="search"), Tool(agent="a", name="need_tool")]
-    assert model_names(tools, beside=["search"]) == ["a__search", "a__need_tool"]
-    assert model_names(tools) == ["search", "a__need_tool"]
+    digested = names_of("a", "search")[-1]
+    assert model_names(tools, beside=["a_search"]) == [digested, "a_need_tool"]
+    assert model_names(tools) == ["a_search", "a_need_tool"]
 
 
-ROUND = (use("need_tool", what="write a note into the notebook"), use("write_note", text="0.9"), TEXT)
+ROUND = (use("need_tool", what="write a note into the notebook"), use("notebook_write_note", text="0.9"), TEXT)
 
 
 def worker(catalog: Any, url: str, model: str = "claude-opus-4-5") -> None:
@@ -135,7 +136,7 @@ def test_a_tool_that_a_worker_asked_for_is_deferred_and_referred_to(catalog: Any
     assert shop.called == ["write_note"]
     assert after[: len(before)] == before  # the cached prefix
     added = after[len(before) :]
-    assert "write_note" in [tool["name"] for tool in added]
+    assert "notebook_write_note" in [tool["name"] for tool in added]
     assert all(tool["defer_loading"] for tool in added)
     assert not any("defer_loading" in tool for tool in before)
     (result,) = second["messages"][-1]["content"]
@@ -168,7 +169,7 @@ async def test_the_middleware_defers_what_its_agent_asked_for(catalog: Any, shop
     first, second, third = bodies
     assert second["tools"][: len(first["tools"])] == first["tools"]
     deferred = [tool["name"] for tool in second["tools"] if tool.get("defer_loading")]
-    assert "write_note" in deferred
+    assert "notebook_write_note" in deferred
     assert [tool["name"] for tool in third["tools"]] == [tool["name"] for tool in second["tools"]]
     assert shop.called == ["write_note"]
 
@@ -187,8 +188,8 @@ def test_a_newer_claude_gets_a_tool_that_a_worker_asked_for_between_the_messages
     assert (answered["role"], answered["content"][0]["type"], added["role"]) == ("user", "tool_result", "system")
     definitions = {block["tool"]["definition"]["name"]: block["tool"] for block in added["content"]}
     assert {block["type"] for block in added["content"]} == {"tool_addition"}
-    assert definitions["write_note"]["type"] == "tool_definition"
-    assert set(definitions["write_note"]["definition"]) == {"name", "description", "input_schema"}
+    assert definitions["notebook_write_note"]["type"] == "tool_definition"
+    assert set(definitions["notebook_write_note"]["definition"]) == {"name", "description", "input_schema"}
     assert betas == ["", "inline-tools-2026-09-15", "inline-tools-2026-09-15"]
 
 
@@ -215,7 +216,10 @@ def test_an_addition_stands_before_words_of_the_model_or_last(catalog: Any) -> N
     assert deferred(request, held, {"gone": ["notebook/write_note"]}).tools == request.tools
 
 
-CALLS = (function_call("need_tool", what="write a note into the notebook"), function_call("write_note", text="0.9"))
+CALLS = (
+    function_call("need_tool", what="write a note into the notebook"),
+    function_call("notebook_write_note", text="0.9"),
+)
 
 
 def additions(body: Any) -> list[Any]:
@@ -239,7 +243,7 @@ def test_openai_gets_a_tool_that_a_worker_asked_for_between_the_messages(catalog
     assert set(added) <= set(AdditionalTools.__annotations__)
     assert added["role"] == "developer"
     assert all(set(tool) <= set(FunctionToolParam.__annotations__) for tool in added["tools"])
-    note = next(tool for tool in added["tools"] if tool["name"] == "write_note")
+    note = next(tool for tool in added["tools"] if tool["name"] == "notebook_write_note")
     assert note["type"] == "function"
     assert note["description"].startswith("Writes a note")
     assert note["parameters"]["properties"]["text"] == {"type": "string"}
@@ -254,7 +258,7 @@ def test_a_model_that_takes_no_additions_gets_them_behind_the_others(catalog: An
     assert shop.called == ["write_note"]
     assert not additions(second)
     assert second["tools"][: len(first["tools"])] == first["tools"]
-    assert "write_note" in [tool["name"] for tool in second["tools"]]
+    assert "notebook_write_note" in [tool["name"] for tool in second["tools"]]
 
 
 async def test_the_middleware_adds_for_openai_what_later_messages_need(catalog: Any, shop: Any) -> None:
@@ -266,4 +270,4 @@ async def test_the_middleware_adds_for_openai_what_later_messages_need(catalog: 
     assert shop.called == ["write_note"]
     assert all(prefixed(before, after, "input") for before, after in pairwise(bodies))
     (items,) = additions(bodies[-1])
-    assert "write_note" in [tool["name"] for tool in items["tools"]]
+    assert "notebook_write_note" in [tool["name"] for tool in items["tools"]]

@@ -25,24 +25,27 @@ def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: A
     app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=settings).compile()
     state = ask(app, RATE)
     assert state["results"]["1"]["tools"] == ["bank/exchange_rate"]
-    assert {tuple(shown["tools"]) for shown in worker.shown} == {("exchange_rate", "need_tool")}
+    assert {tuple(shown["tools"]) for shown in worker.shown} == {("bank_exchange_rate", "need_tool")}
 
 
 def test_a_call_to_a_tool_that_was_not_selected_is_refused(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    forger = scripted(replies=[say["calls"]("delete_note", title="everything"), AIMessage("I could not.")])
+    forger = scripted(replies=[say["calls"]("notebook_delete_note", title="everything"), AIMessage("I could not.")])
     app = create_supervisor(catalog, worker_model=forger, settings=Settings(agents=1, tools=1, replans=0)).compile()
     state = ask(app, RATE)
     assert shop.called == []
     result = state["results"]["1"]
     assert result["status"] == "failed"
-    assert "delete_note is not among the tools of this step; there are: exchange_rate" in result["calls"][0]["error"]
+    assert (
+        "notebook_delete_note is not among the tools of this step; there are: bank_exchange_rate"
+        in result["calls"][0]["error"]
+    )
 
 
 def test_a_tool_of_another_step_is_refused_too(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
     def reply(messages: Any) -> AIMessage:
         if isinstance(messages[-1], ToolMessage):
             return AIMessage(messages[-1].text)
-        return say["calls"]("exchange_rate", currency="USD")
+        return say["calls"]("bank_exchange_rate", currency="USD")
 
     planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", WEATHER, ["1"]))])
     settings = Settings(agents=1, tools=1, replans=0)
@@ -53,7 +56,7 @@ def test_a_tool_of_another_step_is_refused_too(catalog: Any, shop: Any, scripted
 
 
 def test_a_worker_that_never_ends_is_stopped(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    endless = scripted(replies=[lambda told: say["calls"]("exchange_rate", currency=f"USD{len(told)}")])
+    endless = scripted(replies=[lambda told: say["calls"]("bank_exchange_rate", currency=f"USD{len(told)}")])
     settings = Settings(max_turns=3, replans=0, agents=1, tools=1)
     state = ask(create_supervisor(catalog, worker_model=endless, settings=settings).compile(), RATE)
     assert shop.called == ["exchange_rate"] * 3
@@ -62,7 +65,7 @@ def test_a_worker_that_never_ends_is_stopped(catalog: Any, shop: Any, scripted: 
 
 
 def test_a_call_that_was_done_is_not_done_again(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    again = scripted(replies=[say["calls"]("exchange_rate", currency="USD")])
+    again = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD")])
     state = ask(create_supervisor(catalog, worker_model=again).compile(), RATE)
     assert shop.called == ["exchange_rate"]
     assert state["results"]["1"]["result"] == "1 USD = 0.9 EUR"
@@ -76,7 +79,7 @@ def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any, scrip
             stopped.wait(60)
         return AIMessage(messages[-1].text) if isinstance(messages[-1], ToolMessage) else usd
 
-    usd = say["calls"]("exchange_rate", currency="USD")
+    usd = say["calls"]("bank_exchange_rate", currency="USD")
     planner = scripted(replies=[say["planned"](("1", WEATHER, []), ("2", RATE, []))])
     settings = Settings(step_seconds=3, replans=0)
     app = create_supervisor(catalog, planner_model=planner, worker_model=scripted(replies=[reply]), settings=settings)
@@ -87,7 +90,7 @@ def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any, scrip
 
 
 def test_a_tool_call_written_as_text_is_understood(catalog: Any, shop: Any, scripted: Any) -> None:
-    written = AIMessage('```json\n{"name": "exchange_rate", "arguments": {"currency": "USD"}}\n```')
+    written = AIMessage('```json\n{"name": "bank_exchange_rate", "arguments": {"currency": "USD"}}\n```')
     small = scripted(replies=[written, AIMessage("0.9")])
     state = ask(create_supervisor(catalog, worker_model=small, settings=Settings(agents=1, tools=1)).compile(), RATE)
     assert shop.called == ["exchange_rate"]
@@ -97,7 +100,9 @@ def test_a_tool_call_written_as_text_is_understood(catalog: Any, shop: Any, scri
 def test_a_model_that_answers_without_looking_is_made_to_call_a_tool(
     catalog: Any, shop: Any, scripted: Any, say: Any
 ) -> None:
-    lazy = scripted(replies=[AIMessage("About 2."), say["calls"]("exchange_rate", currency="USD"), AIMessage("0.9")])
+    lazy = scripted(
+        replies=[AIMessage("About 2."), say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")]
+    )
     state = ask(create_supervisor(catalog, worker_model=lazy).compile(), RATE)
     assert shop.called == ["exchange_rate"]
     assert state["results"]["1"]["result"] == "0.9"
@@ -109,7 +114,7 @@ def test_a_model_that_answers_without_looking_is_made_to_call_a_tool(
 def test_a_model_that_ends_without_a_word_is_asked_once_more(
     catalog: Any, shop: Any, scripted: Any, say: Any, last: str, status: str, words: str
 ) -> None:
-    mute = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), AIMessage(" "), AIMessage(last)])
+    mute = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage(" "), AIMessage(last)])
     state = ask(create_supervisor(catalog, worker_model=mute).compile(), RATE)
     assert shop.called == ["exchange_rate"]
     assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == (status, last)
@@ -122,7 +127,7 @@ def test_a_model_that_ends_without_a_word_is_asked_once_more(
 )
 def test_an_answer_that_was_cut_is_none(catalog: Any, scripted: Any, say: Any, said: dict[str, str]) -> None:
     cut = AIMessage("The rate is", response_metadata=said)
-    model = scripted(replies=[say["calls"]("exchange_rate", currency="USD"), cut])
+    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), cut])
     state = ask(create_supervisor(catalog, worker_model=model, settings=Settings(replans=0)).compile(), RATE)
     result = state["results"]["1"]
     assert result["status"] == "failed"
@@ -132,18 +137,18 @@ def test_an_answer_that_was_cut_is_none(catalog: Any, scripted: Any, say: Any, s
 
 def test_arguments_that_are_no_json_are_told(catalog: Any, scripted: Any) -> None:
     call = InvalidToolCall(
-        name="exchange_rate", args='{"currency": ', id="1", error="no JSON", type="invalid_tool_call"
+        name="bank_exchange_rate", args='{"currency": ', id="1", error="no JSON", type="invalid_tool_call"
     )
     model = scripted(replies=[AIMessage("", invalid_tool_calls=[call])])
     state = ask(create_supervisor(catalog, worker_model=model, settings=Settings(replans=0)).compile(), RATE)
-    told = """the model's call of 'exchange_rate' has arguments that are no JSON: {"currency":"""
+    told = """the model's call of 'bank_exchange_rate' has arguments that are no JSON: {"currency":"""
     assert state["results"]["1"]["error"].rstrip() == told
 
 
 def test_a_step_that_failed_after_a_change_is_not_given_to_others(
     catalog: Any, shop: Any, scripted: Any, say: Any
 ) -> None:
-    mute = scripted(replies=[say["calls"]("write_note", text="milk"), AIMessage(""), AIMessage("")] * 2)
+    mute = scripted(replies=[say["calls"]("notebook_write_note", text="milk"), AIMessage(""), AIMessage("")] * 2)
     settings = Settings(replans=1, approval="never")
     state = ask(create_supervisor(catalog, worker_model=mute, settings=settings).compile(), "write a note about milk")
     assert shop.called == ["write_note"]
@@ -155,7 +160,7 @@ def test_a_model_that_is_shown_all_there_is_judges_itself_what_fits(
     catalog: Any, shop: Any, scripted: Any, say: Any
 ) -> None:
     def asked(tools: int) -> Any:
-        model = scripted(replies=[say["calls"]("write_note", text="a cake"), AIMessage("Noted.")])
+        model = scripted(replies=[say["calls"]("notebook_write_note", text="a cake"), AIMessage("Noted.")])
         settings = Settings(tools=tools, replans=0)
         return ask(create_supervisor(catalog, worker_model=model, settings=settings).compile(), "bake a chocolate cake")
 
@@ -180,7 +185,7 @@ def test_the_worker_gets_the_text_of_a_skill(catalog: Any, shop: Any, worker: An
     assert opening.startswith(RATE)
     assert "from the skill 'rates'" in opening
     assert opening.endswith("\nUse it.")
-    assert set(worker.shown[0]["tools"]) == {"exchange_rate", "write_note", "need_tool"}
+    assert set(worker.shown[0]["tools"]) == {"bank_exchange_rate", "notebook_write_note", "need_tool"}
     assert state["selections"]["1"]["skills"][0]["id"] == "skills/rates"
     assert shop.called == ["exchange_rate"]
 

@@ -250,7 +250,7 @@ def test_an_unknown_arm_is_refused_with_those_that_there_are(arms: Any) -> None:
 
 
 async def test_who_only_repeats_a_recorded_call_is_done(loaded: Loaded) -> None:
-    call = {"name": "air_quality", "args": {"place": "Oslo"}, "id": "1"}
+    call = {"name": "weather_air_quality", "args": {"place": "Oslo"}, "id": "1"}
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
     for records, calls in ((True, 2), (False, 8)):
         model = ScriptedModel(replies=[AIMessage("", tool_calls=[call])] * 8)

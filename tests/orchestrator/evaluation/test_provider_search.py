@@ -45,7 +45,7 @@ def arm() -> Callable[[Any], Any]:
 
 
 async def test_claude_searches_deferred_tools(arm: Any) -> None:
-    answers = ([*claude_found("forecast", "air_quality"), *use("forecast", **FORECAST)], TEXT)
+    answers = ([*claude_found("weather_forecast", "weather_air_quality"), *use("weather_forecast", **FORECAST)], TEXT)
     with anthropic(*answers) as (url, bodies, betas):
         attempt = await arm(claude(url)).attempt(REQUEST)
     *deferred, search = bodies[0]["tools"]
@@ -60,7 +60,10 @@ async def test_claude_searches_deferred_tools(arm: Any) -> None:
 
 
 async def test_gpt_searches_deferred_tools(arm: Any) -> None:
-    with openai([*gpt_found("forecast"), *function_call("forecast", **FORECAST)], MESSAGE) as (url, bodies):
+    with openai([*gpt_found("weather_forecast"), *function_call("weather_forecast", **FORECAST)], MESSAGE) as (
+        url,
+        bodies,
+    ):
         attempt = await arm(gpt(url)).attempt(REQUEST)
     *deferred, search = bodies[0]["tools"]
     assert search == {"type": "tool_search"}
@@ -70,14 +73,14 @@ async def test_gpt_searches_deferred_tools(arm: Any) -> None:
 
 
 async def test_a_tool_that_the_search_does_not_find_is_not_retrieved(arm: Any) -> None:
-    with anthropic([*claude_found("air_quality"), *TEXT]) as (url, *_):
+    with anthropic([*claude_found("weather_air_quality"), *TEXT]) as (url, *_):
         assert CASE.grade(await arm(claude(url)).attempt(REQUEST)).cause == "not retrieved"
     with anthropic(TEXT) as (url, *_):
         assert CASE.grade(await arm(claude(url)).attempt(REQUEST)).cause == "not retrieved"
 
 
 async def test_a_loop_ends_at_the_limit_and_a_dead_provider_is_a_model_error(arm: Any) -> None:
-    with anthropic(*[use("air_quality", place="Oslo")] * 9) as (url, bodies, _):
+    with anthropic(*[use("weather_air_quality", place="Oslo")] * 9) as (url, bodies, _):
         attempt = await arm(claude(url)).attempt(REQUEST)
     assert (len(bodies), attempt.usage.calls) == (8, 8)
     assert attempt.stopped == "the limit of 8 model calls"

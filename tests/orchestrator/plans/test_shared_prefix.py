@@ -44,8 +44,8 @@ def begins(longer: list[str], shorter: list[str]) -> bool:
 
 def test_each_request_of_a_step_begins_with_the_one_before() -> None:
     sent = bodies(
-        calls("read_file", path="may.txt"),
-        calls("read_file", path="june.txt"),
+        calls("files_read_file", path="may.txt"),
+        calls("files_read_file", path="june.txt"),
         AIMessage("rent 700, then 720"),
         planning="none",
     )
@@ -59,7 +59,7 @@ def test_each_request_of_a_step_begins_with_the_one_before() -> None:
 def test_a_tool_that_a_worker_asked_for_is_added_behind_the_others() -> None:
     sent = bodies(
         calls("need_tool", what="sends a telegram by wire"),
-        calls("read_file", path="may.txt"),
+        calls("files_read_file", path="may.txt"),
         AIMessage("rent 700"),
         planning="none",
         agents=1,
@@ -77,9 +77,9 @@ def test_workers_of_one_plan_share_their_system_prompt() -> None:
     plan[1]["depends_on"] = ["1"]  # type: ignore[assignment]
     sent = bodies(
         calls("PlanDraft", steps=plan),
-        calls("read_file", path="may.txt"),
+        calls("files_read_file", path="may.txt"),
         AIMessage("rent 700"),
-        calls("read_file", path="june.txt"),
+        calls("files_read_file", path="june.txt"),
         AIMessage("rent 720"),
         AIMessage("rent 700 and 720"),
         planning="once",
@@ -95,7 +95,7 @@ def test_of_a_long_answer_the_model_sees_the_beginning_and_reads_more(monkeypatc
     rows = json.dumps({"rows": [{"id": number, "note": "paid " * 20} for number in range(400)]})
     monkeypatch.setitem(FILES, "may.txt", ("2026-05-02", rows))
     sent = bodies(
-        calls("read_file", path="may.txt"),
+        calls("files_read_file", path="may.txt"),
         calls("read_result", id="c1", path="rows[399].id"),
         AIMessage("the last row is 399"),
         planning="none",

@@ -35,7 +35,7 @@ def ran(catalog: Any, scripted: Any, say: Any) -> Any:
 
 
 def test_a_program_calls_tools_as_functions(ran: Any, shop: Any) -> None:
-    code = "rates = [exchange_rate(currency=c) for c in ('USD', 'GBP')]\nprint(len(rates))\n' and '.join(rates)"
+    code = "rates = [bank_exchange_rate(currency=c) for c in ('USD', 'GBP')]\nprint(len(rates))\n' and '.join(rates)"
     result, model = ran(code)
     assert shop.called == ["exchange_rate"] * 2
     assert model.shown[0]["tools"] == ["run_program", "finish", "need_tool"]
@@ -46,7 +46,7 @@ def test_a_program_calls_tools_as_functions(ran: Any, shop: Any) -> None:
 
 
 def test_without_code_mode_there_are_no_programs(catalog: Any, shop: Any, ran: Any) -> None:
-    result, model = ran("exchange_rate(currency='USD')", code_mode=False)
+    result, model = ran("bank_exchange_rate(currency='USD')", code_mode=False)
     assert "run_program" not in model.shown[0]["tools"]
     assert "run_program is not among the tools" in result["calls"][0]["error"]
     assert shop.called == []
@@ -65,12 +65,12 @@ def test_without_code_mode_there_are_no_programs(catalog: Any, shop: Any, ran: A
         ("x = 'a'\nwhile True:\n    x += x", "MemoryError"),
         ("def f(n):\n    return f(n + 1)\nf(0)", "RecursionError"),
         ("while True:\n    print('x' * 1000)", "MemoryError"),
-        ("delete_note(title='everything')", "delete_note"),
-        ("exchange_rate('USD')", "missing-argument"),
-        ("exchange_rate(currency=7)", "Expected `str`"),
-        ("exchange_rate(currency={'USD'}.pop() * 10**8)", "MemoryError"),
-        ("import json\nexchange_rate(currency=json.loads('NaN'))", "no JSON value"),
-        ("import json\nx = json.loads('1')\nexchange_rate(currency={x})", "Expected `str`"),
+        ("notebook_delete_note(title='everything')", "notebook_delete_note"),
+        ("bank_exchange_rate('USD')", "missing-argument"),
+        ("bank_exchange_rate(currency=7)", "Expected `str`"),
+        ("bank_exchange_rate(currency={'USD'}.pop() * 10**8)", "MemoryError"),
+        ("import json\nbank_exchange_rate(currency=json.loads('NaN'))", "no JSON value"),
+        ("import json\nx = json.loads('1')\nbank_exchange_rate(currency={x})", "Expected `str`"),
         ("raise ValueError('x' * 100_000)", "line 1"),
         (
             "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass",
@@ -90,26 +90,28 @@ def test_what_a_program_must_not_do(ran: Any, shop: Any, code: str, told: str) -
 
 
 def test_ten_thousand_calls_end_at_the_limit_of_a_step(ran: Any, shop: Any) -> None:
-    result, _ = ran("for n in range(10_000):\n    exchange_rate(currency=str(n))", max_calls=5)
+    result, _ = ran("for n in range(10_000):\n    bank_exchange_rate(currency=str(n))", max_calls=5)
     assert len(shop.called) == 4  # the program is a call too
     assert "stopped before it made more than 4 calls" in result["calls"][-1]["error"]
 
 
 def test_a_failed_call_can_be_caught(ran: Any, shop: Any) -> None:
     shop.broken = {"exchange_rate"}
-    result, _ = ran("try:\n    exchange_rate(currency='USD')\nexcept RuntimeError as error:\n    print('no:', error)")
+    result, _ = ran(
+        "try:\n    bank_exchange_rate(currency='USD')\nexcept RuntimeError as error:\n    print('no:', error)"
+    )
     assert "out of order" in result["calls"][0]["error"]
     assert result["calls"][1]["output"].startswith("no: ")
 
 
 def test_a_program_that_fails_says_what_was_done_before(ran: Any, shop: Any) -> None:
-    result, _ = ran("exchange_rate(currency='USD')\n1 / 0")
+    result, _ = ran("bank_exchange_rate(currency='USD')\n1 / 0")
     assert shop.called == ["exchange_rate"]
     assert "made 1 call: do not repeat" in result["calls"][-1]["error"]
 
 
 def test_a_value_that_cannot_be_written_does_not_lose_the_calls(ran: Any) -> None:
-    result, _ = ran("exchange_rate(currency='USD')\n10**5000")
+    result, _ = ran("bank_exchange_rate(currency='USD')\n10**5000")
     assert [call["tool"] for call in result["calls"]] == ["bank/exchange_rate", "run_program"]
     assert "cannot be shown" in result["result"]
 
@@ -117,8 +119,8 @@ def test_a_value_that_cannot_be_written_does_not_lose_the_calls(ran: Any) -> Non
 @pytest.mark.parametrize(
     ("code", "made", "told"),
     [
-        ("for n in range(20):\n    print('x' * 30_000)\n    exchange_rate(currency=str(n))", 3, "MemoryError"),
-        ("x = 'x' * 5_000_000\nexchange_rate(currency='USD')", 0, "a program may hold 4,194,304"),
+        ("for n in range(20):\n    print('x' * 30_000)\n    bank_exchange_rate(currency=str(n))", 3, "MemoryError"),
+        ("x = 'x' * 5_000_000\nbank_exchange_rate(currency='USD')", 0, "a program may hold 4,194,304"),
     ],
 )
 def test_what_is_stored_at_each_call_is_bounded(ran: Any, shop: Any, code: str, made: int, told: str) -> None:
@@ -128,7 +130,7 @@ def test_what_is_stored_at_each_call_is_bounded(ran: Any, shop: Any, code: str, 
 
 
 async def test_each_call_is_streamed(catalog: Any, scripted: Any, say: Any) -> None:
-    written = say["calls"]("run_program", code="exchange_rate(currency='USD')")
+    written = say["calls"]("run_program", code="bank_exchange_rate(currency='USD')")
     model = scripted(replies=[written, AIMessage("Done.")])
     app: Any = create_supervisor(catalog, worker_model=model, settings=settings()).compile()
     given = {"messages": [HumanMessage(RATE)]}
@@ -140,7 +142,7 @@ async def test_each_call_is_streamed(catalog: Any, scripted: Any, say: Any) -> N
 
 def test_values_of_earlier_steps_are_variables(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
     planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", "write a note with it", ["1"]))])
-    programs = {"rate": "exchange_rate(currency='USD')", "note": "write_note(text=results['1'])"}
+    programs = {"rate": "bank_exchange_rate(currency='USD')", "note": "notebook_write_note(text=results['1'])"}
 
     def reply(messages: Any) -> AIMessage:
         if messages[-1].type == "tool":
@@ -155,7 +157,7 @@ def test_values_of_earlier_steps_are_variables(catalog: Any, shop: Any, scripted
 
 
 def test_one_program_at_a_time(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    both = say["calls"]("run_program", code="exchange_rate(currency='USD')")
+    both = say["calls"]("run_program", code="bank_exchange_rate(currency='USD')")
     both.tool_calls.append({**both.tool_calls[0], "id": "second"})
     model = scripted(replies=[both, AIMessage("Done.")])
     app = create_supervisor(catalog, worker_model=model, settings=settings()).compile()
@@ -164,7 +166,7 @@ def test_one_program_at_a_time(catalog: Any, shop: Any, scripted: Any, say: Any)
     assert "one program at a time" in model.shown[-1]["messages"][-1].text
 
 
-TWO = "first = exchange_rate(currency='USD')\nsecond = exchange_rate(currency='GBP')\nprint(first, second)"
+TWO = "first = bank_exchange_rate(currency='USD')\nsecond = bank_exchange_rate(currency='GBP')\nprint(first, second)"
 
 
 @pytest.fixture
@@ -194,7 +196,8 @@ def test_each_call_is_approved_and_none_is_made_twice(asking: Any, shop: Any) ->
 
 def test_a_refusal_ends_a_program_that_would_catch_it(asking: Any, shop: Any) -> None:
     app = asking(
-        "for _ in range(3):\n    try:\n        exchange_rate(currency='USD')\n    except BaseException:\n        pass"
+        "for _ in range(3):\n    try:\n        bank_exchange_rate(currency='USD')\n"
+        "    except BaseException:\n        pass"
     )
     app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     state = app.invoke(Command(resume={"type": "reject", "message": "no"}), THREAD)

@@ -102,8 +102,8 @@ def test_two_calls_of_a_fan_out_are_answered_at_once(app: Any, shop: Any) -> Non
 
 
 def test_two_calls_of_one_turn_are_asked_about_at_once(asking: Any, shop: Any, scripted: Any, say: Any) -> None:
-    both = say["calls"]("write_note", text="a")
-    both.tool_calls.append({**say["calls"]("delete_note", title="b").tool_calls[0]})
+    both = say["calls"]("notebook_write_note", text="a")
+    both.tool_calls.append({**say["calls"]("notebook_delete_note", title="b").tool_calls[0]})
     model = scripted(replies=[both, AIMessage("Done.")])
     app = compiled(asking, scripted(replies=[say["planned"](("1", NOTE, []))]), model)
     state = ask(app, NOTE)
@@ -146,7 +146,7 @@ def test_an_edited_call_is_shown_again_before_it_is_sent(app: Any, shop: Any, wo
 
 def test_langchains_form_of_an_edit_is_taken_too(app: Any) -> None:
     ask(app, REQUEST)
-    edited = {"name": "exchange_rate", "args": {"currency": "SEK"}}
+    edited = {"name": "bank_exchange_rate", "args": {"currency": "SEK"}}
     state = resume(app, s2={"decisions": [{"type": "edit", "edited_action": edited}]})
     assert asked(state)["2"].value["args"] == {"currency": "SEK"}
 
@@ -165,7 +165,10 @@ def test_a_response_takes_the_place_of_the_call(app: Any, shop: Any) -> None:
         ("maybe", "type: Input should be 'approve', 'edit', 'reject' or 'respond'"),
         ({"type": "edit"}, 'an edit needs "args"'),
         ({"type": "edit", "args": {"currency": 7}}, "currency: 7 is not of type 'string'"),
-        ({"type": "edit", "edited_action": {"name": "delete_note", "args": {}}}, "cannot call 'delete_note' instead"),
+        (
+            {"type": "edit", "edited_action": {"name": "notebook_delete_note", "args": {}}},
+            "cannot call 'notebook_delete_note' instead",
+        ),
         ({"type": "respond"}, 'needs a "message"'),
         ({"type": "approve", "hash": "0" * 64}, "hash is that of another call"),
         ({"type": "approve", "tool": "x"}, "tool: Extra inputs are not permitted"),
@@ -252,7 +255,7 @@ def test_a_tool_that_interrupts_by_itself_gets_its_own_answer(
     module = ModuleType("mail_of_the_tests")
     module.mail = [send_mail]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    model = scripted(replies=[say["calls"]("send_mail", to="ann"), lambda told: AIMessage(told[-1].text)])
+    model = scripted(replies=[say["calls"]("tools_send_mail", to="ann"), lambda told: AIMessage(told[-1].text)])
     planner = scripted(replies=[say["planned"](("1", "send an e-mail to ann", []))])
     app = compiled(load(load_reference("mail_of_the_tests:mail")), planner, model)
     state = ask(app, "send an e-mail to ann")

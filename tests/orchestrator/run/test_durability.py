@@ -26,7 +26,7 @@ STEPS = (("1", RATE, []), ("2", NOTE, ["1"]))
 GIVEN: Any = {"messages": [HumanMessage(f"Please {RATE}, and {NOTE}")]}
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 ONCE = ["exchange_rate", "write_note"]
-PROGRAM = "rate = exchange_rate(currency='USD')\nnoted = write_note(text=rate)\nf'{rate}, {noted}'"
+PROGRAM = "rate = bank_exchange_rate(currency='USD')\nnoted = notebook_write_note(text=rate)\nf'{rate}, {noted}'"
 
 
 class PowerCut(BaseException):
@@ -220,7 +220,7 @@ async def test_a_call_of_a_run_that_was_rolled_back_is_not_repeated(
         saver.storage["1"][ns] = {key: value for key, value in found.items() if key in before.get(ns, ())}
     state = await app.ainvoke(None if answer is None else Command(resume={asked.id: answer}), THREAD)
     (asked,) = state["__interrupt__"]
-    assert (asked.value["type"], asked.value["name"]) == ("unknown_outcome", "write_note")
+    assert (asked.value["type"], asked.value["name"]) == ("unknown_outcome", "notebook_write_note")
     state = await app.ainvoke(Command(resume={asked.id: "done"}), THREAD)
     assert not state.get("__interrupt__")
     assert state["results"]["2"]["status"] == "done"

@@ -68,8 +68,8 @@ def noting(say: Any, scripted: Any) -> Any:
         if isinstance(last, ToolMessage):
             return ended(last)
         if last.text.startswith(RATE):
-            return say["calls"]("exchange_rate", currency="USD")  # type: ignore[no-any-return]
-        return say["calls"]("write_note", text="1 USD = 0.9 EUR")  # type: ignore[no-any-return]
+            return say["calls"]("bank_exchange_rate", currency="USD")  # type: ignore[no-any-return]
+        return say["calls"]("notebook_write_note", text="1 USD = 0.9 EUR")  # type: ignore[no-any-return]
 
     return scripted(replies=[reply])
 

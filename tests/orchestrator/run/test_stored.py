@@ -73,8 +73,8 @@ def noting(say: Any, scripted: Any) -> Any:
         last = messages[-1]
         if isinstance(last, ToolMessage):
             return ended(last)
-        called = ("exchange_rate", {"currency": "USD"}) if RATE in last.text.splitlines()[0] else None
-        name, args = called or ("write_note", {"text": "1 USD = 0.9 EUR"})
+        called = ("bank_exchange_rate", {"currency": "USD"}) if RATE in last.text.splitlines()[0] else None
+        name, args = called or ("notebook_write_note", {"text": "1 USD = 0.9 EUR"})
         return say["calls"](name, **args)  # type: ignore[no-any-return]
 
     return scripted(replies=[reply])

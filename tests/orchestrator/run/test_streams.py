@@ -125,7 +125,7 @@ class Talker(ScriptedModel):
 
 
 async def test_the_tokens_of_a_worker_are_streamed_with_its_step(catalog: Any, say: Any) -> None:
-    replies = [say["calls"]("exchange_rate", currency="USD"), AIMessage("One dollar is 0.9 EUR today.")]
+    replies = [say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("One dollar is 0.9 EUR today.")]
     app: Any = create_supervisor(catalog, worker_model=Talker(replies=replies)).compile()
     stream = app.astream({"messages": RATE}, stream_mode="messages", subgraphs=True)
     said = [(message, about) async for ns, (message, about) in stream if ns]

@@ -19,7 +19,7 @@ class ChoosingModel(BaseChatModel):
     """Calls the first shown tool of ``choices`` whose word is in the request, once; then says that it is done.
 
     Attributes:
-        choices: Word of a request -> tool name and arguments.
+        choices: Word of a request -> tool name, without its agent's, and arguments.
         plan: What it plans where it is asked for a plan: texts of steps; by default the whole request.
         error: Raised in place of an answer to a request with this word.
         asked: Number of model calls.
@@ -48,7 +48,12 @@ class ChoosingModel(BaseChatModel):
             steps = [{"id": str(i), "text": text, "depends_on": []} for i, text in enumerate(texts, 1)]
             calls = [{"name": "PlanDraft", "args": {"steps": steps}, "id": "plan"}]
         elif not any(m.type == "tool" for m in messages):
-            wanted = [choice for word, choice in self.choices.items() if word in request and choice[0] in shown]
+            wanted = [
+                (tool, args)
+                for word, (name, args) in self.choices.items()
+                for tool in shown
+                if word in request and (tool == name or tool.endswith(f"_{name}"))
+            ]
             calls = [{"name": name, "args": dict(args), "id": name} for name, args in wanted[:1]]
         said = AIMessage("" if calls else "Done.", tool_calls=calls, usage_metadata=COST)
         return ChatResult(generations=[ChatGeneration(message=said)])

@@ -23,7 +23,8 @@ class DecidingModel(BaseChatModel):
     Attributes:
         plan: From the planner's message to the fields of a ``PlanDraft``.
         revise: From the reviser's message to the fields of a ``PlanRevision``.
-        work: From a worker's message to a tool call (name, args); from its result on, the result is the answer.
+        work: From a worker's message to a tool call (name with or without its agent's, args); from its result on, the
+            result is the answer.
         condense: From the conversation to a request.
         answer: From the results to the answer.
         shown: The role and the last text of each call, in order.
@@ -78,7 +79,10 @@ class DecidingModel(BaseChatModel):
         if isinstance(messages[-1], ToolMessage):
             return ended(messages[-1])
         decided = self.work(messages[-1].text)
-        return AIMessage(decided) if isinstance(decided, str) else called(*decided)
+        if isinstance(decided, str):
+            return AIMessage(decided)
+        name, args = decided
+        return called(next((tool for tool in tools if tool.endswith(f"_{name}")), name), args)
 
 
 def _role(messages: Sequence[BaseMessage], tools: Sequence[str]) -> str:

@@ -80,7 +80,11 @@ def test_it_is_asked_without_a_model(run: Any, tmp_path: Path, served: Shop) -> 
 
 
 async def test_a_person_is_asked_before_a_post(tmp_path: Path, served: Shop) -> None:
-    replies = [planned(("1", "place an order for tea", [])), calls("placeOrder", item="tea"), AIMessage("ordered tea")]
+    replies = [
+        planned(("1", "place an order for tea", [])),
+        calls("shop-orders_placeOrder", item="tea"),
+        AIMessage("ordered tea"),
+    ]
     workflow = create_supervisor(
         load(written(tmp_path, served.url, trusted=True), yes=True), model=ScriptedModel(replies=replies)
     )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mcp import types
 
+from callsheet.agents.tools.binding import names_of
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.client_tools.shown_tools import DirectTools, definition
@@ -17,8 +18,8 @@ from gateway_desk import Desk
 OWN = ("find_tools", "read_tools", "call_tool")
 CATALOG = Catalog(
     agents=tuple(
-        Agent(id=agent, tools=tuple(Tool(agent=agent, name=name) for name in ("search", f"only_{agent}")))
-        for agent in ("a", "b")
+        Agent(id=agent, tools=tuple(Tool(agent=agent, name=name) for name in ("search", f"only_{agent}", "b_search")))
+        for agent in ("a", "b", "a_b")
     )
 )
 
@@ -33,18 +34,18 @@ def test_new_tools_replace_those_that_were_found_longest_ago() -> None:
     assert tools.show("s", ["b/only_b"])
     assert not tools.show("s", ["a/only_a"])  # it is there: the list stays, and so does a provider's cache
     assert tools.show("s", ["a/search"])
-    assert shown(tools) == {"only_a": "a/only_a", "search": "a/search"}
+    assert shown(tools) == {"a_only_a": "a/only_a", "a_search": "a/search"}
     assert tools.named("another", CATALOG) == {}
 
 
 def test_a_name_never_stands_for_two_tools() -> None:
     tools = DirectTools(1, OWN)
-    tools.show("s", ["a/search"])
-    assert shown(tools) == {"search": "a/search"}
-    tools.show("s", ["b/search"])
-    assert shown(tools) == {"b__search": "b/search"}
-    tools.show("s", ["a/search"])
-    assert shown(tools) == {"search": "a/search"}
+    tools.show("s", ["a/b_search"])
+    assert shown(tools) == {"a_b_search": "a/b_search"}
+    tools.show("s", ["a_b/search"])
+    assert shown(tools) == {names_of("a_b", "search")[-1]: "a_b/search"}
+    tools.show("s", ["a/b_search"])
+    assert shown(tools) == {"a_b_search": "a/b_search"}
 
 
 def test_none_are_shown_without_the_option() -> None:
@@ -86,12 +87,12 @@ async def test_a_client_is_told_and_calls_them(desk: Desk, mode: str) -> None:
         async with asyncio.timeout(10):
             await changed.wait()
         after = {tool.name: tool for tool in (await client.list_tools()).tools}
-        called = await client.call_tool("measure", {"name": "Oslo"})
+        called = await client.call_tool("works_measure", {"name": "Oslo"})
         if listening:
             listening.cancel()
     assert before == list(OWN)
     assert [*after][:3] == before
-    assert after["measure"].input_schema["required"] == ["name"]
+    assert after["works_measure"].input_schema["required"] == ["name"]
     assert called.structured_content == {"length": 4}
 
 

@@ -52,7 +52,9 @@ async def test_a_double_that_comes_in_a_session_is_sent_nothing(fleet: Fleet) ->
     registry = ToolRegistry.from_catalog(load(fleet.config, yes=True))
     bound = registry.bind(["notes/add_note"], "run")
     fleet.serve("notes", NOTE, ORDER)
-    answer = await bound["add_note"].ainvoke({"type": "tool_call", "id": "1", "name": "add_note", "args": {}})
+    answer = await bound["notes_add_note"].ainvoke(
+        {"type": "tool_call", "id": "1", "name": "notes_add_note", "args": {}}
+    )
     await registry.close_run("run")
     assert answer.artifact["kind"] == "refused"
     assert fleet.calls("notes") == []
@@ -61,10 +63,11 @@ async def test_a_double_that_comes_in_a_session_is_sent_nothing(fleet: Fleet) ->
 def test_no_name_that_a_model_sees_can_be_taken_from_another_servers_tool(fleet: Fleet) -> None:
     """One that looks like that which the other gets for being ambiguous, which is made ambiguous beside it."""
     fleet.serve("notes", NOTE)
-    alike = ["add_note", "notes__add_note", names_of("notes", "add_note")[-1]]
-    fleet.serve("other", *(definition(name) for name in alike))
+    digest_name = names_of("notes", "add_note")[-1]
+    alike = ["note", digest_name.removeprefix("notes_add_"), digest_name]
+    fleet.serve("notes_add", *(definition(name) for name in alike))
     registry = ToolRegistry.from_catalog(load(fleet.config, yes=True))
-    bound = registry.bind(["notes/add_note", *(f"other/{name}" for name in alike)], "run")
+    bound = registry.bind(["notes/add_note", *(f"notes_add/{name}" for name in alike)], "run")
     assert len(bound) == 4
     assert [name for name, tool in bound.items() if tool.id == "notes/add_note"] == [names_of("notes", "add_note")[-1]]
 

@@ -153,7 +153,9 @@ async def test_two_runs_that_share_a_control(notebook: Notebook) -> None:
 
 
 async def test_an_agent_of_ones_own(notebook: Notebook) -> None:
-    model = ScriptedModel(replies=[calls("add_note", text="hello there"), AIMessage("Done."), AIMessage("Done.")])
+    model = ScriptedModel(
+        replies=[calls("notebook_add_note", text="hello there"), AIMessage("Done."), AIMessage("Done.")]
+    )
     app: Any = create_agent(model, middleware=[CallsheetTools(notebook.agents)], checkpointer=InMemorySaver())
     (question,) = await asked(app)
     done, told = await both(*(app.ainvoke(Command(resume={question: "approve"}), THREAD) for _ in range(2)))

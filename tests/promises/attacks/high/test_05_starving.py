@@ -165,7 +165,7 @@ async def test_arguments_are_checked_beside_the_loops_and_once(monkeypatch: pyte
 
     monkeypatch.setattr(arguments, "fit_of", slow)
     registry = ToolRegistry(Catalog(agents=(Agent(id="a", tools=(Tool(agent="a", name="work"),)),)), {"a": HEALTHY})
-    work = registry.bind(["a/work"], "run")["work"]
+    work = registry.bind(["a/work"], "run")["a_work"]
     call = asyncio.create_task(work.ainvoke({"type": "tool_call", "id": "1", "name": "work", "args": {"x": 1}}))
     assert await asyncio.to_thread(looking.wait, HANG)
     go.set()

@@ -82,7 +82,7 @@ def holding(folder: Path, *secrets: str) -> list[str]:
 async def test_a_password_in_the_address_of_a_command_is_kept_nowhere(leaky: Loaded, tmp_path: Path) -> None:
     AgentGraphRetriever.from_catalog(leaky)
     model = ScriptedModel(
-        replies=[lambda told: AIMessage("done") if isinstance(told[-1], ToolMessage) else calls("read", x="1")]
+        replies=[lambda told: AIMessage("done") if isinstance(told[-1], ToolMessage) else calls("db_read", x="1")]
     )
     home = tmp_path / "home"
     async with AsyncSqliteSaver.from_conn_string(str(home / "runs.sqlite")) as saver:

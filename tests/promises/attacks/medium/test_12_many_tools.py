@@ -40,7 +40,7 @@ async def test_one_that_grows_in_a_session_is_not_called(fleet: Fleet, monkeypat
     bound = registry.bind(["many/t0"], "run")
     script = fleet.folder / "many.json"
     script.write_text(json.dumps({"tools": tools(51)}))
-    answer = await bound["t0"].ainvoke({"type": "tool_call", "id": "1", "name": "t0", "args": {}})
+    answer = await bound["many_t0"].ainvoke({"type": "tool_call", "id": "1", "name": "t0", "args": {}})
     await registry.close_run("run")
     assert answer.status == "error"
     assert fleet.calls("many") == []

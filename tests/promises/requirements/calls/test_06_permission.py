@@ -70,10 +70,10 @@ async def test_a_forged_call_is_refused_and_no_byte_is_sent(fleet: Any, loaded: 
 async def test_a_call_that_something_renames_is_refused_and_no_byte_is_sent(fleet: Any, loaded: Loaded) -> None:
     @wrap_tool_call
     async def renaming(request: Any, handler: Any) -> Any:
-        return await handler(request.override(tool_call={**request.tool_call, "name": "execute"}, tool=None))
+        return await handler(request.override(tool_call={**request.tool_call, "name": "shell_execute"}, tool=None))
 
     before = fleet.bytes_sent("shell")
-    model = ScriptedModel(replies=[calls("read_file"), AIMessage("done")])
+    model = ScriptedModel(replies=[calls("files_read_file"), AIMessage("done")])
     middleware: list[Any] = [renaming, CallsheetTools(loaded, approval="never")]
     agent: Any = create_agent(model, middleware=middleware)
     await agent.ainvoke({"messages": [HumanMessage(REQUEST)]})
@@ -83,7 +83,7 @@ async def test_a_call_that_something_renames_is_refused_and_no_byte_is_sent(flee
 
 async def test_a_tool_of_an_earlier_step_is_refused_and_no_byte_is_sent(fleet: Any, loaded: Loaded) -> None:
     planner = ScriptedModel(replies=[planned(("1", "send a letter", []), ("2", "read a file", ["1"]))])
-    model = ScriptedModel(replies=[lambda told: AIMessage("ok") if answered(told) else calls("send_mail")])
+    model = ScriptedModel(replies=[lambda told: AIMessage("ok") if answered(told) else calls("mail_send_mail")])
     app = create_supervisor(loaded, planner_model=planner, worker_model=model, settings=UNASKED).compile()
     state = await app.ainvoke({"messages": [HumanMessage("send a letter and read a file")]}, as_user("bob"))
     assert [state["results"][i]["status"] for i in "12"] == ["done", "failed"]
@@ -105,12 +105,12 @@ async def test_a_tool_that_was_granted_before_is_refused_once_it_is_not(fleet: A
 async def test_a_resumed_run_is_held_to_who_resumes_it(fleet: Any, loaded: Loaded, cut_off: Any) -> None:
     memory = InMemorySaver()
     await cut_off(create_supervisor(loaded, settings=UNASKED), "execute a command", memory, as_user("ann"))
-    model = ScriptedModel(replies=[calls("execute"), AIMessage("no")])
+    model = ScriptedModel(replies=[calls("shell_execute"), AIMessage("no")])
     again = create_supervisor(loaded, worker_model=model, settings=UNASKED).compile(checkpointer=memory)
     before = fleet.bytes_sent("shell")
     await again.ainvoke(None, as_user("eve"))
     assert fleet.bytes_sent("shell") == before
-    assert all("execute" not in shown["tools"] for shown in model.shown)
+    assert all("shell_execute" not in shown["tools"] for shown in model.shown)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ async def test_a_worker_does_not_get_what_it_asks_for_against_the_policy(fleet: 
         await app.ainvoke({"messages": [HumanMessage("read a file")]}, as_user(user))
         assert isinstance(model.shown[-1]["messages"][-1], ToolMessage)
         offered[user] = {name for shown in model.shown for name in shown["tools"]}
-    assert "execute" in offered["ann"]
-    assert offered["eve"] == {"read_file", "need_tool"}
+    assert "shell_execute" in offered["ann"]
+    assert offered["eve"] == {"files_read_file", "need_tool"}
 
 
 def test_the_policy_comes_from_a_file_too(

@@ -29,7 +29,7 @@ def repairs(tool: Any, **hints: Any) -> dict[str, Any]:
 
 
 def app_of(fleet: Any, memory: InMemorySaver, *, policy: Policy | None = None, approval: Any = "risky") -> Any:
-    model = ScriptedModel(replies=[calls("repair", x="roof"), AIMessage("Done.")])
+    model = ScriptedModel(replies=[calls("a_repair", x="roof"), AIMessage("Done.")])
     loaded = load(fleet.config, yes=True, policy=policy)
     settings = Settings(approval=approval, replans=0)
     workflow = create_supervisor(loaded, worker_model=model, settings=settings, policy=policy)
@@ -105,7 +105,7 @@ async def test_an_approval_of_another_definition_is_asked_for_again(fleet: Any, 
     memory, pins = InMemorySaver(), fleet.folder / "pins.json"
     fleet.serve("a", repairs(tool))
     first = load(fleet.config, yes=True, pins=str(pins))
-    model = ScriptedModel(replies=[calls("repair", x="roof"), AIMessage("Done.")])
+    model = ScriptedModel(replies=[calls("a_repair", x="roof"), AIMessage("Done.")])
     settings = Settings(replans=0)
     workflow = create_supervisor(first, worker_model=model, settings=settings)
     state = await workflow.compile(checkpointer=memory).ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
@@ -141,7 +141,7 @@ async def test_an_approval_expires(fleet: Any, tool: Any, monkeypatch: pytest.Mo
 
 async def test_an_approval_is_used_once(fleet: Any, tool: Any) -> None:
     fleet.serve("a", repairs(tool))
-    twice = calls("repair", x="roof")
+    twice = calls("a_repair", x="roof")
     twice.tool_calls.append({**twice.tool_calls[0], "id": "again"})
     model = ScriptedModel(replies=[twice, AIMessage("Done.")])
     loaded = load(fleet.config, yes=True)

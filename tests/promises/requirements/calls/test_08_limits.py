@@ -76,7 +76,9 @@ async def test_calls_at_once_are_bounded_by_server(pool: SessionPool, servers: S
 @pytest.mark.parametrize("a_turn", [1, 5])
 async def test_calls_of_a_step_are_bounded(fleet: Any, tool: Any, a_turn: int) -> None:
     def reply(told: Any) -> AIMessage:
-        wanted = [{"name": "work", "args": {"x": f"{len(told)} {i}"}, "id": f"{len(told)} {i}"} for i in range(a_turn)]
+        wanted = [
+            {"name": "a_work", "args": {"x": f"{len(told)} {i}"}, "id": f"{len(told)} {i}"} for i in range(a_turn)
+        ]
         return AIMessage("", tool_calls=wanted)
 
     config = fleet.serve("a", tool("work", "Repairs the roof."))

@@ -75,7 +75,7 @@ def working(fleet: Any, tool: Any, policy: Any, **entry: Any) -> Any:
     """An app whose model calls a tool of an unusable schema."""
     repair = tool("work", "Repairs the roof.", inputSchema=UNUSABLE, annotations={"readOnlyHint": True})
     config = fleet.serve("a", repair, tool("rest", "Paints the roof."), entry={"callsheet": {"trusted": True, **entry}})
-    model = ScriptedModel(replies=[calls("work", x="1"), AIMessage("It is over.")])
+    model = ScriptedModel(replies=[calls("a_work", x="1"), AIMessage("It is over.")])
     settings = Settings(replans=0, approval=policy)
     return create_supervisor(config, worker_model=model, settings=settings, yes=True).compile(InMemorySaver())
 

@@ -92,7 +92,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def worker(server: str) -> ScriptedModel:
-    names = {SAY: f"{server}__say", REFUSE: f"{server}__refuse", DIE: f"{server}__die"}
+    names = {SAY: f"{server}_say", REFUSE: f"{server}_refuse", DIE: f"{server}_die"}
 
     def reply(messages: Any) -> AIMessage:
         if isinstance(messages[-1], ToolMessage):
@@ -250,7 +250,7 @@ async def test_a_placeholder_opens_nothing_but_a_secret_argument(leaky: Leaky) -
     schema = loaded.catalog.tool("local/say").input_schema
     masked = run.masked(schema, ARGS)
     stolen = {"api_key": "x", "text": masked["api_key"]}
-    bound = registry.bind(["local/say"], "run")["say"]
+    bound = registry.bind(["local/say"], "run")["local_say"]
     await bound.ainvoke(stolen)
     await registry.close_run("run")
     assert leaky.received == [["say", stolen]]

@@ -12,7 +12,7 @@ async def test_equal_names_reach_their_own_servers(fleet: Any, tool: Any) -> Non
     fleet.serve("a", tool("work"))
     registry = ToolRegistry.from_catalog(load(fleet.serve("b", tool("work")), yes=True))
     bound = registry.bind(["a/work", "b/work"], "run")
-    assert {name: found.id for name, found in bound.items()} == {"a__work": "a/work", "b__work": "b/work"}
+    assert {name: found.id for name, found in bound.items()} == {"a_work": "a/work", "b_work": "b/work"}
     said = [await found.ainvoke({"x": "1"}) for found in bound.values()]
     await registry.close_run("run")
     assert said == ["a did work", "b did work"]

@@ -79,11 +79,11 @@ async def test_what_changed_after_the_catalog_was_read_is_refused_at_the_call(fl
     registry = ToolRegistry.from_catalog(load(fleet.config, yes=True))
     fleet.serve("a", tool("work", RUG), tool("rest"))
     bound = registry.bind(["a/work", "a/rest"], "run")
-    answer = await bound["work"].ainvoke({"type": "tool_call", "id": "1", "name": "work", "args": {}})
+    answer = await bound["a_work"].ainvoke({"type": "tool_call", "id": "1", "name": "work", "args": {}})
     assert answer.status == "error"
     assert "agent 'a', tool 'work': its definition has changed" in answer.text
     assert answer.artifact["kind"] == "refused"
-    assert await bound["rest"].ainvoke({}) == "a did rest"
+    assert await bound["a_rest"].ainvoke({}) == "a did rest"
     await registry.close_run("run")
     assert fleet.calls("a") == ["rest"]
 

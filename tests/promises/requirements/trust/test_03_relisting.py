@@ -28,7 +28,7 @@ async def called(bound: BoundTool) -> ToolMessage:
 
 async def test_a_session_is_listed_before_its_first_call(fleet: Any, tool: Any) -> None:
     registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work")), yes=True))
-    await called(registry.bind(["a/work"], "run")["work"])
+    await called(registry.bind(["a/work"], "run")["a_work"])
     await registry.close_run("run")
     methods = [message.get("method") for message in fleet.sent("a")]
     assert methods.index("tools/call") > [i for i, method in enumerate(methods) if method == "tools/list"][1]
@@ -38,14 +38,14 @@ async def test_what_a_server_announces_is_refused_from_then_on(fleet: Any, tool:
     registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work"), tool("rest")), yes=True))
     fleet.later("a", tool("work", "Does work, and more."), tool("rest"), tool("extra"))
     bound = registry.bind(["a/work", "a/rest"], "run")
-    assert (await called(bound["work"])).status == "success"
+    assert (await called(bound["a_work"])).status == "success"
     async with asyncio.timeout(10):
-        while (answer := await called(bound["work"])).status == "success":
+        while (answer := await called(bound["a_work"])).status == "success":
             await asyncio.sleep(0.02)
     assert "its definition has changed" in answer.text
-    assert (await called(bound["rest"])).status == "success"
+    assert (await called(bound["a_rest"])).status == "success"
     before = fleet.calls("a")
-    assert (await called(bound["work"])).status == "error"
+    assert (await called(bound["a_work"])).status == "error"
     assert fleet.calls("a") == before
     await registry.close_run("run")
 
@@ -72,13 +72,13 @@ async def test_a_resumed_run_leaves_out_what_changed_in_between(fleet: Any, tool
     memory, config = InMemorySaver(), THREAD
     await cut_off(create_supervisor(fleet.config, yes=True, settings=UNASKED), "repair the roof", memory, config)
     fleet.serve("a", tool("work", "Repairs the roof, and more."), tool("rest", "Paints the roof."))
-    model = ScriptedModel(replies=[calls("work", x="1"), AIMessage("It is gone.")])
+    model = ScriptedModel(replies=[calls("a_work", x="1"), AIMessage("It is gone.")])
     app = create_supervisor(fleet.config, worker_model=model, settings=UNASKED, yes=True).compile(checkpointer=memory)
     state = await app.ainvoke(None, config)
     assert fleet.calls("a") == []
     assert state["results"]["1"]["calls"][0]["error"] == f"agent 'a', tool 'work': {CHANGED}"
-    assert "work" not in model.shown[0]["tools"]
-    assert "rest" in model.shown[0]["tools"]
+    assert "a_work" not in model.shown[0]["tools"]
+    assert "a_rest" in model.shown[0]["tools"]
 
 
 async def test_a_resumed_run_of_which_nothing_is_left_says_so(fleet: Any, tool: Any, cut_off: Any) -> None:
@@ -102,7 +102,7 @@ async def test_a_person_s_answer_comes_too_late_for_a_tool_that_changed_while_th
 
     def reply(told: Any) -> AIMessage:
         done = sum(isinstance(message, ToolMessage) for message in told)
-        return [calls("rest", x="1"), calls("work", x="1"), AIMessage("It was refused.")][done]
+        return [calls("a_rest", x="1"), calls("a_work", x="1"), AIMessage("It was refused.")][done]
 
     model = ScriptedModel(replies=[reply])
     settings = Settings(replans=0, approval="always")
@@ -167,7 +167,7 @@ async def test_a_tool_that_changed_since_a_listing_that_is_served_again_is_not_c
     assert set(loaded.remembered) == {"a"}
     registry = ToolRegistry.from_catalog(loaded)
     try:
-        said = await called(registry.bind(["a/work"], "run")["work"])
+        said = await called(registry.bind(["a/work"], "run")["a_work"])
     finally:
         registry.close()
     assert "its definition has changed since it was accepted" in said.text
