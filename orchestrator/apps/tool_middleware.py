@@ -34,6 +34,7 @@ from callsheet.agents import (
     unstreamed,
 )
 from callsheet.agents.models.deferred_tools import deferred
+from callsheet.agents.models.model_output import with_written_calls
 from callsheet.agents.tools.binding import NEED_TOOL
 from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
@@ -96,6 +97,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         approval: Which calls of the catalog's tools need approval: ``always`` all, ``risky`` those of tools that are
             not known to be harmless, ``never`` none. The first two need an agent with a checkpointer; without one, they
             raise a ``SettingsError``.
+        weak_model: Whether calls that the model writes as text are made, as small models write them.
 
     Raises:
         CatalogError: The catalog cannot be read.
@@ -117,6 +119,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         yes: bool = False,
         policy: Policy | str | Path | None = None,
         approval: ApprovalPolicy = "risky",
+        weak_model: bool = False,
     ) -> None:
         super().__init__()
         Settings(agents=agents, tools=tools, approval=approval)  # checks them
@@ -130,6 +133,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         Following(self._retriever, self._registry)
         self._agents, self._tools, self._most = agents, tools, most
         self._approval: ApprovalPolicy = approval
+        self._weak_model = weak_model
 
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Checks that questions can be answered, and starts a new scope for sessions."""
@@ -224,6 +228,10 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self, response: ModelResponse[Any], state: Any, own: list[str], held: Mapping[str, BoundTool]
     ) -> ExtendedModelResponse[Any]:
         secrets = self._registry.secrets.of(state.get("callsheet_run", ""))
+        if self._weak_model:
+            names, told = [NEED_TOOL, *held], state.get("messages", ())
+            read = [with_written_calls(message, names, told) for message in response.result]
+            response = ModelResponse(result=read, structured_response=response.structured_response)
         response = normalize(response, held, secrets)
         command: Command[Any] = Command(update={"callsheet_own": own})
         return ExtendedModelResponse(response, command if own != state.get("callsheet_own", []) else None)

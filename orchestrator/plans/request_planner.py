@@ -83,7 +83,7 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
 
 def _of_one_agent(retriever: AgentGraphRetriever, request: str, choices: Choices) -> bool:
     """Whether the tools for a request are of one agent: then one worker does it, and no planner is asked."""
-    found = retriever.select(request, **choices.settings.reach())
+    found = retriever.select(request, **{**choices.settings.reach(most=False), "agents": _AGENTS})
     return found.verdict == "found" and sum(bool(agent.tools) for agent in found.agents) == 1
 
 

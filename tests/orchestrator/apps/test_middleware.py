@@ -160,7 +160,7 @@ def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
 def test_a_call_that_a_small_model_writes_as_text_is_made(catalog: Any, shop: Any, scripted: Any) -> None:
     written = AIMessage('```json\n{"name": "bank_exchange_rate", "arguments": {"currency": "USD"}}\n```')
     model = scripted(replies=[written, AIMessage("0.9")])
-    state = ask(agent(model, catalog), RATE)
+    state = ask(agent(model, catalog, weak_model=True), RATE)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
 
 

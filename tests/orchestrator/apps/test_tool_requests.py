@@ -43,18 +43,18 @@ def test_what_is_found_is_added_behind_and_can_be_called(catalog: Any, shop: Any
     assert shop.called == ["write_note"]
     assert (result["status"], result["result"]) == ("done", "Noted 0.9.")
     first, second, third = (shown["tools"] for shown in model.shown)
-    assert first == ["bank_exchange_rate", "need_tool"]
-    assert second[:3] == ["bank_exchange_rate", "need_tool", "notebook_write_note"]
+    assert first == ["bank_exchange_rate", "finish", "need_tool"]
+    assert second[:4] == ["bank_exchange_rate", "finish", "need_tool", "notebook_write_note"]
     assert third == second
     assert result["tools"][:2] == ["bank/exchange_rate", "notebook/write_note"]
     assert result["calls"][0]["tool"] == "need_tool"
-    assert "notebook_write_note: Writes a note" in result["calls"][0]["output"]
+    assert "notebook_write_note (agent notebook): Writes a note" in result["calls"][0]["output"]
 
 
 def test_a_request_that_a_small_model_writes_as_text_counts(catalog: Any, scripted: Any) -> None:
     written = AIMessage('<tool_call>{"name": "need_tool", "arguments": {"what": "writes a note"}}</tool_call>')
     model = scripted(replies=[written, AIMessage("Done.")])
-    assert ask(catalog, model)["calls"][0]["tool"] == "need_tool"
+    assert ask(catalog, model, NARROW.model_copy(update={"weak_model": True}))["calls"][0]["tool"] == "need_tool"
     assert "notebook_write_note" in model.shown[-1]["tools"]
 
 
@@ -64,20 +64,12 @@ def test_a_tool_that_was_not_asked_for_stays_out_of_reach(catalog: Any, shop: An
     assert shop.called == []
 
 
-def test_requests_come_to_an_end(catalog: Any, scripted: Any, say: Any) -> None:
-    both = need(say, "writes a note", "a")
-    both.tool_calls.append({**need(say, "tells the weather", "b").tool_calls[0]})
-    model = scripted(replies=[both, need(say, "deletes a note", "c"), AIMessage("Done.")])
-    calls = ask(catalog, model, NARROW.model_copy(update={"tool_requests": 1}))["calls"]
-    assert [bool(call["error"]) for call in calls] == [False, True, True]
-    assert "at most 1 times" in calls[1]["error"]
-
-
-def test_without_requests_there_is_no_such_tool(catalog: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[need(say, "writes a note"), AIMessage("I could not.")])
-    result = ask(catalog, model, NARROW.model_copy(update={"tool_requests": 0}))
-    assert "need_tool is not among the tools" in result["calls"][0]["error"]
-    assert {name for shown in model.shown for name in shown["tools"]} == {"bank_exchange_rate"}
+def test_requests_count_as_calls_and_have_no_other_limit(catalog: Any, scripted: Any, say: Any) -> None:
+    more = [need(say, f"writes a note {number}", str(number)) for number in range(4)]
+    calls = ask(catalog, scripted(replies=[*more, AIMessage("Done.")]))["calls"]
+    assert [bool(call["error"]) for call in calls] == [False] * 4
+    few = ask(catalog, scripted(replies=[*more]), NARROW.model_copy(update={"max_calls": 3}))
+    assert "stopped before it made more than 3 calls" in few["error"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +92,7 @@ def test_two_requests_for_one_tool_add_it_once(catalog: Any, scripted: Any, say:
     twice = need(say, "writes a note", "a")
     twice.tool_calls.append({**need(say, "writes a note", "b").tool_calls[0]})
     model = scripted(replies=[twice, AIMessage("Done.")])
-    assert len(ask(catalog, model)["tools"]) == len(set(model.shown[-1]["tools"]) - {"need_tool"})
+    assert len(ask(catalog, model)["tools"]) == len(set(model.shown[-1]["tools"]) - {"need_tool", "finish"})
 
 
 def test_requests_are_streamed(catalog: Any, scripted: Any, say: Any) -> None:

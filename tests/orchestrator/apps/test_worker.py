@@ -9,9 +9,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolMessage
 
 from callsheet import Settings, create_supervisor
-from callsheet.agents.models.prompts import WORDLESS
 from callsheet.graphs import Catalog, Part, Skill, load
+from scripted_model import calls, ended
 
+WEAK = Settings(agents=1, tools=1, replans=0, weak_model=True)
 WEATHER, RATE = "tell the weather of Oslo", "look up the rate of USD"
 
 
@@ -25,11 +26,11 @@ def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: A
     app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=settings).compile()
     state = ask(app, RATE)
     assert state["results"]["1"]["tools"] == ["bank/exchange_rate"]
-    assert {tuple(shown["tools"]) for shown in worker.shown} == {("bank_exchange_rate", "need_tool")}
+    assert {tuple(shown["tools"]) for shown in worker.shown} == {("bank_exchange_rate", "finish", "need_tool")}
 
 
 def test_a_call_to_a_tool_that_was_not_selected_is_refused(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    forger = scripted(replies=[say["calls"]("notebook_delete_note", title="everything"), AIMessage("I could not.")])
+    forger = scripted(replies=[say["calls"]("notebook_delete_note", title="everything"), lambda told: ended(told[-1])])
     app = create_supervisor(catalog, worker_model=forger, settings=Settings(agents=1, tools=1, replans=0)).compile()
     state = ask(app, RATE)
     assert shop.called == []
@@ -44,7 +45,7 @@ def test_a_call_to_a_tool_that_was_not_selected_is_refused(catalog: Any, shop: A
 def test_a_tool_of_another_step_is_refused_too(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
     def reply(messages: Any) -> AIMessage:
         if isinstance(messages[-1], ToolMessage):
-            return AIMessage(messages[-1].text)
+            return ended(messages[-1])
         return say["calls"]("bank_exchange_rate", currency="USD")
 
     planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", WEATHER, ["1"]))])
@@ -66,7 +67,7 @@ def test_a_worker_that_never_ends_is_stopped(catalog: Any, shop: Any, scripted: 
 
 def test_a_call_that_was_done_is_not_done_again(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
     again = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD")])
-    state = ask(create_supervisor(catalog, worker_model=again).compile(), RATE)
+    state = ask(create_supervisor(catalog, worker_model=again, settings=WEAK).compile(), RATE)
     assert shop.called == ["exchange_rate"]
     assert state["results"]["1"]["result"] == "1 USD = 0.9 EUR"
 
@@ -75,7 +76,7 @@ def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any, scrip
     stopped = threading.Event()
 
     def reply(messages: Any) -> AIMessage:
-        if "weather" in messages[-1].text:
+        if "weather" in messages[-1].text.partition("\n")[0]:
             stopped.wait(60)
         return AIMessage(messages[-1].text) if isinstance(messages[-1], ToolMessage) else usd
 
@@ -92,7 +93,7 @@ def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any, scrip
 def test_a_tool_call_written_as_text_is_understood(catalog: Any, shop: Any, scripted: Any) -> None:
     written = AIMessage('```json\n{"name": "bank_exchange_rate", "arguments": {"currency": "USD"}}\n```')
     small = scripted(replies=[written, AIMessage("0.9")])
-    state = ask(create_supervisor(catalog, worker_model=small, settings=Settings(agents=1, tools=1)).compile(), RATE)
+    state = ask(create_supervisor(catalog, worker_model=small, settings=WEAK).compile(), RATE)
     assert shop.called == ["exchange_rate"]
     assert state["results"]["1"]["result"] == "0.9"
 
@@ -103,7 +104,7 @@ def test_a_model_that_answers_without_looking_is_made_to_call_a_tool(
     lazy = scripted(
         replies=[AIMessage("About 2."), say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")]
     )
-    state = ask(create_supervisor(catalog, worker_model=lazy).compile(), RATE)
+    state = ask(create_supervisor(catalog, worker_model=lazy, settings=WEAK).compile(), RATE)
     assert shop.called == ["exchange_rate"]
     assert state["results"]["1"]["result"] == "0.9"
 
@@ -115,11 +116,11 @@ def test_a_model_that_ends_without_a_word_is_asked_once_more(
     catalog: Any, shop: Any, scripted: Any, say: Any, last: str, status: str, words: str
 ) -> None:
     mute = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage(" "), AIMessage(last)])
-    state = ask(create_supervisor(catalog, worker_model=mute).compile(), RATE)
+    state = ask(create_supervisor(catalog, worker_model=mute, settings=WEAK).compile(), RATE)
     assert shop.called == ["exchange_rate"]
     assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == (status, last)
     assert words in state["results"]["1"]["error"]
-    assert mute.shown[2]["messages"][-1].text == WORDLESS.format(step=RATE)
+    assert "Your last message was empty." in mute.shown[2]["messages"][-1].text
 
 
 @pytest.mark.parametrize(
@@ -156,17 +157,24 @@ def test_a_step_that_failed_after_a_change_is_not_given_to_others(
     assert "notebook/write_note" in state["messages"][-1].text
 
 
-def test_a_model_that_is_shown_all_there_is_judges_itself_what_fits(
-    catalog: Any, shop: Any, scripted: Any, say: Any
-) -> None:
-    def asked(tools: int) -> Any:
-        model = scripted(replies=[say["calls"]("notebook_write_note", text="a cake"), AIMessage("Noted.")])
-        settings = Settings(tools=tools, replans=0)
+def test_a_model_judges_itself_what_fits(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    def asked(reply: AIMessage) -> Any:
+        model = scripted(replies=[reply, AIMessage("Noted.")])
+        settings = Settings(tools=4, replans=0)
         return ask(create_supervisor(catalog, worker_model=model, settings=settings).compile(), "bake a chocolate cake")
 
-    assert asked(4)["results"]["1"]["error"] == "no agent or tool in the catalog fits this step"
-    assert asked(5)["results"]["1"]["result"] == "Noted."
+    assert asked(calls("finish", status="cannot", answer="Nobody here bakes."))["results"]["1"]["status"] == "failed"
+    assert asked(say["calls"]("notebook_write_note", text="a cake"))["results"]["1"]["result"] == "Noted."
     assert shop.called == ["write_note"]
+
+
+def test_a_weak_model_that_only_failed_has_not_done_the_step(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    shop.broken = {"exchange_rate"}
+    weak = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("It is 0.9.")])
+    result = ask(create_supervisor(catalog, worker_model=weak, settings=WEAK).compile(), RATE)["results"]["1"]
+    assert result["status"] == "failed"
+    assert "out of order" in result["error"]
+    assert {name for shown in weak.shown for name in shown["tools"]} == {"bank_exchange_rate", "need_tool"}
 
 
 SKILL_TEXT = "One. Two.\n" * 50
@@ -184,8 +192,8 @@ def test_the_worker_gets_the_text_of_a_skill(catalog: Any, shop: Any, worker: An
     opening = worker.shown[0]["messages"][-1].text
     assert opening.startswith(RATE)
     assert "from the skill 'rates'" in opening
-    assert opening.endswith("\nUse it.")
-    assert set(worker.shown[0]["tools"]) == {"bank_exchange_rate", "notebook_write_note", "need_tool"}
+    assert "\nUse it.\n\nNow: " in opening
+    assert set(worker.shown[0]["tools"]) == {"bank_exchange_rate", "notebook_write_note", "finish", "need_tool"}
     assert state["selections"]["1"]["skills"][0]["id"] == "skills/rates"
     assert shop.called == ["exchange_rate"]
 
@@ -196,7 +204,7 @@ def test_the_worker_gets_the_text_of_a_skill(catalog: Any, shop: Any, worker: An
 def test_its_text_has_a_budget(catalog: Any, worker: Any, tokens: int, shown: str) -> None:
     settings = Settings(agents=1, tools=1, skill_tokens=tokens)
     ask(create_supervisor(with_skill(catalog), worker_model=worker, settings=settings).compile(), RATE)
-    assert worker.shown[0]["messages"][-1].text.partition("not there.\n")[2] == shown
+    assert worker.shown[0]["messages"][-1].text.partition("not there.\n")[2].partition("\n\nNow: ")[0] == shown
 
 
 def test_a_very_long_word_does_not_pass_the_budget(catalog: Any, worker: Any) -> None:

@@ -126,7 +126,7 @@ def calls(ran: Any) -> list[Any]:
 
 def plain(call: Sequence[Any]) -> list[Any]:
     """A call without the agent's name, which a tool has for a model if another agent has a tool of that name."""
-    return [call[0].rpartition("__")[2], call[1]]
+    return [call[0].removeprefix("time_"), call[1]]
 
 
 @pytest.fixture(scope="module")
