@@ -105,7 +105,14 @@ async def on_queries(folder: Path, model: str) -> ModelEvaluation:
     """Labelled queries, whose calls are recorded."""
     loaded = load(folder / "catalog")
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    arms = Arms(recorded(loaded), retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS, records=True)
+    arms = Arms(
+        recorded(loaded),
+        retriever,
+        chat_model(model, max_tokens=MAX_OUTPUT),
+        tools=TOOLS,
+        weak_model=True,
+        records=True,
+    )
     cases = sampled(read_queries(folder / "queries.jsonl", loaded.catalog), SAMPLE)
     return await _evaluated(arms, SET, cases, model, _content(retriever))
 
@@ -118,7 +125,7 @@ def on_demo(model: str) -> Mapping[str, ModelEvaluation]:
         os.environ["CALLSHEET_WORKSPACE"] = str(data.place)
         loaded = load(*DEMO_CATALOG, yes=True, pins=scratch / "pins.json")
         retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-        arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=DEMO_TOOLS)
+        arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=DEMO_TOOLS, weak_model=True)
         return {
             name: asyncio.run(_evaluated(arms, name, cases, model, _content(retriever)))
             for first, name in DEMO.items()
@@ -133,7 +140,9 @@ def on_fleet(config: Path, tasks: Path, model: str) -> ModelEvaluation:
         world = opened(moved(config, scratch), scratch)
         data = TaskData(config.resolve().parent / SANDBOX, scratch / SANDBOX)
         cases = [_case(task, data) for task in read_tasks(tasks, scratch)]
-        arms = Arms(world.loaded, world.retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS)
+        arms = Arms(
+            world.loaded, world.retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS, weak_model=True
+        )
         # Texts of servers name the copied folders, and sets in the order of one process.
         content = [config.read_text(encoding="utf-8"), *sorted(world.retriever.catalog.tools)]
         return asyncio.run(_evaluated(arms, FLEET, cases, model, content))

@@ -59,6 +59,7 @@ class Arms:
         retriever: Over the same catalog.
         model: The chat model of every arm.
         tools: Maximum tools per worker in the arms of the supervisor.
+        weak_model: As in ``Settings``, for the arms of the supervisor.
         records: Whether calls are only recorded, so that a call that is made again tells nothing new.
     """
 
@@ -66,6 +67,7 @@ class Arms:
     retriever: AgentGraphRetriever
     model: BaseChatModel
     tools: int = 10
+    weak_model: bool = False
     records: bool = False
 
     def named(self, name: str) -> Arm:
@@ -102,7 +104,9 @@ class Arms:
             model=model,
             retriever=self.retriever,
             registry=registry,
-            settings=Settings(planning=planning, tools=self.tools, approval="never", learn=False),
+            settings=Settings(
+                planning=planning, tools=self.tools, approval="never", learn=False, weak_model=self.weak_model
+            ),
         )
         return workflow.compile(checkpointer=InMemorySaver())
 

@@ -50,8 +50,11 @@ if TYPE_CHECKING:
     default="auto",
     show_default=True,
     type=click.Choice(["auto", "none", "once", "adaptive"]),
-    help="How to plan: none (one worker does all), once, adaptive (change the plan after results), or auto (none for a "
-    "request of one clause, otherwise adaptive).",
+    help="How to plan: none (one worker does all), once, adaptive (change the plan after results), or auto (adaptive, "
+    "without a planner if all tools that fit are of one agent).",
+)
+@click.option(
+    "--weak-model", is_flag=True, help="Help a model of a few billion parameters: read calls from its text, ask again."
 )
 @click.option("--code-mode", is_flag=True, help="Let the model call tools from programs, in a sandbox.")
 @click.option("--thread", metavar="NAME", help="Continue a named conversation, or start one.")
@@ -70,6 +73,7 @@ def ask(
     place: str | None,
     embeddings: str,
     *,
+    weak_model: bool,
     code_mode: bool,
     resume: bool,
     yes: bool,
@@ -109,6 +113,8 @@ def ask(
         tools=tools,
         approval=cast("ApprovalPolicy", approve),
         planning=cast("Planning", planning),
+        weak_model=weak_model,
+        attended=not as_json and has_terminal(),
         code_mode=code_mode,
     )
     registry = ToolRegistry.from_catalog(loaded)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from langgraph.graph import StateGraph
     from langgraph.types import StateSnapshot
 
-_STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "error")
+_STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "data", "error")
 _WAITS = {
     "tool_approval": "needs_approval",
     "unknown_outcome": "outcome_unknown",
@@ -79,6 +79,7 @@ class Ran:
             "status": _WAITS[asked[0]["type"]] if asked else "waiting",
             "calls": [],
             "result": "",
+            "data": None,
             "error": " ".join(map(description, asked)),
         }
 
