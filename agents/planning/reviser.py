@@ -16,7 +16,7 @@ from callsheet.agents.planning.drafts import PlanRevision, Question
 from callsheet.agents.planning.plan import Plan, StepResult
 from callsheet.agents.planning.planner import TooManyStepsError
 from callsheet.agents.planning.revision import Revision, revised
-from callsheet.agents.work.context import reports
+from callsheet.agents.work.context import plan_lines, reports
 from callsheet.graphs.catalog.errors import PlanError
 
 
@@ -104,26 +104,15 @@ async def revise(
     return Revised(ended, Revision(wave=wave, reason=reason, refused=True), None, spent)
 
 
-def _told(
-    plan: Plan,
-    run: Sequence[StepResult],
-    request: str,
-    why: str,
-    context: str,
-    answers: Sequence[str],
-) -> str:
+def _told(plan: Plan, run: Sequence[StepResult], request: str, why: str, context: str, answers: Sequence[str]) -> str:
     ended = {result.id for result in run}
-    left = [_planned(step.id, step.text, step.depends_on) for step in plan.steps if step.id not in ended]
+    left = plan_lines(step for step in plan.steps if step.id not in ended)
     parts = (
         f"Request: {request}",
         "\n".join(answers),
         f"You are asked because {why}.",
         f"Results so far:\n\n{reports(run)}",
-        "Steps that have not run:\n" + ("\n".join(left) or "none"),
+        f"Steps that have not run:\n{left or 'none'}",
         context,
     )
     return "\n\n".join(filter(None, parts))
-
-
-def _planned(step_id: str, text: str, depends_on: Sequence[str]) -> str:
-    return f"{step_id}. {text}" + (f" (after {', '.join(depends_on)})" if depends_on else "")

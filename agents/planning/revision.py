@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from callsheet.agents.planning.drafts import PlannedStep, PlanRevision
 from callsheet.agents.planning.plan import Plan, Step, StepResult, plan_errors, source_of
 from callsheet.agents.planning.planner import check_number, drafted_step
-from callsheet.agents.work.value_references import ResultValueError, value_at, value_of
+from callsheet.agents.work.value_references import ResultValueError, named_value
 from callsheet.graphs.catalog.errors import PlanError
 
 
@@ -212,7 +212,7 @@ def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]
     items: list[Any] = []
     for source in (source for source in sources if source.result != NO_ITEMS):
         try:
-            value = value_at(value_of(source), path)
+            value = named_value(source.id, path, [source])
         except ResultValueError as error:
             raise ItemsError(f"the items of step {step.id} cannot be read: {error}") from error
         listed = _listed(value)

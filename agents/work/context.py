@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -65,25 +65,30 @@ def folders_of(registry: ToolRegistry, agent: str) -> tuple[str, ...]:
 def place_of(step: Step, plan: Plan, results: Mapping[str, StepResult]) -> str:
     """A step's place in its plan, as text for its worker; empty for a plan of one step.
 
-    It says which steps wait for this one, and what they do with its result.
+    Of the items of one list, only the step's own is named. A step whose result other steps map over is told so.
     """
     if len(plan.steps) < 2:
         return ""
-    lines = []
-    for one in plan.steps:
-        if one.item and one.id != step.id and one.for_each == step.for_each:
-            continue  # the other items of the same list
-        source = source_of(one.for_each, [*one.depends_on, step.id]) if one.for_each and not one.item else ""
-        waits = f" (after {', '.join(one.depends_on)})" if one.depends_on else ""
-        each = f" (once for each item of the result of {source})" if source else ""
-        state = " <- your step" if one.id == step.id else f" [{results[one.id].status}]" if one.id in results else ""
-        lines.append(f"{one.id}. {one.text[:_LEAST]}{waits}{each}{state}")
-        if source == step.id:
-            lines.append(f"   Your result must be that list: call finish with the items as data ({one.for_each}).")
-    if step.item:
-        parts = [one.id for one in plan.steps if one.item and one.for_each == step.for_each]
-        lines.append(f"Yours is item {1 + parts.index(step.id)} of {len(parts)} of the result of {step.for_each}.")
-    return "The plan:\n" + "\n".join(lines)
+    items = [one.id for one in plan.steps if one.item and one.for_each == step.for_each] if step.item else []
+    marks = {name: f" [{result.status}]" for name, result in results.items()} | {step.id: " <- your step"}
+    lines = ["The plan:", plan_lines((s for s in plan.steps if s.id == step.id or s.id not in items), marks)]
+    if items:
+        lines.append(f"Yours is item {1 + items.index(step.id)} of {len(items)} of the result of {step.for_each}.")
+    mapped = [one for one in plan.steps if not one.item and source_of(one.for_each, [step.id]) == step.id]
+    if any(one.for_each for one in mapped):
+        lines.append(f"Your result must be the list for step {mapped[0].id}: call finish with the items as data.")
+    return "\n".join(lines)
+
+
+def plan_lines(steps: Iterable[Step], marks: Mapping[str, str] | None = None) -> str:
+    """Steps in a line each: what a step waits for, whether it is done once per item, and a mark by its id."""
+    return "\n".join(
+        f"{one.id}. {one.text[:_LEAST]}"
+        + (f" (after {', '.join(one.depends_on)})" if one.depends_on else "")
+        + (f" (once for each item of {one.for_each})" if one.for_each and not one.item else "")
+        + (marks or {}).get(one.id, "")
+        for one in steps
+    )
 
 
 def reports(results: Sequence[StepResult]) -> str:

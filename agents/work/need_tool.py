@@ -7,23 +7,21 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from langchain_core.messages import AnyMessage, ToolCall, ToolMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, ConfigDict, Field
 
 from callsheet.agents.tools.binding import NEED_TOOL, BoundTool
 
-DEFINITION: Mapping[str, Any] = {
-    "type": "function",
-    "function": {
-        "name": NEED_TOOL,
-        "description": "Ask for a tool that you lack for this step. What fits is added to your tools.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "what": {"type": "string", "description": "What the tool must do, in one sentence, without its inputs."}
-            },
-            "required": ["what"],
-        },
-    },
-}
+
+class _Need(BaseModel):
+    """Ask for a tool that you lack for this step. What fits is added to your tools."""
+
+    model_config = ConfigDict(title=NEED_TOOL)
+
+    what: str = Field(description="What the tool must do, in one sentence, without its inputs.")
+
+
+DEFINITION: Mapping[str, Any] = convert_to_openai_tool(_Need)
 
 
 @dataclass(frozen=True, slots=True)

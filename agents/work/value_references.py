@@ -20,87 +20,67 @@ class ResultValueError(CallsheetError, ValueError):
     """There is no such result, or no value at a path in it."""
 
 
-def value_of(result: StepResult) -> Any:
-    """The value of a step, as its worker gave it: its data, else its text, parsed if that is JSON.
+def value_of(result: StepResult | Call) -> Any:
+    """The value of a step, as its worker gave it: its data, else its text; of a call, what it returned.
+
+    A text that is JSON counts as what it says.
 
     Raises:
-        ResultValueError: The data refer to a call that is not there, or to nothing in its result.
+        ResultValueError: The data of the step refer to a call that is not there, or to nothing in its result.
     """
-    if result.data is None:
-        return parsed(result.result)
-    return call_value(result.data, result.calls) if refers_to_call(result.data) else result.data
-
-
-def refers_to_call(value: object) -> bool:
-    """Whether a value is a reference such as ``{"$call": "c2", "path": "items"}``."""
-    return isinstance(value, Mapping) and CALL in value and value.keys() <= {CALL, PATH}
-
-
-def call_value(reference: Mapping[str, Any], calls: Sequence[Call]) -> Any:
-    """The value that a reference to a call stands for.
-
-    Raises:
-        ResultValueError: There is no such call with a result, or no value at the path.
-    """
-    made = {call.id: call.output for call in calls if call.id and not call.error}
-    return value_at(parsed(_known(str(reference[CALL]), made, "call")), _path(reference))
-
-
-def parsed(text: str) -> Any:
-    """The value that a text is, if it is JSON; otherwise the text."""
+    if isinstance(result, StepResult) and result.data is not None:
+        return resolved(result.data, (), result.calls)
+    text = result.result if isinstance(result, StepResult) else result.output
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
 
-def value_at(value: Any, path: str) -> Any:
-    """The value at a path such as ``items[0].id`` (JMESPath); the value itself for an empty path.
+def named_value(name: object, path: object, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
+    """The value at a path of a result.
+
+    Args:
+        name: ``1`` is step 1, ``1/c2`` its second call, and ``c2`` the worker's own second call.
+        path: JMESPath, such as ``items[0].id``; all of the value if empty.
+        results: The results of steps.
+        calls: The worker's own calls.
 
     Raises:
-        ResultValueError: The path is malformed, or there is no value.
+        ResultValueError: There is no such result, or no value at the path.
     """
-    if not path:
-        return value
+    made = {call.id: call for call in calls}
+    made |= {f"{result.id}/{call.id}": call for result in results for call in result.calls if call.id}
+    known: dict[str, StepResult | Call] = {result.id: result for result in results}
+    known |= {called: call for called, call in made.items() if called and not call.error}
+    if str(name) not in known:
+        raise ResultValueError(f"there is no earlier result {str(name)!r}; there are: {', '.join(known) or 'none'}")
+    if not isinstance(path, str | None):
+        raise ResultValueError(f"the path of a reference must be a text, not {path!r}")
+    value = value_of(known[str(name)])
     try:
-        at = jmespath.search(path[:_LONGEST_PATH], value)
+        at = jmespath.search(path[:_LONGEST_PATH], value) if path else value
     except JMESPathError as error:
         raise ResultValueError(f"{path!r} is not a path such as items[0].id: {error}") from error
-    if at is None:
+    if at is None and path:
         raise ResultValueError(f"there is nothing at {path!r}; there is {shape(value)}")
     return at
 
 
-def resolved(arguments: Mapping[str, Any], results: Sequence[StepResult], calls: Sequence[Call] = ()) -> dict[str, Any]:
-    """The arguments of a call, with each reference replaced by its value.
+def resolved(value: Any, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
+    """A value, such as the arguments of a call, with each reference in it replaced by what it stands for.
 
-    ``{"$from": "1", "path": "items[0].id"}`` is what step 1 said; ``{"$call": "c2"}`` is what the worker's second call
-    returned, and ``{"$call": "1/c2"}`` the second call of step 1.
-
-    Args:
-        arguments: The arguments, which may contain references at any place.
-        results: The results of earlier steps.
-        calls: The worker's own calls.
+    ``{"$from": "1", "path": "items[0].id"}`` is what step 1 said; ``{"$call": "c2"}`` is what a call returned.
 
     Raises:
         ResultValueError: A reference has no result, or no value at its path.
     """
-
-    def fill(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            if FROM in value and value.keys() <= {FROM, PATH}:
-                return result_value(value[FROM], _path(value), results)
-            if refers_to_call(value):
-                return call_value(value, [*calls, *calls_of_steps(results)])
-            return {key: fill(item) for key, item in value.items()}
-        return [fill(item) for item in value] if isinstance(value, list) else value
-
-    return {name: fill(value) for name, value in arguments.items()}
-
-
-def calls_of_steps(results: Sequence[StepResult]) -> list[Call]:
-    """The calls of earlier steps, by ids such as ``1/c2``."""
-    return [call.model_copy(update={"id": f"{result.id}/{call.id}"}) for result in results for call in result.calls]
+    if isinstance(value, Mapping):
+        for kind in (FROM, CALL):
+            if kind in value and value.keys() <= {kind, PATH}:
+                return named_value(value[kind], value.get(PATH), results, calls)
+        return {key: resolved(item, results, calls) for key, item in value.items()}
+    return [resolved(item, results, calls) for item in value] if isinstance(value, list) else value
 
 
 def shape(value: Any) -> str:
@@ -116,25 +96,3 @@ def shape(value: Any) -> str:
             return f"a text of {len(value):,} characters"
         case _:
             return json.dumps(value)
-
-
-def result_value(name: object, path: str, results: Sequence[StepResult]) -> Any:
-    """The value at a path of the result with this id.
-
-    Raises:
-        ResultValueError: There is no such result, or no value at the path.
-    """
-    return value_at(value_of(_known(str(name), {result.id: result for result in results}, "earlier result")), path)
-
-
-def _known(name: str, known: Mapping[str, Any], kind: str) -> Any:
-    if name not in known:
-        raise ResultValueError(f"there is no {kind} {name!r}; there are: {', '.join(known) or 'none'}")
-    return known[name]
-
-
-def _path(reference: Mapping[str, Any]) -> str:
-    path = reference.get(PATH)
-    if not isinstance(path, str | None):
-        raise ResultValueError(f"the path of a reference must be a text, not {path!r}")
-    return path or ""

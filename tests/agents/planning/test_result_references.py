@@ -63,7 +63,7 @@ def test_a_reference_stands_for_its_value(value: Any, real: Any) -> None:
         ({"$from": "2.1", "path": "a.b"}, "there is a text of 10 characters"),
         ({"$from": ["1"]}, "no earlier result"),
         ({"$from": "1", "path": 3}, "must be a text"),
-        ({"$call": "c9"}, "there is no call 'c9'; there are: c1, 1/c1, 1/c2, 2.1/c1, 4/c1"),
+        ({"$call": "c9"}, "there are: 1, 2.1, 3, 4, c1, 1/c1, 1/c2, 2.1/c1, 4/c1"),
     ],
 )
 def test_a_reference_to_nothing_is_refused(value: Any, words: str) -> None:
@@ -74,7 +74,7 @@ def test_a_reference_to_nothing_is_refused(value: Any, words: str) -> None:
 
 def test_a_failed_call_gives_no_value() -> None:
     failed = Call(id="c1", agent="a", tool="a/t", error="it broke")
-    with pytest.raises(ResultValueError, match="no call 'c1'; there are: none"):
+    with pytest.raises(ResultValueError, match="no earlier result 'c1'; there are: none"):
         value_of(StepResult(id="1", text="t", result="r", data={"$call": "c1"}, calls=(failed,)))
 
 

@@ -275,7 +275,7 @@ def test_finish_beside_other_calls_ends_nothing_before_they_are_seen(disk: Disk)
     [
         ({"status": "perfect", "answer": "x"}, "status: Input should be 'done'"),
         ({"answer": "x"}, "status: Field required"),
-        ({"status": "done", "answer": "x", "data": {"$call": "c7"}}, "there is no call 'c7'"),
+        ({"status": "done", "answer": "x", "data": {"$call": "c7"}}, "there is no earlier result 'c7'"),
     ],
 )
 def test_a_wrong_finish_is_answered_and_can_be_corrected(disk: Disk, args: Any, problem: str) -> None:
