@@ -91,7 +91,11 @@ class StepNodes:
         reach |= {"step_id": step.id} if self._choices(state).read_skills else {"step_id": step.id, "skills": 0}
         selection = selected(self.seen(), step.text, **reach, without=(*tried, *left_out))
         if left_out and selection.verdict == "nothing_fits":
-            return selected(self.seen(), step.text, **reach, without=tried), {}
+            left_out = {}
+            selection = selected(self.seen(), step.text, **reach, without=tried)
+        if selection.verdict == "nothing_fits" and self._all_shown(state):
+            reach |= {"floor": 0.0, "without": (*tried, *left_out)}
+            selection = selected(self.seen(), step.text, **reach)
         return selection, left_out
 
     async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
@@ -135,7 +139,7 @@ class StepNodes:
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
 
     def _all_shown(self, state: StepState) -> bool:
-        """Whether a model gets all visible tools: it then decides better what fits."""
+        """Whether a model gets all visible tools if nothing fits: it then decides better what fits."""
         choices = self._choices(state)
         return len(self.seen().catalog.tools) <= choices.settings.tools and choices.model("worker") is not None
 

@@ -255,7 +255,7 @@ def test_a_tool_that_interrupts_by_itself_gets_its_own_answer(
     module = ModuleType("mail_of_the_tests")
     module.mail = [send_mail]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    model = scripted(replies=[say["calls"]("tools_send_mail", to="ann"), lambda told: AIMessage(told[-1].text)])
+    model = scripted(replies=[say["calls"]("mail_send_mail", to="ann"), lambda told: AIMessage(told[-1].text)])
     planner = scripted(replies=[say["planned"](("1", "send an e-mail to ann", []))])
     app = compiled(load(load_reference("mail_of_the_tests:mail")), planner, model)
     state = ask(app, "send an e-mail to ann")

@@ -114,7 +114,7 @@ def test_spans_without_contents() -> None:
     chosen = {name: found["select"][f"langsmith.metadata.callsheet.{name}"] for name in ("verdict", "agents", "tools")}
     assert chosen == {"verdict": "found", "agents": '["units"]', "tools": '["units/convert_length"]'}
     (call,) = (told for _, told, _ in made if told.get("langsmith.metadata.callsheet_tool") == "units/convert_length")
-    assert (call["gen_ai.operation.name"], call["gen_ai.tool.name"]) == ("execute_tool", "convert_length")
+    assert (call["gen_ai.operation.name"], call["gen_ai.tool.name"]) == ("execute_tool", "units_convert_length")
     told = json.dumps(made)
     assert [content for content in ("3 miles", "kilometers", "4.828") if content in told] == []
 
