@@ -2,40 +2,67 @@
 
 from __future__ import annotations
 
-from callsheet.graphs import Catalog, Skill, shown
+from callsheet.graphs import Agent, Catalog, Skill, Tool, shown, split_name
 from callsheet.retrievers.index.embedding.minilm import shared_tokenizer
-from callsheet.retrievers.selection.result import PickedAgent, Selection
+from callsheet.retrievers.index.lexical_index import tokens
+from callsheet.retrievers.index.node_texts import first_sentence
+from callsheet.retrievers.selection.result import Selection
 
-_DESCRIPTION, _TOOLS = 120, 6
+_DESCRIPTION, _WORDS, _TOOLS = 120, 60, 6
 
 
-def catalog_outline(catalog: Catalog, selection: Selection, *, max_tokens: int = 800) -> str:
-    """The picked agents and skills, a line each: id, description, and the names of a few picked tools.
+def catalog_outline(catalog: Catalog, selection: Selection, *, max_tokens: int = 800, floor: float = 0.0005) -> str:
+    """The agents that fit, a line each with what they are for, and below it their picked tools; then the skills.
+
+    An agent fits if its score reaches the selection's ``threshold``, or the expected use of one of its tools is at
+    least ``floor`` times that of the best tool. Tools that only an inferred dependency brought are left out. Agents are
+    in the order of their best tools.
 
     Args:
         catalog: The part of the catalog that the user may see.
-        selection: What was picked for the whole request; its best agents come first, then its skills.
-        max_tokens: Maximum number of tokens (WordPiece, an approximation); lines that do not fit are left out.
+        selection: What was picked for the whole request.
+        max_tokens: Maximum number of tokens (WordPiece, an approximation); the tools that fit worst are left out.
+        floor: The minimum, as a share of the best tool's expected use.
     """
-    lines: list[str] = []
-    spent = 0
-    skills = (catalog.skills_by_id[skill.id] for skill in selection.skills)
-    for line in (*(_line(catalog, agent) for agent in selection.agents), *map(_skill_line, skills)):
-        spent += len(shared_tokenizer().encode(line, add_special_tokens=False).ids)
-        if spent > max_tokens:
+    skills = [_skill_line(catalog.skills_by_id[skill.id]) for skill in selection.skills]
+    room = max_tokens - sum(map(_tokens, skills))
+    least = floor * max((tool.use for tool in selection.tools), default=0.0)
+    threshold = selection.trace.settings.get("threshold", 0.0)
+    fitting = {agent.id for agent in selection.agents if agent.score >= threshold}
+    fitting |= {tool.id.partition("/")[0] for tool in selection.tools if tool.use >= least}
+    lines: dict[str, list[str]] = {}
+    for tool in (catalog.tool(picked.id) for picked in selection.tools if not picked.inferred):
+        known = lines.get(tool.agent, [])
+        new = [*([] if known else [_agent_line(catalog.agent(tool.agent))]), _tool_line(tool)]
+        if tool.agent not in fitting or len(known) > _TOOLS:
+            continue
+        room -= sum(map(_tokens, new))
+        if room < 0:
             break
-        lines.append(line)
-    return "\n".join(lines)
+        lines[tool.agent] = [*known, *new]
+    return "\n".join([*(line for of_agent in lines.values() for line in of_agent), *skills])
+
+
+def _tokens(line: str) -> int:
+    return len(shared_tokenizer().encode(line, add_special_tokens=False).ids)
 
 
 def _skill_line(skill: Skill) -> str:
-    about = " ".join(shown(skill.description, most=_DESCRIPTION).split())
-    return shown(f"- {skill.id} (instructions that a step can follow): {about}", most=None)
+    return shown(f"- {skill.id} (instructions that a step can follow): {_short(skill.description)}", most=None)
 
 
-def _line(catalog: Catalog, picked: PickedAgent) -> str:
-    agent = catalog.agent(picked.id)
-    known = [tool.id for tool in picked.tools] or [tool.id for tool in agent.tools]
-    names = ", ".join(tool.partition("/")[2] for tool in known[:_TOOLS])
-    about = " ".join(shown(agent.description or agent.name, most=_DESCRIPTION).split())
-    return shown(f"- {agent.id}{f': {about}' if about else ''}{f' Tools: {names}' if names else ''}", most=None)
+def _agent_line(agent: Agent) -> str:
+    """Its id, and its description; if that only repeats its name, the descriptions of its tools."""
+    named = set(tokens(split_name(f"{agent.id} {agent.name}")))
+    about = agent.description
+    if set(tokens(split_name(about))) <= named:
+        about = " ".join(first_sentence(tool.description) for tool in agent.tools)
+    return shown(f"- {agent.id}: {_short(about)}".rstrip(": "), most=None)
+
+
+def _tool_line(tool: Tool) -> str:
+    return shown(f"  - {tool.name}: {_short(first_sentence(tool.description), _WORDS)}".rstrip(": "), most=None)
+
+
+def _short(text: str, most: int = _DESCRIPTION) -> str:
+    return " ".join(shown(text, most=most).split())

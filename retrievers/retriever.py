@@ -197,15 +197,19 @@ class AgentGraphRetriever(BaseRetriever):
         """Ids of more tools for a query; empty if none fits.
 
         Args:
-            query: What the tool must do.
+            query: What the tool must do; nothing else counts.
             has: Ids of the tools that the caller already has.
             most: Maximum number of tools.
-            changes: As in ``select``.
+            changes: As in ``select``. A ``floor`` counts from the best new tool; agents in ``without`` give no tool,
+                even if another tool depends on it.
         """
-        has = listed(has)
+        has, floor = listed(has), float(changes.pop("floor", 0.0))
         selection = self.select(query, **{**changes, "tools": len(has) + most, "skills": 0})
-        new = [tool.id for tool in selection.tools if tool.id not in has]
-        return tuple(new[:most]) if selection.verdict == "found" else ()
+        known, left_out = {*has}, {*selection.trace.settings.get("without", ())}
+        new = [tool for tool in selection.tools if tool.id not in known and tool.id.partition("/")[0] not in left_out]
+        least = floor * max((tool.use for tool in new), default=0.0)
+        fit = [tool.id for tool in new if tool.use >= least or tool.required]
+        return tuple(fit[:most]) if selection.verdict == "found" else ()
 
     def capabilities(self) -> Assignments:
         """The capabilities of each tool, declared by its author or derived from its text.

@@ -61,18 +61,28 @@ def last_request(messages: Sequence[AnyMessage]) -> int:
     return next(places, -1)
 
 
-def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, agents: int, tools: int) -> list[str]:
+def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, tools: int, **reach: Any) -> list[str]:
     """Ids of the tools for a request; empty if nothing fits, or if the agent has the best ones.
 
     For a to-do item the best ones are two tools, because it stands for a step. A sentence may only report what was
-    done, and counts only if a tool fits it well.
+    done, and counts only if a tool fits it well. If nothing fits the user's request, all tools of a catalog that has no
+    more than ``tools`` are given.
+
+    Args:
+        request: The request.
+        retriever: Selects the tools.
+        held: Ids of the tools that the agent has.
+        tools: Maximum number of tools.
+        reach: Further options of the selection.
     """
     own = retriever.selector.settings
-    few: dict[str, Any] = {"agents": agents, "tools": min(tools, MOST_ADDED), "skills": 0}
+    few: dict[str, Any] = {**reach, "tools": min(tools, MOST_ADDED), "skills": 0}
     match request.source:
         case "user":
             text, all_shown = _shortened(request.text, own.max_query), len(retriever.catalog.tools) <= tools
             selection, best = selected(retriever, text, **{**few, "tools": tools}), tools
+            if selection.verdict == "nothing_fits" and all_shown:
+                selection = selected(retriever, text, **{**few, "tools": tools, "floor": 0.0})
         case "to-do list":
             selection, best, all_shown = selected(retriever, request.text, **few), 2, False
         case "agent":

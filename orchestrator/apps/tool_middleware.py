@@ -42,7 +42,7 @@ from callsheet.graphs.text.argument_types import check_type
 from callsheet.orchestrator.apps.agent_requests import MOST_ADDED, picked, requests_of
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.process.catalog_updates import Following
-from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
 from callsheet.orchestrator.run.sync_bridge import waited_for
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -89,6 +89,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
         agents: Maximum number of agents per request.
         tools: Maximum number of tools per request of the user; each request of the agent adds at most five.
+        tool_floor: A tool is left out if its expected use is below this share of the best tool's.
         most: Maximum number of tools in a conversation; after that, none are added.
         retriever: Selects agents and tools; by default a retriever over the same catalog.
         registry: Makes tools callable; by default a registry over the same catalog.
@@ -111,8 +112,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self,
         source: CatalogSource,
         *,
-        agents: int = 5,
-        tools: int = 10,
+        agents: int = 8,
+        tools: int = 12,
+        tool_floor: float = TOOL_FLOOR,
         most: int = 60,
         retriever: AgentGraphRetriever | None = None,
         registry: ToolRegistry | None = None,
@@ -122,7 +124,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         weak_model: bool = False,
     ) -> None:
         super().__init__()
-        Settings(agents=agents, tools=tools, approval=approval)  # checks them
+        told = Settings(agents=agents, tools=tools, tool_floor=tool_floor, approval=approval)
         if most < tools:
             raise SettingsError(f"most ({most}) must be at least tools ({tools})")
         check_type(retriever, AgentGraphRetriever, "retriever")
@@ -131,7 +133,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self._retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
         self._registry = registry or ToolRegistry.from_catalog(loaded)
         Following(self._retriever, self._registry)
-        self._agents, self._tools, self._most = agents, tools, most
+        self._reach, self._tools, self._most = told.reach(most=False), tools, most
         self._approval: ApprovalPolicy = approval
         self._weak_model = weak_model
 
@@ -150,7 +152,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         held = list(had)
         for request in new:
             if len(held) < self._most:
-                held = _joined(held, picked(request, seen, set(held), agents=self._agents, tools=self._tools))
+                held = _joined(held, picked(request, seen, set(held), tools=self._tools, **self._reach))
         asked, places = [*before, *(request.key for request in new)], state.get("callsheet_places", {})
         if had and (added := held[len(had) : self._most]):
             places = {**places, str(state["messages"][-1].id): added}
@@ -249,7 +251,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return ToolMessage(full, tool_call_id=call["id"], name=NEED_TOOL, status="error")
 
         async def find(what: str, has: Collection[str]) -> Sequence[str]:
-            return await asyncio.to_thread(seen.more, what, has, agents=self._agents, most=min(MOST_ADDED, room))
+            return await asyncio.to_thread(seen.more, what, has, most=min(MOST_ADDED, room), **self._reach)
 
         def bind(ids: Iterable[str], taken: Collection[str]) -> dict[str, BoundTool]:
             return self._bound(ids, state, [*state.get("callsheet_own", []), *taken])

@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from callsheet.graphs import SettingsError
 
 _MOST = ("tools", "schema_tokens")
-_RANKING = ("agents", "ranking", "lexical_weight", "capability_weight", "agent_weight", "tool_weight")
+_RANKING = ("agents", "tool_floor", "ranking", "lexical_weight", "capability_weight", "agent_weight", "tool_weight")
+TOOL_FLOOR = 0.0005
+"""Default of ``tool_floor``; docs/concepts/retrieval.md has the measurement."""
 Planning = Literal["auto", "none", "once", "adaptive"]
 
 
@@ -63,11 +65,13 @@ class Settings(BaseModel):
     planning: Planning = _option("auto", "plan", "revise")
     """How a request is planned: ``none`` (one worker does it), ``once``, ``adaptive`` (revised after results), or
     ``auto`` (``adaptive``, without a planner if all tools that fit are of one agent). Without a model: ``once``."""
-    agents: int = _option(5, "step", ge=1, le=50)
+    agents: int = _option(8, "step", ge=1, le=50)
     """Maximum agents per step."""
-    tools: int = _option(10, "step", ge=1, le=128)
+    tools: int = _option(12, "step", ge=1, le=128)
     """Maximum tools per worker."""
-    schema_tokens: int | None = _option(None, "step", ge=1, le=1_000_000)
+    tool_floor: float = _option(TOOL_FLOOR, "step", ge=0, le=1)
+    """A tool is left out if its expected use is below this share of the best tool's; 0 gives a worker all ``tools``."""
+    schema_tokens: int | None = _option(8_000, "step", ge=1, le=1_000_000)
     """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
     learn: bool = _option(True, "step", "answer")
     """Whether to count how the calls of each tool end, and to rank a tool that failed behind others that fit equally.
@@ -146,7 +150,7 @@ class Settings(BaseModel):
         return defaults.model_copy(update=self.model_dump(exclude_unset=True))
 
     def reach(self, fields: Collection[str] | None = None, *, most: bool = True) -> dict[str, Any]:
-        """The options for a selection.
+        """The options for a selection; by default, for the shortlist of a worker.
 
         Args:
             fields: Only these settings; by default all.
@@ -154,10 +158,12 @@ class Settings(BaseModel):
         """
         told = [*_RANKING, *(_MOST if most else ())]
         reach = {
-            name: value
+            "floor" if name == "tool_floor" else name: value
             for name in told
             if (fields is None or name in fields) and (value := getattr(self, name)) is not None
         }
+        if fields is None:
+            reach["shortlist"] = True
         return reach if self.learn else {**reach, "learned": False}
 
 

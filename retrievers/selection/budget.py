@@ -31,6 +31,12 @@ class SchemaTokens:
         self._counts.update(zip(new, (len(encoding.ids) for encoding in encodings), strict=True))
         return sum(self._counts[tool] for tool in ids)
 
+    def same(self, tool: str, others: Iterable[str]) -> str:
+        """The first of the other tools that a model is shown in the same form, by id; empty if there is none."""
+        own = self._catalog.tool(tool)
+        namesakes = (self._catalog.tool(other) for other in others if other != tool and other.endswith(f"/{own.name}"))
+        return next((one.id for one in namesakes if openai_form(one) == openai_form(own)), "")
+
 
 @dataclass(slots=True)
 class Budget:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ from callsheet.retrievers.selection.scoring import (
     node_scores,
     outcome_shift,
     share,
+    shortlisted,
     with_context,
 )
 
@@ -104,8 +106,7 @@ class Ranker:
         scored = [node_scores(cosines, words, coverage=part, weight=weight) for cosines, words, part in matches]
         own_units = sum(unit.kind != "implied" for unit in units)  # they come first
         everything = scored[:own_units]
-        if settings.without:
-            scored = [np.where(left_out, np.float32(-1), scores) for scores in scored]
+        scored = [np.where(left_out, np.float32(-1), s) for s in scored] if settings.without else scored
         by_agent = self._by_agent(scored)
         strength = max(float(scores.max()) if len(scores) else 0.0 for scores in by_agent[:own_units])
         demand = self._demand(query, units, settings)
@@ -123,9 +124,13 @@ class Ranker:
         weights = [unit.weight for unit in units]
         whole = with_context(scored[0], by_tool[0], self._tool_rows)
         named = self._named_in(query, whole, left_out)
-        use, source = self._tool_use(by_tool, weights, settings, named)
-        order = sorted(use, key=lambda row: (row not in named, -round(use[row], 9)))
-        rest = [row for row in self._best_tools(by_tool[0], settings.pool) if row not in use]
+        use, source = uses = self._tool_use(by_tool, weights, settings, named)
+        first: Collection[int] = use
+        if settings.shortlist and use:
+            reviewed = self._tool_use(by_tool, weights, replace(settings, proposed=0.0), named)
+            use, source, first = shortlisted(uses, reviewed, self._owners, settings.floor)
+        order = sorted(use, key=lambda row: (row not in named, row not in first, -round(use[row], 9)))
+        rest = [row for row in self._tool_rows[best_rows(by_tool[0], settings.pool)].tolist() if row not in use]
         skills = self._skills(everything, settings, named)
         return Ranked(
             units=units,
@@ -281,9 +286,6 @@ class Ranker:
         weights: Mapping[NodeKind, float] = {"agent": settings.agent_weight, "tool": settings.tool_weight}
         hits = agent_as_a_graph(allowed, self._graph, agents=settings.agents, weights=weights, k=settings.rrf_k)
         return tuple((self.row[hit.id], hit.score) for hit in hits)
-
-    def _best_tools(self, scores: Scores, most: int) -> list[int]:
-        return [int(row) for row in self._tool_rows[best_rows(scores, most)]]
 
     def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
         """Rows of the agents, tools and skills that the query names exactly; of several with one name, the best."""

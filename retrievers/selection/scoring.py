@@ -147,6 +147,45 @@ def expected_use(
     return {row: 1.0 - rest for row, rest in unused.items()}, {row: source for row, (_, source) in largest.items()}
 
 
+SIBLING = 2.0
+"""Factor for the expected use of a tool of the best tool's agent, for a shortlist."""
+
+
+def shortlisted(
+    use: tuple[dict[int, float], dict[int, int]],
+    reviewed: tuple[dict[int, float], dict[int, int]],
+    owners: Rows,
+    floor: float,
+) -> tuple[dict[int, float], dict[int, int], set[int]]:
+    """The expected use for a shortlist: dependencies that nobody has reviewed count only for tools below the floor.
+
+    ::
+
+        E'(t) = min(E(best), SIBLING * E(t))  if t is another tool of the best tool's agent, otherwise E(t)
+
+    where E counts only reviewed dependencies. A tool with ``E'(t) >= floor * E(best)`` comes first, with E'; the others
+    come behind, with their use by all dependencies.
+
+    Args:
+        use: As ``expected_use`` returns it, with all dependencies.
+        reviewed: The same without those that nobody has reviewed.
+        owners: ``(n,)``, the owner of each node.
+        floor: The minimum, as a share of the best tool's use.
+
+    Returns:
+        The uses and the sources by row, and the rows that come first.
+    """
+    own, own_source = reviewed
+    best = max(own, key=lambda row: own[row])
+    own = {row: min(own[best], SIBLING * value) if owners[row] == owners[best] else value for row, value in own.items()}
+    first = {row for row, value in own.items() if value >= floor * own[best]}
+    return (
+        {**use[0], **{row: own[row] for row in first}},
+        {**use[1], **{row: own_source[row] for row in first}},
+        first,
+    )
+
+
 def ranks_of(scores: Scores, rows: Rows) -> list[int]:
     """The ranks of these rows, from 1; equal scores share the better rank."""
     return [int(np.count_nonzero(scores > value)) + 1 for value in scores[rows]]

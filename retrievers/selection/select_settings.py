@@ -12,7 +12,15 @@ from callsheet.retrievers.papers.rank_fusion import RRF_K
 
 Ranking = Literal["scores", "agent_as_a_graph"]
 Expansion = Literal["expected_use", "graph_rag_tool_fusion"]
-_SHARES = ("tool_dependency", "parameter_dependency", "listing", "proposed", "capability_weight", "capability_sure")
+_SHARES = (
+    "tool_dependency",
+    "parameter_dependency",
+    "listing",
+    "proposed",
+    "capability_weight",
+    "capability_sure",
+    "floor",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,11 @@ class SelectSettings:
         capability_sure: Minimum confidence that a request asks for a capability, 0 to 1.
         cut: A tool is left out if its expected use, times its link to the likely capabilities if these are used, is
             below ``cut / tools ** 2``: the smaller the budget, the higher the minimum. 0 fills the budget.
+        floor: A tool is left out if its expected use is below this share of the best tool's; 0 fills the budget.
+        shortlist: Whether the tools are for one model, which reads every schema. Then tools of the best tool's agent
+            come before others of about equal expected use (``scoring.shortlisted``), dependencies that nobody has
+            reviewed come after all tools that the search finds, of equal tools of several agents only the best is
+            taken, and agents without a taken tool are left out.
         threshold: Minimum score of the best agent; below it nothing fits.
         rerank: Maximum number of tools that a reranker is shown.
         ranking: ``scores`` or ``agent_as_a_graph`` (the paper's type-weighted rank fusion).
@@ -73,6 +86,8 @@ class SelectSettings:
     capability_weight: float = 0.0
     capability_sure: float = 0.9
     cut: float = 0.0
+    floor: float = 0.0
+    shortlist: bool = False
     threshold: float = 0.3
     rerank: int = 20
     ranking: Ranking = "scores"

@@ -126,17 +126,14 @@ class Selector:
         agents = ordered.agents[: settings.agents]
         named = dict.fromkeys(self._ranker.row[owner] for owner, _ in budget.taken.values())
         agents += tuple((row, float(ranked.scores[row])) for row in named if row not in dict(agents))
-        least = settings.cut / settings.tools**2
-        self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, least=least)
+        self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, settings)
         taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
+        scored = ((self._ranker.nodes[row].id, score) for row, score in agents)
+        picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
+        equipped = tuple(agent for agent in picked if agent.tools) if settings.shortlist else ()
         return Selection(
             query=query,
-            agents=tuple(
-                PickedAgent(
-                    (agent := self._ranker.nodes[row].id), score, tuple(tool for owner, tool in taken if owner == agent)
-                )
-                for row, score in agents
-            ),
+            agents=equipped or picked,
             verdict="found" if (taken or skills) and ranked.strength >= settings.threshold else "nothing_fits",
             skills=skills,
             trace=Trace(
@@ -206,18 +203,29 @@ class Selector:
         return self._ranker.row[self._owner(self._ranker.row[tool.id])]
 
     def _spend(
-        self, budget: Budget, candidates: Iterable[PickedTool], ranked: Ranked, picked: set[str], *, least: float
+        self,
+        budget: Budget,
+        candidates: Iterable[PickedTool],
+        ranked: Ranked,
+        picked: set[str],
+        settings: SelectSettings,
     ) -> None:
-        for candidate in candidates:
+        least = settings.cut / settings.tools**2
+        for place, candidate in enumerate(candidates):
+            if not place:
+                least = max(least, settings.floor * candidate.use)
             if (budget.full or candidate.use < least) and len(budget.cut) >= _MAX_CUT:
                 return
-            if budget.taken and (why := self._too_weak(candidate, ranked, least)):
+            why = self._too_weak(candidate, ranked, least) if budget.taken else ""
+            if settings.shortlist and (same := self.tokens.same(candidate.id, budget.taken)):
+                why = f"it is the same tool as {same}"
+            if why:
                 budget.leave_out(candidate, why)
                 continue
             needing = candidate.via[0]
             if needing != candidate.id:
                 source = self._ranker.row[needing]
-                if self._owner(source) in picked:
+                if self._owner(source) in picked and ranked.use.get(source, 0.0) >= least:
                     self._offer(budget, self._owner(source), self._tool(source, ranked, (needing,)), ranked)
                 if needing in budget.taken:
                     self._attach(budget, candidate, ranked)

@@ -9,9 +9,10 @@ import pytest
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, SettingsError, Tool, dump
-from callsheet.retrievers import AgentGraphRetriever, Changes, SelectSettings, default_place
+from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, SettingsError, Skill, Tool, dump
+from callsheet.retrievers import AgentGraphRetriever, Changes, SelectSettings, catalog_outline, default_place
 from callsheet.retrievers.selection.selector_factory import Assembly
+from scripted import catalog_of, selector
 
 QUERY = "Convert 3 miles to kilometres"
 
@@ -203,3 +204,55 @@ def test_a_description_of_5_mb_is_indexed_by_its_beginning() -> None:
     huge = Tool(agent="a", name="x", description="Converts miles. " + "word " * 1_000_000)
     made = AgentGraphRetriever.from_catalog(Catalog(agents=(Agent(id="a", tools=(huge,)),)))
     assert made.select("convert miles").tools_of == {"a": ("a/x",)}
+
+
+def test_more_tools_are_those_for_what_is_asked_alone_without_agents_that_are_left_out() -> None:
+    scores = {"a/v": 0.9, "b/w": 0.8, "c/x": 0.7, "d/y": 0.5}
+    made = AgentGraphRetriever(selector=selector(catalog_of(a_v="d_y", b_w="", c_x=""), scores))
+    assert made.more("q", ["b/w"]) == ("a/v", "d/y", "c/x")
+    assert made.more("q", ["b/w"], without=("d",)) == ("a/v", "c/x"), "not even as a dependency"
+    assert made.more("q", ["b/w"], without=("a",)) == ("c/x", "d/y")
+    assert made.more("q", ["b/w"], most=1) == ("a/v",)
+
+
+def test_the_floor_of_more_tools_counts_from_the_best_new_one() -> None:
+    made = AgentGraphRetriever(
+        selector=selector(catalog_of(a_v="", b_w="", c_x=""), {"a/v": 0.9, "b/w": 0.6, "c/x": 0.3})
+    )
+    assert made.more("q", ["a/v"], floor=0.01) == ("b/w",)
+    assert made.more("q", [], floor=0.01) == ("a/v",)
+    assert made.more("q", ["a/v"]) == ("b/w", "c/x")
+
+
+def outlined(**more: Any) -> str:
+    """The outline of agents with and without a description, for scores that a test wrote down."""
+    rate = Tool(agent="bank", name="rate", description="Looks up a rate. In euro.")
+    fee = Tool(agent="bank", name="fee", description=f"Tells a fee {'of a kind ' * 20}")
+    agents = (
+        Agent(id="bank", name="Bank", description="The bank.", tools=(rate, fee)),
+        Agent(id="post", description="Letters and\nparcels.", tools=(Tool(agent="post", name="send"),)),
+        Agent(id="far", description="Something else.", tools=(Tool(agent="far", name="x"),)),
+        Agent(id="none", description="No tools."),
+    )
+    catalog = Catalog(agents=agents, skills=(Skill(name="pay", description="How to pay.", text="Pay."),))
+    made = selector(catalog, {"bank/rate": 0.9, "bank/fee": 0.85, "post/send": 0.8, "none": 0.9, "skills/pay": 0.9})
+    return catalog_outline(catalog, made.select("q", agents=4, context=0.0), **more)
+
+
+def test_an_outline_says_what_agents_are_for_and_what_their_tools_do() -> None:
+    assert outlined().splitlines() == [
+        f"- bank: Looks up a rate. Tells a fee {'of a kind ' * 9}…",
+        "  - rate: Looks up a rate.",
+        "  - fee: Tells a fee of a kind of a kind of a kind of a kind of a ki…",
+        "- post: Letters and parcels.",
+        "  - send",
+        "- skills/pay (instructions that a step can follow): How to pay.",
+    ]
+
+
+def test_an_outline_has_the_agents_that_fit_best_within_its_tokens() -> None:
+    lines = outlined(max_tokens=80).splitlines()
+    assert [line.partition(":")[0] for line in lines][:2] == ["- bank", "  - rate"]
+    assert lines[-1].startswith("- skills/pay")
+    assert not any("post" in line for line in lines)
+    assert "- far" in outlined(floor=0.0)

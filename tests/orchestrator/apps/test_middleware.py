@@ -49,6 +49,15 @@ def test_a_turn_is_equipped_with_what_its_request_needs(catalog: Any, shop: Any,
     assert shown(model) == [FIRST] * 2
 
 
+def test_a_turn_is_equipped_with_a_shortlist_unless_told_otherwise(catalog: Any, scripted: Any) -> None:
+    model = scripted(replies=[AIMessage("Hm.")])
+    for told, most in ({}, 1), ({"tool_floor": 0.0}, 5):
+        app = create_agent(model, middleware=[CallsheetTools(catalog, **told)], checkpointer=InMemorySaver())
+        ask(app)
+        assert shown(model)[-1][:2] == FIRST
+        assert len(shown(model)[-1]) == 1 + most
+
+
 async def test_an_asynchronous_turn_too(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
     model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     config: Any = {"configurable": {"thread_id": "1"}}

@@ -230,7 +230,7 @@ def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(
 
 
 def test_the_context_of_a_run_overrides_the_defaults(catalog: Any, worker: Any) -> None:
-    app = create_supervisor(catalog, worker_model=worker, settings=Settings(agents=3, tools=2)).compile()
+    app = create_supervisor(catalog, worker_model=worker, settings=Settings(agents=3, tools=2, tool_floor=0)).compile()
     assert len(ask(app, RATE)["results"]["1"]["tools"]) == 2
     assert len(ask(app, RATE, context={"tools": 1})["results"]["1"]["tools"]) == 1
 

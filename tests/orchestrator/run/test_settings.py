@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 
 from callsheet import AgentGraphRetriever, Prompts, Settings, create_retriever_app, create_supervisor
 from callsheet.graphs import SettingsError
+from callsheet.orchestrator.run.settings import TOOL_FLOOR
 
 RATE = "look up the rate of USD"
 SCHEMA = Settings.model_json_schema()["properties"]
@@ -84,10 +85,28 @@ def test_the_retriever_app_takes_the_same_context(catalog: Any) -> None:
 
 
 def test_the_budget_of_a_run_is_kept(catalog: Any, worker: Any) -> None:
-    app: Any = create_supervisor(catalog, worker_model=worker).compile()
+    app: Any = create_supervisor(catalog, worker_model=worker, settings=Settings(tool_floor=0)).compile()
     whole = app.invoke({"messages": RATE})["results"]["1"]["tools"]
     narrow = app.invoke({"messages": RATE}, context={"schema_tokens": 120})["results"]["1"]["tools"]
     assert 0 < len(narrow) < len(whole)
+
+
+def test_a_worker_is_offered_a_shortlist_unless_the_run_says_otherwise(catalog: Any, worker: Any) -> None:
+    app: Any = create_supervisor(catalog, worker_model=worker).compile()
+    assert app.invoke({"messages": RATE})["results"]["1"]["tools"] == ["bank/exchange_rate"]
+    assert len(app.invoke({"messages": RATE}, context={"tool_floor": 0.0})["results"]["1"]["tools"]) == 5
+
+
+def test_the_options_of_a_selection_are_those_of_a_shortlist() -> None:
+    assert Settings(tool_floor=0.1).reach() == {
+        "agents": 8,
+        "floor": 0.1,
+        "shortlist": True,
+        "tools": 12,
+        "schema_tokens": 8_000,
+    }
+    assert Settings().reach(most=False) == {"agents": 8, "floor": TOOL_FLOOR, "shortlist": True}
+    assert Settings(tool_floor=0.1).reach({"tool_floor"}) == {"floor": 0.1}
 
 
 @pytest.mark.parametrize("wrapped", [lambda model: model.with_retry(), lambda model: model.bind(), type, lambda _: 5])

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.store.memory import InMemoryStore
 
-from callsheet import create_supervisor
+from callsheet import Settings, create_supervisor
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.cli.main import main
 from callsheet.orchestrator.run.run_store import OBSERVED, PREFERENCES, counts_of, namespace_of
@@ -34,7 +34,7 @@ def store() -> InMemoryStore:
 def test_a_user_gets_what_she_prefers_unless_the_run_says_otherwise(
     catalog: Any, worker: Any, store: InMemoryStore
 ) -> None:
-    app: Any = create_supervisor(catalog, worker_model=worker).compile(store=store)
+    app: Any = create_supervisor(catalog, worker_model=worker, settings=Settings(tool_floor=0)).compile(store=store)
 
     def tools(name: str, **context: Any) -> int:
         return len(app.invoke({"messages": RATE}, user(name), context=context or None)["results"]["1"]["tools"])

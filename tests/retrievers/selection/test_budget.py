@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from callsheet.graphs import Agent, Catalog, Tool
-from callsheet.retrievers import PickedTool
+from callsheet.graphs import Agent, Catalog, Dependency, Tool
+from callsheet.graphs.catalog.model import Provenance
+from callsheet.retrievers import PickedTool, Selection
 from callsheet.retrievers.index.embedding.minilm import shared_tokenizer
 from callsheet.retrievers.selection.budget import Budget, SchemaTokens
+from scripted import DIRECT, catalog_of, selector
 
 NAMES = "uvwxyz"
 CATALOG = Catalog(
@@ -115,3 +119,86 @@ def test_what_alone_costs_too_much_is_left_out(names: str) -> None:
     budget = budget_of(schema_tokens=ONE - 1)
     budget.offer("a", group(names))
     assert (taken(budget), told(budget)["u"]) == ("", f"{ONE} tokens of schemas, {ONE - 1} are allowed")
+
+
+SHORT: dict[str, Any] = {"shortlist": True, "floor": 0.05}
+
+
+def ids(selection: Selection) -> list[str]:
+    return [tool.id for tool in selection.tools]
+
+
+def test_the_shortlist_ends_where_the_expected_use_falls_below_the_floor() -> None:
+    """exp(-.1 / .04) is .08, exp(-.14 / .04) is .03: only the latter is below .05."""
+    made = selector(catalog_of(a_v="", b_w="", c_x=""), {"a/v": 0.9, "b/w": 0.8, "c/x": 0.76})
+    assert ids(made.select("q")) == ["a/v", "b/w", "c/x"]
+    selection = made.select("q", floor=0.05, context=0.0)
+    assert ids(selection) == ["a/v", "b/w"]
+    best, second = (tool.use for tool in selection.tools)
+    assert second / best == pytest.approx(math.exp(-0.1 / 0.04), rel=1e-3)
+    assert {cut.id: cut.reason for cut in selection.trace.cut} == {
+        "c/x": f"expected use {best * math.exp(-0.14 / 0.04):.2g}, the minimum is {0.05 * best:.2g}"
+    }
+
+
+def test_the_best_tool_and_what_a_kept_tool_requires_are_never_below_the_floor() -> None:
+    made = selector(catalog_of(a_v="b_w", b_w="c_x", c_x=""), {"a/v": 0.9})
+    assert ids(made.select("q", floor=1.0, tool_dependency=0.1)) == ["a/v", "b/w", "c/x"]
+
+
+def test_where_scores_are_flat_the_maximum_ends_the_shortlist() -> None:
+    made = selector(catalog_of(**{f"a_{letter}": "" for letter in "klmnopqrstuv"}), {})
+    assert len(ids(made.select("q", **SHORT, tools=11))) == 11
+
+
+def test_tools_of_the_best_tools_agent_come_before_strangers_of_about_equal_use() -> None:
+    scores = {"a/v": 0.9, "b/w": 0.82, "a/x": 0.8, "b/y": 0.7, "a/z": 0.6}
+    made = selector(catalog_of(a_v="", b_w="", a_x="", b_y="", a_z=""), scores)
+    assert ids(made.select("q", context=0.0)) == ["a/v", "b/w", "a/x", "b/y", "a/z"]
+    assert ids(made.select("q", context=0.0, shortlist=True)) == ["a/v", "a/x", "b/w", "b/y", "a/z"]
+
+
+def proposing(catalog: Catalog, source: str, target: str) -> Catalog:
+    """The catalog with a dependency that nobody has reviewed."""
+    edge = Dependency(tool=target, kind=DIRECT, provenance=Provenance.PROPOSED, reason="its description names it")
+    agents = tuple(
+        agent.model_copy(
+            update={
+                "tools": tuple(
+                    tool.model_copy(update={"depends_on": (*tool.depends_on, edge)}) if tool.id == source else tool
+                    for tool in agent.tools
+                )
+            }
+        )
+        for agent in catalog.agents
+    )
+    return Catalog(agents=agents)
+
+
+def test_a_dependency_that_nobody_has_reviewed_displaces_no_tool_that_the_search_finds() -> None:
+    catalog = proposing(catalog_of(a_v="", b_w="", c_x="", d_z=""), "a/v", "d/z")
+    made = selector(catalog, {"a/v": 0.9, "b/w": 0.85, "c/x": 0.82})
+    assert ids(made.select("q", tools=3)) == ["a/v", "d/z", "b/w"]
+    assert ids(made.select("q", tools=3, **SHORT)) == ["a/v", "b/w", "c/x"]
+    selection = made.select("q", tools=4, **SHORT)
+    assert set(ids(selection)) == {"a/v", "b/w", "c/x", "d/z"}
+    assert next(tool.via for tool in selection.tools if tool.id == "d/z") == ("a/v", "d/z")
+    assert "d/z" not in ids(made.select("q", tools=4, shortlist=True, floor=0.9))
+
+
+def test_of_equal_tools_of_several_agents_the_best_is_offered_and_the_cut_names_it() -> None:
+    catalog = catalog_of(a_v="", b_v="", b_w="", c_v="")
+    other = catalog.agents[2].tools[0].model_copy(update={"description": "Another thing."})
+    catalog = Catalog(agents=(*catalog.agents[:2], Agent(id="c", tools=(other,))))
+    made = selector(catalog, {"a/v": 0.8, "b/v": 0.9, "b/w": 0.7, "c/v": 0.6})
+    assert ids(made.select("q")) == ["b/v", "a/v", "b/w", "c/v"]
+    selection = made.select("q", shortlist=True)
+    assert ids(selection) == ["b/v", "b/w", "c/v"]
+    assert {cut.id: cut.reason for cut in selection.trace.cut} == {"a/v": "it is the same tool as b/v"}
+    assert ids(made.select("q", shortlist=True, without=("b",))) == ["a/v", "c/v"]
+
+
+def test_agents_of_a_shortlist_have_tools() -> None:
+    made = selector(catalog_of(a_v="", b_w=""), {"a/v": 0.9, "b": 0.9})
+    assert {agent.id for agent in made.select("q").agents} == {"a", "b"}
+    assert [agent.id for agent in made.select("q", **SHORT).agents] == ["a"]
