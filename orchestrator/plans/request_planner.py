@@ -75,16 +75,11 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
         return await asyncio.to_thread(_read_together, plan, offered, earlier_results(state["turns"]))
     if settings.planning == "none" or model is None:
         return _alone(state, single(request))
-    if settings.planning == "auto" and await asyncio.to_thread(_of_one_agent, retriever, request, choices):
+    visible = retriever.catalog
+    if settings.planning == "auto" and len(visible.agents) == 1 and len(visible.tools) <= settings.tools:
         return _alone(state, single(request, mode="adaptive"))
     about = await asyncio.to_thread(planning_context, state, choices, retriever, registry)
     return await _planned(state, choices, model, about)
-
-
-def _of_one_agent(retriever: AgentGraphRetriever, request: str, choices: Choices) -> bool:
-    """Whether the tools for a request are of one agent: then one worker does it, and no planner is asked."""
-    found = retriever.select(request, **{**choices.settings.reach(most=False), "agents": _AGENTS})
-    return found.verdict == "found" and sum(bool(agent.tools) for agent in found.agents) == 1
 
 
 def _read_together(plan: Plan, offered: Offered, earlier: Mapping[str, StepResult]) -> Plan:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     show_default=True,
     type=click.Choice(["auto", "none", "once", "adaptive"]),
     help="How to plan: none (one worker does all), once, adaptive (change the plan after results), or auto (adaptive, "
-    "without a planner if all tools that fit are of one agent).",
+    "without a planner for a single small agent).",
 )
 @click.option(
     "--weak-model", is_flag=True, help="Help a model of a few billion parameters: read calls from its text, ask again."

@@ -35,7 +35,7 @@ def plan(text: str) -> dict[str, Any]:
         ("none", ONE, "none", ["worker"] * 2),
         ("once", ONE, "once", ["planner", "worker", "worker"]),
         ("adaptive", ONE, "adaptive", ["planner", "worker", "worker"]),
-        ("auto", ONE, "adaptive", ["worker"] * 2),
+        ("auto", ONE, "adaptive", ["planner", "worker", "worker"]),
         ("none", FOUR, "none", ["worker"] * 2),
         ("once", FOUR, "once", ["planner", *["worker"] * 8, "answer"]),
         ("adaptive", FOUR, "adaptive", ["planner", *["worker"] * 8, "answer"]),
@@ -113,7 +113,7 @@ def test_a_model_that_answers_in_prose_plans_nothing_and_it_is_said(office: Any,
 
 
 def test_a_budget_of_tokens_ends_a_worker(office: Any, desk: Any) -> None:
-    state = office(DecidingModel(work=work), token_budget=100).ask(ONE)
+    state = office(DecidingModel(work=work), token_budget=150).ask(ONE)
     assert state["results"]["1"]["status"] == "failed"
     assert "the run's token budget is spent" in state["messages"][-1].text
 
