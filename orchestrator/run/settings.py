@@ -64,7 +64,7 @@ class Settings(BaseModel):
     """Another model for the answer."""
     planning: Planning = _option("auto", "plan", "revise")
     """How a request is planned: ``none`` (one worker does it), ``once``, ``adaptive`` (revised after results), or
-    ``auto`` (``adaptive``, without a planner for one agent whose tools one worker can hold). Without a model: ``once``."""
+    ``auto`` (``adaptive``, without a planner for a single small agent). Without a model: ``once``, by rules."""
     agents: int = _option(8, "step", ge=1, le=50)
     """Maximum agents per step."""
     tools: int = _option(12, "step", ge=1, le=128)
