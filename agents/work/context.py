@@ -35,6 +35,7 @@ def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, 
     zone = os.environ.get("TZ") or now.tzname() or ""
     places = [(agent, folders_of(registry, agent)) for agent in agents]
     told = "\n".join(f"- {agent}: {', '.join(found)}" for agent, found in places if found)
+    told += "\nAn agent opens paths in its own folders only." if told.count("\n") else ""
     return "\n".join(
         (
             f"Now: {now:%A, %Y-%m-%d %H:%M}, UTC{now:%z} ({zone}).",
