@@ -168,17 +168,17 @@ class Nodes:
             await keep_observed(self.observed, plan, results, said, self.registry.catalog)
         try:
             model, note = choices.model("answer"), ""
-            only = len(ordered) == 1 and not state["revisions"] and ordered[0].status == "done"
-            alone = only and _speaks_for_itself(choices)
+            alone = len(ordered) == 1 and not state["revisions"] and _speaks_for_itself(choices)
         except (CallsheetError, ImportError) as error:
             model, note, alone = None, f"\n\n(Put together without a model: {error})", False
         if alone:
-            return AIMessage(ordered[0].result, name="supervisor"), False
+            said = ordered[0].result if ordered[0].status == "done" else f"Not done: {ordered[0].error}"
+            return AIMessage(said + _unfinished(plan), name="supervisor"), False
         before = recent(state["messages"][:-1], choices.settings.conversation_tokens)
         message = await synthesize(
             state["request"], ordered, model, prompt=choices.prompt("answer"), conversation=before
         )
-        note += f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
+        note += _unfinished(plan)
         return message.model_copy(update={"content": message.text + note}), model is not None
 
 
@@ -197,6 +197,11 @@ def after_ask(state: State) -> str:
 def _speaks_for_itself(choices: Choices) -> bool:
     """Whether a worker's result can be the answer: a model wrote it, and no custom prompt applies to answers."""
     return choices.model("worker") is not None and choices.prompt("answer") == ANSWER
+
+
+def _unfinished(plan: Plan) -> str:
+    """Why a plan ended early, as the end of the answer; empty if it did not."""
+    return f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
 
 
 def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, 
 
 
 def folders_of(registry: ToolRegistry, agent: str) -> tuple[str, ...]:
-    """The folders that an agent works in: its roots, its working folder, and folders among its server's arguments.
+    """The folders of an agent: its roots, its working folder, and those in its server's arguments and variables.
 
     For an agent of this process, the ``root_dir`` of its tools.
     """
@@ -59,7 +59,7 @@ def folders_of(registry: ToolRegistry, agent: str) -> tuple[str, ...]:
         server = connection.expanded(os.environ)
     except CallsheetError:
         return ()  # its calls say which variable is missing
-    named = (one for one in server.args if Path(one).is_absolute() and Path(one).is_dir())
+    named = (one for one in (*server.args, *server.env.values()) if Path(one).is_absolute() and Path(one).is_dir())
     return tuple(dict.fromkeys((*server.callsheet.roots, *filter(None, [server.cwd]), *named)))
 
 
