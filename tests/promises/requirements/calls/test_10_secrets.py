@@ -21,7 +21,7 @@ from langgraph.types import Command
 
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
-from callsheet.graphs import Loaded, dump, load
+from callsheet.graphs import Loaded, Policy, dump, load
 from callsheet.orchestrator.cli.main import main
 from scripted_model import ScriptedModel, calls, planned
 from servers import until
@@ -173,7 +173,8 @@ async def test_a_run_keeps_and_tells_no_secret(
     leaky: Leaky, server: str, caplog: pytest.LogCaptureFixture, capfd: Any
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    loaded = load(leaky.config, yes=True)
+    (other,) = {"local", "remote"} - {server}  # has the same tools, of which one copy is offered
+    loaded = load(leaky.config, yes=True, policy=Policy(default="allow", deny=(other,)))
     async with AsyncSqliteSaver.from_conn_string(str(leaky.folder / "runs.sqlite")) as saver:
         app = supervisor(loaded, server, SAY, REFUSE).compile(checkpointer=saver)
         tracer = Tracer()
