@@ -17,6 +17,8 @@ Rules:
 - If one step is enough, its text is the whole request, in the language in which the agents describe themselves.
 - Give each of several steps every name, number, unit and path that it needs, in the words of the request. Never add \
 what the request does not ask for.
+- tools lists the tools that a step needs, as agent/tool, as far as you see them below: all of them, and none that it \
+does not need. Its worker gets these and may ask for others.
 - depends_on lists the ids of the steps whose results a step needs. Steps that do not need each other run at once.
 - for_each names a step whose result is a list: the step is then done once for each item, written {item} in its text.
 - Where steps can only be planned once a result is known, plan up to there and set open.

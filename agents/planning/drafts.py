@@ -30,6 +30,7 @@ class PlannedStep(BaseModel):
     depends_on: list[Annotated[str, BeforeValidator(_reference)]] = Field(
         default_factory=list, description="Ids of the steps whose results this one needs"
     )
+    tools: list[str] = Field(default_factory=list, description="The tools that it needs, as agent/tool")
     for_each: Annotated[str | None, BeforeValidator(_reference)] = Field(
         default=None, description="Id of a step whose result is a list: this step is then done once for each item"
     )

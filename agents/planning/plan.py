@@ -30,6 +30,7 @@ class Step(BaseModel):
         for_each: Id of a step, with an optional path into its result (``1.items``): the step is done once for each item
             there. Empty for a step that is done once.
         item: The item that the step is done for, as JSON; empty if there is none.
+        tools: Ids of tools that the planner wants for it; its worker gets these first.
         uses: Ids of results of earlier requests of the conversation that it uses.
     """
 
@@ -40,6 +41,7 @@ class Step(BaseModel):
     depends_on: tuple[str, ...] = ()
     for_each: str = ""
     item: str = ""
+    tools: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
 
 

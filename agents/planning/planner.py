@@ -110,6 +110,7 @@ def drafted_step(draft: PlannedStep, earlier: Collection[str] = (), known: Colle
         text=draft.text,
         depends_on=tuple(dict.fromkeys([name for name in [*needs, source] if name and name not in earlier])),
         for_each=draft.for_each or "",
+        tools=tuple(draft.tools),
         uses=tuple(name for name in needs if name in earlier),
     )
 

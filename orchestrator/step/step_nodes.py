@@ -46,6 +46,8 @@ from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.index.embedding.minilm import first_tokens
 
 Worker = Runnable[Any, Any]
+_STAND_BY = 2
+"""Number of tools that a worker gets besides those that the planner has named."""
 _UNREAD = "; it has skills, which only a model can follow (with Settings.skill_tokens above 0)"
 
 
@@ -93,6 +95,8 @@ class StepNodes:
         """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
         tried, reach = tuple(state["tried"]), self._choices(state).settings.reach()
         left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
+        if step.tools:  # the planner has read what they do; some others stand by
+            reach |= {"wanted": step.tools, "tools": min(reach["tools"], len(step.tools) + _STAND_BY)}
         reach |= {"step_id": step.id} if self._choices(state).read_skills else {"step_id": step.id, "skills": 0}
         selection = selected(self.seen(), step.text, **reach, without=(*tried, *left_out))
         if left_out and selection.verdict == "nothing_fits":

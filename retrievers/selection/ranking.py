@@ -123,7 +123,10 @@ class Ranker:
         ]
         weights = [unit.weight for unit in units]
         whole = with_context(scored[0], by_tool[0], self._tool_rows)
-        named = self._named_in(query, whole, left_out)
+        wanted = (self.row.get(tool) for tool in settings.wanted)
+        named = sorted(
+            {*self._named_in(query, whole, left_out), *(r for r in wanted if r is not None and not left_out[r])}
+        )
         use, source = uses = self._tool_use(by_tool, weights, settings, named)
         first: Collection[int] = use
         if settings.shortlist and use:

@@ -33,6 +33,7 @@ class SelectSettings:
         schema_tokens: Maximum number of tokens of the tools' schemas; None: no maximum.
         skills: Maximum number of skills; 0 ignores skills.
         without: Ids of agents to leave out.
+        wanted: Ids of tools that come first, as if the query named them.
         max_query: Maximum number of characters of a query.
         lexical_weight: Value of a perfect match by words, in cosine; 0 ignores words.
         context: Weight of an agent's score for its tools.
@@ -72,6 +73,7 @@ class SelectSettings:
     schema_tokens: int | None = None
     skills: int = 2
     without: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
     max_query: int = 100_000
     lexical_weight: float = 0.3
     context: float = 0.2

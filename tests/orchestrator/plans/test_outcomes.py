@@ -365,3 +365,12 @@ def test_a_tool_message_is_never_taken_for_the_outcome(disk: Disk) -> None:
     state = ask(supervised(disk, worker, ONE))
     assert not isinstance(state["messages"][-1], ToolMessage)
     assert state["results"]["1"]["data"] is None
+
+
+def test_a_worker_gets_the_tools_that_the_planner_named_and_few_others(disk: Disk) -> None:
+    worker = by_step(mend=[call("measure", path="a.json"), AIMessage("Measured.")])
+    step = {**ONE, "tools": ["disk/measure", "disk/no_such_tool"]}
+    state = ask(supervised(disk, worker, step, tools=12))
+    assert state["results"]["1"]["tools"][0] == "disk/measure"
+    assert state["plan"]["steps"][0]["tools"] == ["disk/measure", "disk/no_such_tool"]
+    assert len(state["results"]["1"]["tools"]) <= 4

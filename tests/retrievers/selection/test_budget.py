@@ -202,3 +202,13 @@ def test_agents_of_a_shortlist_have_tools() -> None:
     made = selector(catalog_of(a_v="", b_w=""), {"a/v": 0.9, "b": 0.9})
     assert {agent.id for agent in made.select("q").agents} == {"a", "b"}
     assert [agent.id for agent in made.select("q", **SHORT).agents] == ["a"]
+
+
+def test_tools_that_are_wanted_come_first_whatever_the_query_says() -> None:
+    catalog = catalog_of(a_x="", b_y="c_z", d_w="")
+    scores = {"a/x": 0.9, "b/y": 0.1, "c/z": 0.1, "d/w": 0.5}
+    picked = selector(catalog, scores).select("do it", tools=3, wanted=("b/y", "gone/tool"), floor=0.0005)
+    assert {tool.id for tool in picked.tools} == {"b/y", "c/z", "a/x"}
+    assert picked.agents[0].id == "b"
+    without = selector(catalog, scores).select("do it", tools=3, wanted=("b/y",), without=("b",))
+    assert "b/y" not in {tool.id for tool in without.tools}
