@@ -193,7 +193,7 @@ class AgentGraphRetriever(BaseRetriever):
         with self._searching() as visible:
             return visible.select(query, **{"agents": self.k, **changes})
 
-    def more(self, query: str, has: str | Collection[str], *, most: int = 5, **changes: Any) -> tuple[str, ...]:
+    def more(self, query: str, has: str | Collection[str], *, most: int = 3, **changes: Any) -> tuple[str, ...]:
         """Ids of more tools for a query; empty if none fits.
 
         Args:

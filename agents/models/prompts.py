@@ -10,7 +10,7 @@ for its step: it calls them as often as it needs, also the tools of several agen
 decides what to do next. It may ask for further tools.
 Each step costs several model calls, so most requests are one step: a single worker looks things up, uses what it \
 found, and writes it down. Plan more than one step only for
-- parts that do not need each other and are worth doing at the same time,
+- parts that do not need each other and that each take several calls,
 - items of a list that each take several calls (for_each),
 - work whose tools, of many agents, do not fit into one set of about ten.
 Rules:

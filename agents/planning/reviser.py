@@ -38,9 +38,10 @@ class Revised:
 def reason_to_revise(plan: Plan, results: Mapping[str, StepResult], wave: Collection[str]) -> str:
     """Why a model should revise a plan after a wave; empty if the plan runs as expected.
 
-    Reasons are: a step of the wave was not done, which is also how a worker asks for another plan; or the plan is open.
+    Reasons are: a step of the wave failed, which is also how a worker asks for another plan; or the plan is open. A
+    step that lacks input is no reason: only a person can give it.
     """
-    if lost := [name for name in wave if name in results and results[name].status != "done"]:
+    if lost := [name for name in wave if name in results and results[name].status not in ("done", "needs_input")]:
         return f"step {', '.join(lost)} was not done"
     return "the plan is open: it depends on what was found" if plan.open else ""
 

@@ -19,7 +19,7 @@ from callsheet.graphs import CallsheetError, ServerConfig
 _BUDGET, _LONGEST, _LEAST = 12_000, 1_500, 200
 """Characters of all results together, and of one text of a result: at most, and at least."""
 _PRESENT = "A person is present: calls may be put before them, and they can be asked what only they know."
-_ABSENT = "Nobody is present: ask nothing. Say what is missing instead."
+_ABSENT = "Nobody is present, so nothing can be asked during the run: say what is missing instead."
 
 
 def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, *, present: bool) -> str:
@@ -34,12 +34,15 @@ def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, 
     now = datetime.fromtimestamp(begun).astimezone()
     zone = os.environ.get("TZ") or now.tzname() or ""
     places = [(agent, folders_of(registry, agent)) for agent in agents]
+    gone = {p.agent: p.message for p in registry.loaded.problems if p.kind and p.agent not in registry.catalog.by_id}
+    missing = "; ".join(f"{agent} ({why})" for agent, why in gone.items()) if registry.policy is None else ""
     told = "\n".join(f"- {agent}: {', '.join(found)}" for agent, found in places if found)
     told += "\nAn agent opens paths in its own folders only." if told.count("\n") else ""
     return "\n".join(
         (
             f"Now: {now:%A, %Y-%m-%d %H:%M}, UTC{now:%z} ({zone}).",
             _PRESENT if present else _ABSENT,
+            *([f"Agents that are not available in this run: {missing}."] if missing else []),
             *([f"Folders of the agents:\n{told}"] if told else []),
         )
     )

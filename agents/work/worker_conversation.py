@@ -119,7 +119,8 @@ def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
             case "done":
                 return "done", ""
             case "needs_input" | "outcome_unknown" as status:
-                return status, text
+                wanted = [what for what in declared.get("missing", ()) if what not in text]
+                return status, f"{text} Missing: {', '.join(wanted)}." if wanted else text
             case "need_plan":
                 return "failed", f"the worker asks for another plan: {text}"
             case _:

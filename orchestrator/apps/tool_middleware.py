@@ -39,7 +39,7 @@ from callsheet.agents.tools.binding import NEED_TOOL
 from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.text.argument_types import check_type
-from callsheet.orchestrator.apps.agent_requests import MOST_ADDED, picked, requests_of
+from callsheet.orchestrator.apps.agent_requests import picked, requests_of
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.process.catalog_updates import Following
 from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
@@ -251,7 +251,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return ToolMessage(full, tool_call_id=call["id"], name=NEED_TOOL, status="error")
 
         async def find(what: str, has: Collection[str]) -> Sequence[str]:
-            return await asyncio.to_thread(seen.more, what, has, most=min(MOST_ADDED, room), **self._reach)
+            return await asyncio.to_thread(seen.more, what, has, most=min(3, room), **self._reach)
 
         def bind(ids: Iterable[str], taken: Collection[str]) -> dict[str, BoundTool]:
             return self._bound(ids, state, [*state.get("callsheet_own", []), *taken])
