@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from callsheet.graphs import Agent, Catalog, Skill, Tool, shown, split_name
 from callsheet.retrievers.index.embedding.minilm import shared_tokenizer
 from callsheet.retrievers.index.lexical_index import tokens
@@ -9,10 +11,12 @@ from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.selection.result import Selection
 
 _DESCRIPTION, _WORDS, _TOOLS = 120, 60, 6
+_OTHERS = 400
+"""Maximum number of tokens of the agents of which no tool is named."""
 
 
 def catalog_outline(catalog: Catalog, selection: Selection, *, max_tokens: int = 800, floor: float = 0.0005) -> str:
-    """The agents that fit, a line each with what they are for, and below it their picked tools; then the skills.
+    """The agents that fit, each with what it is for and its picked tools; then the skills, and other agents.
 
     An agent fits if its score reaches the selection's ``threshold``, or the expected use of one of its tools is at
     least ``floor`` times that of the best tool. Tools that only an inferred dependency brought are left out. Agents are
@@ -33,14 +37,18 @@ def catalog_outline(catalog: Catalog, selection: Selection, *, max_tokens: int =
     lines: dict[str, list[str]] = {}
     for tool in (catalog.tool(picked.id) for picked in selection.tools if not picked.inferred):
         known = lines.get(tool.agent, [])
-        new = [*([] if known else [_agent_line(catalog.agent(tool.agent))]), _tool_line(tool)]
+        new = [*([] if known else [agent_line(catalog.agent(tool.agent))]), _tool_line(tool)]
         if tool.agent not in fitting or len(known) > _TOOLS:
             continue
         room -= sum(map(_tokens, new))
         if room < 0:
             break
         lines[tool.agent] = [*known, *new]
-    return "\n".join([*(line for of_agent in lines.values() for line in of_agent), *skills])
+    others = [agent_line(agent) for agent in catalog.agents if agent.id not in lines]
+    spare = list(accumulate(map(_tokens, others), initial=0))
+    beside = [line for line, total in zip(others, spare[1:], strict=True) if total <= _OTHERS]
+    told = [*(line for of_agent in lines.values() for line in of_agent), *skills]
+    return "\n".join([*told, *(["Other agents:", *beside] if beside else [])])
 
 
 def _tokens(line: str) -> int:
@@ -51,7 +59,7 @@ def _skill_line(skill: Skill) -> str:
     return shown(f"- {skill.id} (instructions that a step can follow): {_short(skill.description)}", most=None)
 
 
-def _agent_line(agent: Agent) -> str:
+def agent_line(agent: Agent) -> str:
     """Its id, and its description; if that only repeats its name, the descriptions of its tools."""
     named = set(tokens(split_name(f"{agent.id} {agent.name}")))
     about = agent.description

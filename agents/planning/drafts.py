@@ -30,7 +30,10 @@ class PlannedStep(BaseModel):
     depends_on: list[Annotated[str, BeforeValidator(_reference)]] = Field(
         default_factory=list, description="Ids of the steps whose results this one needs"
     )
-    tools: list[str] = Field(default_factory=list, description="The tools that it needs, as agent/tool")
+    tools: list[str] = Field(
+        default_factory=list,
+        description="What it needs: agent/tool, or an agent",
+    )
     for_each: Annotated[str | None, BeforeValidator(_reference)] = Field(
         default=None, description="Id of a step whose result is a list: this step is then done once for each item"
     )
@@ -66,7 +69,7 @@ class PlanRevision(BaseModel):
         default_factory=list, description="New steps; or, under its id, another text for a step that is not done"
     )
     open: bool | None = Field(
-        default=None, description="False if no further steps are to be planned after these, True if there are"
+        default=None, description="True if further steps are to be planned after these, False if not; null: as before"
     )
     drop: list[Annotated[str, BeforeValidator(_reference)]] = Field(
         default_factory=list, description="Ids of steps that have not run and are not needed any more"

@@ -7,12 +7,13 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from callsheet.agents.planning.plan import Call, Plan, Step, StepResult, source_of
 from callsheet.agents.tools.binding import READ_RESULT
 from callsheet.agents.tools.in_process import InProcess
 from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.agents.tools.tool_result import Kind
 from callsheet.agents.work.value_references import ResultValueError, shape, value_of
 from callsheet.graphs import CallsheetError, ServerConfig
 
@@ -34,7 +35,8 @@ def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, 
     now = datetime.fromtimestamp(begun).astimezone()
     zone = os.environ.get("TZ") or now.tzname() or ""
     places = [(agent, folders_of(registry, agent)) for agent in agents]
-    gone = {p.agent: p.message for p in registry.loaded.problems if p.kind and p.agent not in registry.catalog.by_id}
+    known, troubles = registry.catalog.by_id, get_args(Kind)
+    gone = {p.agent: p.message for p in registry.loaded.problems if p.kind in troubles and p.agent not in known}
     missing = "; ".join(f"{agent} ({why})" for agent, why in gone.items()) if registry.policy is None else ""
     told = "\n".join(f"- {agent}: {', '.join(found)}" for agent, found in places if found)
     told += "\nAn agent opens paths in its own folders only." if told.count("\n") else ""

@@ -17,15 +17,16 @@ FINISH = "finish"
 """The tool by which a worker ends its step; no tool of the catalog gets this name."""
 OUTCOME = "outcome"
 """Where a worker's last message keeps its outcome, in ``additional_kwargs``."""
+ENDINGS = ("done", "cannot", "needs_input", "need_plan")
 _REPLAN = "need_plan"
 _NOT_ALONE = "call finish alone, after you have seen all results"
 
 
 class Finish(BaseModel):
-    """End the task and say how it ended. Call it alone, after you have seen all results.
+    """End the task where plain words are not enough. Call it alone, after you have seen all results.
 
-    Plain words without a call end the task as done, so call it only where that is not all: the task was not done, a
-    person must say something, or later steps need data.
+    That is where the task was not done, a person must say something, or later steps need data. Plain words without a
+    call mean that the task is done.
     """
 
     model_config = ConfigDict(title=FINISH)
@@ -37,8 +38,8 @@ class Finish(BaseModel):
     answer: str = Field(default="", description="What came of it, for people; or why it was not done, and what was")
     data: Any = Field(
         default=None,
-        description='The result as JSON for later steps, such as a list; or {"$call": "c2", "path": "items"}: '
-        "what your second call returned, or the part of it at a path",
+        description='The result as JSON for later steps, such as a list; or {"$call": "c2", "path": "items"}: what the '
+        "call [c2] returned, or the part of it at a path",
     )
     missing: list[str] = Field(default_factory=list, description="For needs_input: what to ask for")
 

@@ -11,10 +11,14 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field
 
 from callsheet.agents.tools.binding import NEED_TOOL, BoundTool
+from callsheet.graphs.text.sanitizing import shown
+
+_WORDS = 80
+"""Characters of a description in the answer; the model sees all of it with the tool."""
 
 
 class _Need(BaseModel):
-    """Ask for a tool that you lack for this step. What fits is added to your tools."""
+    """Ask for a tool that you lack. What fits is added to your tools."""
 
     model_config = ConfigDict(title=NEED_TOOL)
 
@@ -31,10 +35,12 @@ class ToolRequests:
     Attributes:
         find: From the need, and the ids of the worker's tools, to the ids of further tools.
         bind: From ids, and the names in use, to tools by the names that the model sees.
+        about: From the id of an agent to what it is for, in a few words.
     """
 
     find: Callable[[str, Collection[str]], Awaitable[Sequence[str]]]
     bind: Callable[[Sequence[str], Collection[str]], Mapping[str, BoundTool]]
+    about: Callable[[str], str] = lambda agent: ""
 
 
 def equipped(
@@ -61,8 +67,10 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     added = requests.bind(ids, list(tools))
     if not added:
         return _said(call, "no other tool in the catalog does that", ids=())
-    lines = (f"{name} (agent {tool.agent}): {tool.description.splitlines()[0]}" for name, tool in added.items())
-    return _said(call, "You can now call:\n" + "\n".join(lines), ids=[tool.id for tool in added.values()])
+    agents = {tool.agent: f"{tool.agent}: {about}" for tool in added.values() if (about := requests.about(tool.agent))}
+    lines = (f"{name} (agent {tool.agent}): {shown(tool.description, most=_WORDS)}" for name, tool in added.items())
+    told = "\n".join(["You can now call:", *lines, *agents.values()])
+    return _said(call, told, ids=[tool.id for tool in added.values()])
 
 
 def _said(call: ToolCall, text: str, *, ids: Sequence[str] | None = None, error: bool = False) -> ToolMessage:

@@ -16,6 +16,8 @@ from callsheet.agents.work.value_references import ResultValueError, named_value
 
 _LONGEST, _BEGINNING = 20_000, 8_000
 """Characters of the answer to its own call that a worker sees whole; of a longer one, it sees the beginning."""
+_WORTH_AN_ID = 500
+"""Characters from which an answer is worth a reference, so that its id is shown."""
 _PIECE = 4_000
 
 
@@ -38,8 +40,8 @@ def shown_in_part(results: Sequence[StepResult], calls: Sequence[Call]) -> bool:
 
 
 def abbreviated(messages: Sequence[AnyMessage], calls: Sequence[Call]) -> list[AnyMessage]:
-    """A worker's conversation for its model: of each long answer, the beginning and the shape."""
-    long = {call.output: call for call in calls if len(call.output) > _LONGEST}
+    """A worker's conversation for its model: a longer answer has its id; of a long one, there is the beginning."""
+    long = {call.output: call for call in calls if len(call.output) > _WORTH_AN_ID}
     return [
         message.model_copy(update={"content": _beginning(long[message.text])})
         if isinstance(message, ToolMessage) and message.text in long
@@ -49,6 +51,8 @@ def abbreviated(messages: Sequence[AnyMessage], calls: Sequence[Call]) -> list[A
 
 
 def _beginning(call: Call) -> str:
+    if len(call.output) <= _LONGEST:
+        return f"{call.output}\n[{call.id}]"
     about = f"{len(call.output):,} characters in all, {shape(value_of(call))}"
     return f"{call.output[:_BEGINNING]}…\n[{about}; read more with {READ_RESULT}, id {call.id!r}]"
 

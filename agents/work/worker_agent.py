@@ -38,7 +38,7 @@ from callsheet.agents.programs.signatures import functions_of
 from callsheet.agents.tools.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.equipment import Equipment
-from callsheet.agents.work.finish import FINISH, OUTCOME, finished, refused_finish
+from callsheet.agents.work.finish import ENDINGS, FINISH, OUTCOME, finished, refused_finish
 from callsheet.agents.work.need_tool import answer_request
 from callsheet.agents.work.progress import NameStep, TellCalls
 from callsheet.agents.work.read_result import abbreviated, answer_reading
@@ -190,8 +190,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     status, error = outcome_of(last, calls)
     declared = last.additional_kwargs.get(OUTCOME, {})
     by_rules = isinstance(equipment.model, KeylessModel)
-    # A worker's own word is final where a reviser reads it; otherwise other agents may try what could not be done.
-    by_word = bool(declared.get("reply")) and (equipment.replans or declared["status"] != "cannot")
+    by_word = bool(declared.get("reply")) and declared.get("status") in ENDINGS  # then no other agents try
     # Rules choose the tool that fits best: if it refuses the call, worse ones do not help.
     final = {"rejected", "tool"} if by_rules else {"rejected"}
     return StepResult(
@@ -203,7 +202,8 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         result=last.text.strip() if status == "done" else "",
         data=declared.get("data"),
         error=error or "",
-        exhausted=status != "done" and (by_word or any(call.kind in final or _may_last(call, brief) for call in calls)),
+        exhausted=status != "done"
+        and (by_word or any(call.kind in final or _may_last(call, brief) for call in calls)),
         missing=missing_values(last.additional_kwargs),
         usage=Usage() if by_rules else usage_of(messages, time.monotonic() - began),
     )

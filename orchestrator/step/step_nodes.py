@@ -43,9 +43,12 @@ from callsheet.orchestrator.state import StepState, with_earlier
 from callsheet.orchestrator.step.step_inputs import StepInputs, finished
 from callsheet.orchestrator.step.step_selection import picked_event, selected
 from callsheet.retrievers import AgentGraphRetriever, Selection
+from callsheet.retrievers.catalog_outline import agent_line
 from callsheet.retrievers.index.embedding.minilm import first_tokens
 
 Worker = Runnable[Any, Any]
+_BEST = 4
+"""Number of tools of an agent that the planner has named without a tool."""
 _STAND_BY = 2
 """Number of tools that a worker gets besides those that the planner has named."""
 _UNREAD = "; it has skills, which only a model can follow (with Settings.skill_tokens above 0)"
@@ -95,13 +98,26 @@ class StepNodes:
         """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
         tried, reach = tuple(state["tried"]), self._choices(state).settings.reach()
         left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
-        if step.tools:  # the planner has read what they do; some others stand by
-            reach |= {"wanted": step.tools, "tools": min(reach["tools"], len(step.tools) + _STAND_BY)}
+        if wanted := self._wanted(step):  # the planner has read what they do; some others stand by
+            reach |= {"wanted": wanted, "tools": min(reach["tools"], len(wanted) + _STAND_BY)}
         reach |= {"step_id": step.id} if self._choices(state).read_skills else {"step_id": step.id, "skills": 0}
         selection = selected(self.seen(), step.text, **reach, without=(*tried, *left_out))
         if left_out and selection.verdict == "nothing_fits":
             return selected(self.seen(), step.text, **reach, without=tried), {}
         return selection, left_out
+
+    def _wanted(self, step: Step) -> tuple[str, ...]:
+        """The tools that the planner has named; of an agent that it has named, the best ones for the step."""
+        seen = self.seen()
+        wanted: list[str] = []
+        for name in step.tools:
+            if name in seen.catalog.tools:
+                wanted.append(name)
+            elif name in seen.catalog.by_id:
+                others = [agent for agent in seen.catalog.by_id if agent != name]
+                best = seen.select(step.text, tools=_BEST, without=others, skills=0)
+                wanted += [tool.id for tool in best.tools]
+        return tuple(dict.fromkeys(wanted))
 
     async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
         """Lets a worker do the step with the selected tools; an error becomes a result, not an exception."""
@@ -229,7 +245,10 @@ class StepNodes:
         def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
             return self.registry.bind(ids, state["run_id"], beside=taken, user=user, held_only=True)
 
-        return ToolRequests(find=find, bind=bind)
+        def about(agent: str) -> str:
+            return agent_line(seen.catalog.agent(agent)).partition(": ")[2] if agent in seen.catalog.by_id else ""
+
+        return ToolRequests(find=find, bind=bind, about=about)
 
 
 def _continued(result: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -247,12 +247,16 @@ def test_an_outline_says_what_agents_are_for_and_what_their_tools_do() -> None:
         "- post: Letters and parcels.",
         "  - send",
         "- skills/pay (instructions that a step can follow): How to pay.",
+        "Other agents:",
+        "- far: Something else.",
+        "- none: No tools.",
     ]
 
 
 def test_an_outline_has_the_agents_that_fit_best_within_its_tokens() -> None:
     lines = outlined(max_tokens=80).splitlines()
     assert [line.partition(":")[0] for line in lines][:2] == ["- bank", "  - rate"]
-    assert lines[-1].startswith("- skills/pay")
-    assert not any("post" in line for line in lines)
-    assert "- far" in outlined(floor=0.0)
+    others = lines.index("Other agents:")
+    assert lines[others - 1].startswith("- skills/pay")
+    assert not any("post" in line for line in lines[:others])
+    assert "- far" in outlined(floor=0.0).partition("Other agents:")[0]

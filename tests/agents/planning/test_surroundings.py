@@ -11,12 +11,14 @@ from langchain_core.tools import tool
 
 from callsheet.agents.tools.in_process import InProcess
 from callsheet.agents.work.context import folders_of, surroundings
-from callsheet.graphs import ServerConfig
+from callsheet.graphs import Catalog, ServerConfig
+from callsheet.graphs.catalog.formats.mcp_format import Problem
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 
 
-def registry(**connections: Any) -> Any:
-    return SimpleNamespace(loaded=SimpleNamespace(connections=connections))
+def registry(*problems: Problem, **connections: Any) -> Any:
+    loaded = SimpleNamespace(connections=connections, problems=problems)
+    return SimpleNamespace(loaded=loaded, catalog=Catalog(), policy=None)
 
 
 def test_the_folders_of_a_server(tmp_path: Path) -> None:
@@ -56,6 +58,8 @@ def test_the_text_for_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     text = surroundings(registry(a=one, b=two), ["a", "b", "c"], 0.0, present=True)
     assert text.startswith("Now: Thursday, 1970-01-01 00:00, UTC+0000 (UTC).\nA person is present")
     assert f"- a: {tmp_path / 'a'}\n- b: {tmp_path / 'b'}\nAn agent opens paths in its own folders only." in text
-    alone = surroundings(registry(a=one), ["a"], 0.0, present=False)
+    gone = Problem("sympy", "start", "it did not start within 60 s")
+    alone = surroundings(registry(gone, a=one), ["a"], 0.0, present=False)
     assert "Nobody is present" in alone
+    assert "Agents that are not available in this run: sympy (it did not start within 60 s)." in alone
     assert "own folders only" not in alone

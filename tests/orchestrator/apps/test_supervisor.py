@@ -22,6 +22,13 @@ REQUEST = f"Please {WEATHER}, {RATE}, and {NOTE}"
 STEPS = (("1", WEATHER, []), ("2", RATE, []), ("3", NOTE, ["1", "2"]))
 
 
+def plain(worker: Any) -> Any:
+    """The worker, which only repeats what its tool answered, errors too."""
+    (reply,) = worker.replies
+    worker.replies[:] = [lambda told: AIMessage(told[-1].text) if told[-1].type == "tool" else reply(told)]
+    return worker
+
+
 def ask(app: Any, text: str = REQUEST, **more: Any) -> Any:
     return app.invoke({"messages": [HumanMessage(text)]}, **more)
 
@@ -91,8 +98,9 @@ def test_a_failed_step_goes_to_another_agent_once(
     catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any
 ) -> None:
     shop.broken = {"weather_report"}
-    planner, once = scripted(replies=[say["planned"](("1", WEATHER, []))]), Settings(planning="once")
-    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=once).compile()
+    planner = scripted(replies=[say["planned"](("1", WEATHER, []))])
+    weak = Settings(planning="once", weak_model=True)  # a strong one says itself that it cannot be done
+    app = create_supervisor(catalog, planner_model=planner, worker_model=plain(worker), settings=weak).compile()
     result = ask(app, WEATHER)["results"]["1"]
     assert shop.called == ["weather_report", "city_weather"]
     assert (result["status"], result["attempts"], result["result"]) == ("done", 2, "rain in Oslo")
@@ -106,8 +114,9 @@ def test_a_failed_step_goes_to_another_agent_once(
 
 def test_replanning_is_bounded(catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
     shop.broken = {"weather_report", "city_weather"}
-    planner, once = scripted(replies=[say["planned"](("1", WEATHER, []))]), Settings(planning="once")
-    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=once).compile()
+    planner = scripted(replies=[say["planned"](("1", WEATHER, []))])
+    weak = Settings(planning="once", weak_model=True)  # a strong one says itself that it cannot be done
+    app = create_supervisor(catalog, planner_model=planner, worker_model=plain(worker), settings=weak).compile()
     result = ask(app, WEATHER)["results"]["1"]
     assert shop.called == ["weather_report", "city_weather"]
     assert (result["status"], result["attempts"]) == ("failed", 2)
