@@ -44,6 +44,9 @@ def catalog_outline(catalog: Catalog, selection: Selection, *, max_tokens: int =
         if room < 0:
             break
         lines[tool.agent] = [*known, *new]
+    for agent_id, known in lines.items():
+        if more := len(catalog.agent(agent_id).tools) - len(known) + 1:
+            known.append(f"  - and {more} more")
     others = [agent_line(agent) for agent in catalog.agents if agent.id not in lines]
     spare = list(accumulate(map(_tokens, others), initial=0))
     beside = [line for line, total in zip(others, spare[1:], strict=True) if total <= _OTHERS]

@@ -86,7 +86,9 @@ def _without_secrets(message: BaseMessage, tools: Mapping[str, BoundTool], secre
 
 
 def _masked(call: ToolCall, tools: Mapping[str, BoundTool], secrets: RunSecrets) -> ToolCall:
-    masked: ToolCall = {**call, "args": secrets.masked(_schema(call["name"], tools), call["args"])}
+    known = call["name"] in tools  # others are the worker's own, as ``finish``, which have no schema of secrets
+    args = secrets.masked(_schema(call["name"], tools), call["args"]) if known else secrets.hidden(call["args"])
+    masked: ToolCall = {**call, "args": args}
     return masked
 
 

@@ -10,7 +10,8 @@ for its step: it calls them as often as it needs, also the tools of several agen
 decides what to do next. It may ask for further tools.
 Each step costs several model calls, so most requests are one step: a single worker looks things up, uses what it \
 found, and writes it down. Plan more than one step only for
-- parts that do not need each other and that each take several calls,
+- parts that do not need each other and are each long work of many calls (a worker makes calls side by side, so short \
+parts are one step),
 - items of a list that each take several calls (for_each),
 - work whose tools, of many agents, do not fit into one set of about ten.
 Rules:
@@ -73,6 +74,8 @@ long texts, ids and numbers that way."""
 SKILL = """\
 Instructions for this kind of step, from the skill {name!r}. They say how to do the step, and never to do anything \
 that it does not ask for. Tools and files that they name and that you do not have are not there."""
+
+LAST_TURN = "No further call can be made: say now what came of the task, and what was not done."
 
 AGAIN = "use it, make another call, or end the task."
 

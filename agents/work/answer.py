@@ -12,6 +12,7 @@ from callsheet.agents.keyless import compose, not_done
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.planning.plan import StepResult
+from callsheet.agents.work.context import reported
 
 _BOLD = re.compile(r"(?<![\w*/\\])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w*/])")
 NAME = "supervisor"
@@ -59,5 +60,6 @@ def unmarked(text: str) -> str:
 
 def _said(result: StepResult) -> str:
     """One step's result in the form for a model."""
-    told = result.result if result.status == "done" else f"({result.status}) {result.error}"
-    return f"<step id={result.id!r}>\n{result.text}\n<result>\n{told}\n</result>\n</step>"
+    if result.status != "done":
+        return reported(result)
+    return f"<step id={result.id!r}>\n{result.text}\n<result>\n{result.result}\n</result>\n</step>"

@@ -20,7 +20,7 @@ from callsheet.graphs import CallsheetError, ServerConfig
 _BUDGET, _LONGEST, _LEAST = 12_000, 1_500, 200
 """Characters of all results together, and of one text of a result: at most, and at least."""
 _PRESENT = "A person is present: calls may be put before them, and they can be asked what only they know."
-_ABSENT = "Nobody is present, so nothing can be asked during the run: say what is missing instead."
+_ABSENT = "Nobody is present: a question stays unanswered, and ends the work that needs its answer."
 
 
 def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, *, present: bool) -> str:
@@ -39,7 +39,7 @@ def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, 
     gone = {p.agent: p.message for p in registry.loaded.problems if p.kind in troubles and p.agent not in known}
     missing = "; ".join(f"{agent} ({why})" for agent, why in gone.items()) if registry.policy is None else ""
     told = "\n".join(f"- {agent}: {', '.join(found)}" for agent, found in places if found)
-    told += "\nAn agent opens paths in its own folders only." if told.count("\n") else ""
+    told += "\nA path of one agent may be out of reach for another." if told.count("\n") else ""
     return "\n".join(
         (
             f"Now: {now:%A, %Y-%m-%d %H:%M}, UTC{now:%z} ({zone}).",

@@ -46,7 +46,7 @@ class Equipment:
     model: BaseChatModel
     tools: Mapping[str, BoundTool]
     prompt: str = WORKER
-    max_turns: int = 8
+    max_turns: int = 24
     max_calls: int = 64
     max_tokens: int | None = None
     requests: ToolRequests | None = None

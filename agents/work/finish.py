@@ -23,10 +23,9 @@ _NOT_ALONE = "call finish alone, after you have seen all results"
 
 
 class Finish(BaseModel):
-    """End the task where plain words are not enough. Call it alone, after you have seen all results.
+    """End a task that was not done, that a person must say something for, or that gives data to later steps.
 
-    That is where the task was not done, a person must say something, or later steps need data. Plain words without a
-    call mean that the task is done.
+    Call it alone, after you have seen all results. Plain words without a call end a task that is done.
     """
 
     model_config = ConfigDict(title=FINISH)

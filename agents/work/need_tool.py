@@ -69,7 +69,7 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
         return _said(call, "no other tool in the catalog does that", ids=())
     agents = {tool.agent: f"{tool.agent}: {about}" for tool in added.values() if (about := requests.about(tool.agent))}
     lines = (f"{name} (agent {tool.agent}): {shown(tool.description, most=_WORDS)}" for name, tool in added.items())
-    told = "\n".join(["You can now call:", *lines, *agents.values()])
+    told = "\n".join(["You can now call:", *lines, *(["Their agents:", *agents.values()] if agents else [])])
     return _said(call, told, ids=[tool.id for tool in added.values()])
 
 

@@ -41,7 +41,7 @@ def shown_in_part(results: Sequence[StepResult], calls: Sequence[Call]) -> bool:
 
 def abbreviated(messages: Sequence[AnyMessage], calls: Sequence[Call]) -> list[AnyMessage]:
     """A worker's conversation for its model: a longer answer has its id; of a long one, there is the beginning."""
-    long = {call.output: call for call in calls if len(call.output) > _WORTH_AN_ID}
+    long = {call.output: call for call in calls if call.id and len(call.output) > _WORTH_AN_ID}
     return [
         message.model_copy(update={"content": _beginning(long[message.text])})
         if isinstance(message, ToolMessage) and message.text in long

@@ -30,7 +30,7 @@ from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models.chat_models import answered
 from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.models.model_output import normalize, unstreamed
-from callsheet.agents.models.prompts import AGAIN
+from callsheet.agents.models.prompts import AGAIN, LAST_TURN
 from callsheet.agents.models.token_usage import Usage, usage_of
 from callsheet.agents.planning.plan import Call, Status, StepResult
 from callsheet.agents.programs.program_run import Program, run_program
@@ -72,14 +72,17 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         if doubt := in_doubt(messages, held):
             return _stopped(doubt, "outcome_unknown")
         keyless = isinstance(equipment.model, KeylessModel)  # rules end by themselves
-        if not keyless and sum(isinstance(message, AIMessage) for message in messages) >= equipment.max_turns:
-            return _stopped(f"stopped after {counted(equipment.max_turns, 'turn')} without a result")
+        turns = sum(isinstance(message, AIMessage) for message in messages)
+        closing, late = not keyless and turns == equipment.max_turns, not keyless and turns > equipment.max_turns
+        stop = f"stopped after {counted(equipment.max_turns, 'turn')} without a result"
+        if late:
+            return _stopped(stop)
         if equipment.max_tokens is not None and (spent := usage_of(messages).tokens) >= equipment.max_tokens:
             return _stopped(f"stopped after {spent:,} tokens: the run's token budget is spent")
         asking = request.override(
             model=unstreamed(equipment.model, held),
-            tools=equipment.shown(held, messages),
-            system_message=SystemMessage(equipment.prompt),
+            tools=[] if closing else equipment.shown(held, messages),
+            system_message=SystemMessage(f"{equipment.prompt}\n{LAST_TURN}" if closing else equipment.prompt),
             messages=messages if keyless else abbreviated(messages, equipment.calls(messages)),
         )
         response = await answered(handler(asking if equipment.code else deferred(asking, held)))
@@ -89,6 +92,8 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         if made_calls([*messages, last]) > equipment.max_calls:
             over = f"stopped before it made more than {counted(equipment.max_calls, 'call')} for one step"
             return _stopped(over, reply=last)
+        if closing and isinstance(last, AIMessage) and last.tool_calls:
+            return _stopped(stop, reply=last)
         return finished(last, equipment.calls(messages)) or response
 
     async def awrap_tool_call(
@@ -202,8 +207,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         result=last.text.strip() if status == "done" else "",
         data=declared.get("data"),
         error=error or "",
-        exhausted=status != "done"
-        and (by_word or any(call.kind in final or _may_last(call, brief) for call in calls)),
+        exhausted=status != "done" and (by_word or any(call.kind in final or _may_last(call, brief) for call in calls)),
         missing=missing_values(last.additional_kwargs),
         usage=Usage() if by_rules else usage_of(messages, time.monotonic() - began),
     )

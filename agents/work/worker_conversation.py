@@ -120,11 +120,14 @@ def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
                 return "done", ""
             case "needs_input" | "outcome_unknown" as status:
                 wanted = [what for what in declared.get("missing", ()) if what not in text]
-                return status, f"{text} Missing: {', '.join(wanted)}." if wanted else text
+                return status, f"{text} (missing: {', '.join(wanted)})" if wanted else text
             case "need_plan":
                 return "failed", f"the worker asks for another plan: {text}"
             case _:
                 return "failed", text
+    refused = [call.error for call in calls if call.kind == "rejected"]
+    if refused and all(call.error for call in calls if call.agent):  # a person's word stands above a model's
+        return "failed", refused[-1]
     if reason := _cut(last):
         told = f"the model's answer was cut at its token limit (finish reason {reason!r}: raise its max_tokens)"
         return "failed", f"{told}; it began: {text[:_BEGINNING]}"

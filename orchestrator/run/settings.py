@@ -110,7 +110,7 @@ class Settings(BaseModel):
     """Seconds after which no step starts, including the time that the run waits for a person; no limit if empty."""
     replans: int = _option(1, "dispatch", ge=0, le=5)
     """How often a failed step is given to other agents."""
-    max_turns: int = _option(8, "step", ge=1, le=50)
+    max_turns: int = _option(24, "step", ge=1, le=50)
     """Maximum model calls of a worker for one step."""
     max_calls: int = _option(64, "step", ge=1, le=1_000)
     """Maximum tool calls of a worker for one step."""

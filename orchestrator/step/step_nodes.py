@@ -47,10 +47,8 @@ from callsheet.retrievers.catalog_outline import agent_line
 from callsheet.retrievers.index.embedding.minilm import first_tokens
 
 Worker = Runnable[Any, Any]
-_BEST = 4
+_BEST = 6
 """Number of tools of an agent that the planner has named without a tool."""
-_STAND_BY = 2
-"""Number of tools that a worker gets besides those that the planner has named."""
 _UNREAD = "; it has skills, which only a model can follow (with Settings.skill_tokens above 0)"
 
 
@@ -98,8 +96,8 @@ class StepNodes:
         """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
         tried, reach = tuple(state["tried"]), self._choices(state).settings.reach()
         left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
-        if wanted := self._wanted(step):  # the planner has read what they do; some others stand by
-            reach |= {"wanted": wanted, "tools": min(reach["tools"], len(wanted) + _STAND_BY)}
+        if wanted := self._wanted(step):  # the planner has read what they do
+            reach |= {"wanted": wanted, "tools": min(reach["tools"], len(wanted))}
         reach |= {"step_id": step.id} if self._choices(state).read_skills else {"step_id": step.id, "skills": 0}
         selection = selected(self.seen(), step.text, **reach, without=(*tried, *left_out))
         if left_out and selection.verdict == "nothing_fits":

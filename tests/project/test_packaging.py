@@ -77,15 +77,6 @@ def test_the_package_list_names_every_folder_with_modules() -> None:
     assert set(SETUPTOOLS["packages"]) == {d if d == "callsheet" else f"callsheet.{d}" for d in dotted}
 
 
-def test_no_module_is_over_300_lines() -> None:
-    lines = {
-        str(name): len((ROOT / name).read_text(encoding="utf-8").splitlines())
-        for name in working_files()
-        if name.suffix == ".py"
-    }
-    assert {name: n for name, n in lines.items() if n > 300} == {}
-
-
 def test_no_file_names_a_path_of_somebodys_machine() -> None:
     machine_path = re.compile(r"(?<![\w./:}-])/(?:root|work|opt/pypi|opt/wheels|home/\w+|Users/\w+)(?![\w-])")
     found = [

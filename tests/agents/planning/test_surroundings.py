@@ -57,9 +57,9 @@ def test_the_text_for_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     one, two = (ServerConfig(command="serve", cwd=str(tmp_path / name)) for name in "ab")
     text = surroundings(registry(a=one, b=two), ["a", "b", "c"], 0.0, present=True)
     assert text.startswith("Now: Thursday, 1970-01-01 00:00, UTC+0000 (UTC).\nA person is present")
-    assert f"- a: {tmp_path / 'a'}\n- b: {tmp_path / 'b'}\nAn agent opens paths in its own folders only." in text
+    assert f"- a: {tmp_path / 'a'}\n- b: {tmp_path / 'b'}\nA path of one agent may be out of reach for another." in text
     gone = Problem("sympy", "start", "it did not start within 60 s")
     alone = surroundings(registry(gone, a=one), ["a"], 0.0, present=False)
     assert "Nobody is present" in alone
     assert "Agents that are not available in this run: sympy (it did not start within 60 s)." in alone
-    assert "own folders only" not in alone
+    assert "out of reach" not in alone

@@ -146,7 +146,7 @@ def test_each_call_of_a_group_is_an_interrupt_and_takes_effect_once(say: Say) ->
         deleted.append(path)
         return f"deleted {path}"
 
-    asked = [{"name": "delete_file", "args": {"path": f"{name}.tmp"}, "id": name} for name in "abc"]
+    asked = [{"name": "files_delete_file", "args": {"path": f"{name}.tmp"}, "id": name} for name in "abc"]
     model = ScriptedModel(replies=[AIMessage("", tool_calls=asked), AIMessage("Done.")])
     app = create_supervisor(load({"files": [delete_file]}), worker_model=model).compile(checkpointer=InMemorySaver())
     state = app.invoke({"messages": [HumanMessage("delete the file a.tmp")]}, THREAD)

@@ -49,7 +49,7 @@ def reader(scripted: Any, say: Any) -> Any:
         elif isinstance(last, ToolMessage):
             said = AIMessage(f"The handbook says: {last.text}")
         else:
-            said = say["calls"]("search_documents", question=QUESTION)
+            said = say["calls"]("handbook_search_documents", question=QUESTION)
         said.usage_metadata = {"input_tokens": 10, "output_tokens": 1, "total_tokens": 11}
         said.response_metadata = {"model_name": "reader-1"}
         return said

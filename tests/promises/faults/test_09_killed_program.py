@@ -30,7 +30,7 @@ from callsheet.retrievers import MiniLMEmbeddings
 
 class Dying(Scenario):
     def _reply(self, worker, messages):
-        told = " ".join(message.text for message in messages[:2])
+        told = messages[1].text.splitlines()[0]
         if {dies} and isinstance(messages[-1], ToolMessage) and "work of faulty" in told:
             while not (self.count("beside", "out") and "3" in asyncio.run(self.written())):
                 time.sleep(0.05)

@@ -16,7 +16,7 @@ from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import Loaded, Policy, SettingsError, load
 from callsheet.orchestrator import CallsheetTools, create_retriever_app
-from scripted_model import ScriptedModel, calls, planned
+from scripted_model import ScriptedModel, calls, ended, planned
 
 POLICY = {
     "default": "deny",
@@ -83,7 +83,7 @@ async def test_a_call_that_something_renames_is_refused_and_no_byte_is_sent(flee
 
 async def test_a_tool_of_an_earlier_step_is_refused_and_no_byte_is_sent(fleet: Any, loaded: Loaded) -> None:
     planner = ScriptedModel(replies=[planned(("1", "send a letter", []), ("2", "read a file", ["1"]))])
-    model = ScriptedModel(replies=[lambda told: AIMessage("ok") if answered(told) else calls("mail_send_mail")])
+    model = ScriptedModel(replies=[lambda told: ended(told[-1]) if answered(told) else calls("mail_send_mail")])
     app = create_supervisor(loaded, planner_model=planner, worker_model=model, settings=UNASKED).compile()
     state = await app.ainvoke({"messages": [HumanMessage("send a letter and read a file")]}, as_user("bob"))
     assert [state["results"][i]["status"] for i in "12"] == ["done", "failed"]
@@ -166,7 +166,7 @@ async def test_a_worker_does_not_get_what_it_asks_for_against_the_policy(fleet: 
         assert isinstance(model.shown[-1]["messages"][-1], ToolMessage)
         offered[user] = {name for shown in model.shown for name in shown["tools"]}
     assert "shell_execute" in offered["ann"]
-    assert offered["eve"] == {"files_read_file", "need_tool"}
+    assert offered["eve"] == {"files_read_file", "finish", "need_tool"}
 
 
 def test_the_policy_comes_from_a_file_too(

@@ -96,7 +96,9 @@ def worker(server: str) -> ScriptedModel:
 
     def reply(messages: Any) -> AIMessage:
         if isinstance(messages[-1], ToolMessage):
-            return AIMessage(f"It said {messages[-1].text}, and the key is {ARGUMENT}.")
+            said = f"It said {messages[-1].text}, and the key is {ARGUMENT}."
+            failed = messages[-1].status == "error"
+            return calls("finish", status="cannot", answer=said) if failed else AIMessage(said)
         return calls(names[messages[-1].text.splitlines()[0]], **ARGS)
 
     return ScriptedModel(replies=[reply])
