@@ -68,7 +68,9 @@ async def test_a_result_of_an_earlier_step_stands_among_the_data(fleet: Any, too
 
     model = ScriptedModel(replies=[work])
     planner = ScriptedModel(replies=[planned(("1", "read a file", []), ("2", "write a file", ["1"]))])
-    app = create_supervisor(loaded, planner_model=planner, worker_model=model, settings=Settings(planning="once", approval="never")).compile()
+    app = create_supervisor(
+        loaded, planner_model=planner, worker_model=model, settings=Settings(planning="once", approval="never")
+    ).compile()
     await app.ainvoke({"messages": [HumanMessage("read a file and write a file")]})
     second = [shown["messages"] for shown in model.shown if shown["messages"][1].text.startswith("write a file")]
     assert second
