@@ -17,6 +17,8 @@ from callsheet.agents.tools.tool_result import Kind
 from callsheet.agents.work.value_references import ResultValueError, shape, value_of
 from callsheet.graphs import CallsheetError, ServerConfig
 
+_AGENTS = 50
+"""Maximum number of agents whose folders are looked for."""
 _BUDGET, _LONGEST, _LEAST = 12_000, 1_500, 200
 """Characters of all results together, and of one text of a result: at most, and at least."""
 _PRESENT = "A person is present: calls may be put before them, and they can be asked what only they know."
@@ -28,13 +30,13 @@ def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, 
 
     Args:
         registry: Knows how the agents are reached.
-        agents: Ids of the agents in play.
+        agents: Ids of the agents that the user may see, those in play first.
         begun: Start of the run, in seconds since 1970.
         present: Whether a person can answer questions.
     """
     now = datetime.fromtimestamp(begun).astimezone()
     zone = os.environ.get("TZ") or now.tzname() or ""
-    places = [(agent, folders_of(registry, agent)) for agent in agents]
+    places = [(agent, folders_of(registry, agent)) for agent in list(dict.fromkeys(agents))[:_AGENTS]]
     known, troubles = registry.catalog.by_id, get_args(Kind)
     gone = {p.agent: p.message for p in registry.loaded.problems if p.kind in troubles and p.agent not in known}
     missing = "; ".join(f"{agent} ({why})" for agent, why in gone.items()) if registry.policy is None else ""

@@ -118,7 +118,7 @@ def planning_context(
     found = retriever.select(state["request"], agents=_AGENTS, tools=_TOOLS, **skills)
     outline = catalog_outline(retriever.catalog, found)
     earlier = list(earlier_results(state["turns"]).values())
-    agents = [agent.id for agent in found.agents]
+    agents = [*(agent.id for agent in found.agents), *retriever.catalog.by_id]
     parts = (
         f"Results of earlier requests of this conversation:\n{reports(earlier)}" if earlier else "",
         f"Agents that may help:\n{outline}" if outline else "",

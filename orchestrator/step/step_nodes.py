@@ -96,25 +96,25 @@ class StepNodes:
         """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
         tried, reach = tuple(state["tried"]), self._choices(state).settings.reach()
         left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
-        if wanted := self._wanted(step):  # the planner has read what they do
-            reach |= {"wanted": wanted, "tools": min(reach["tools"], len(wanted))}
+        if wanted := self._wanted(step, reach["tools"]):  # the planner has read what they do
+            reach |= {"wanted": wanted, "tools": len(wanted)}
         reach |= {"step_id": step.id} if self._choices(state).read_skills else {"step_id": step.id, "skills": 0}
         selection = selected(self.seen(), step.text, **reach, without=(*tried, *left_out))
         if left_out and selection.verdict == "nothing_fits":
             return selected(self.seen(), step.text, **reach, without=tried), {}
         return selection, left_out
 
-    def _wanted(self, step: Step) -> tuple[str, ...]:
-        """The tools that the planner has named; of an agent that it has named, the best ones for the step."""
+    def _wanted(self, step: Step, most: int) -> tuple[str, ...]:
+        """The tools that the planner has named, and of agents that it has named, the best ones for the step."""
         seen = self.seen()
-        wanted: list[str] = []
-        for name in step.tools:
-            if name in seen.catalog.tools:
-                wanted.append(name)
-            elif name in seen.catalog.by_id:
-                others = [agent for agent in seen.catalog.by_id if agent != name]
-                best = seen.select(step.text, tools=_BEST, without=others, skills=0)
-                wanted += [tool.id for tool in best.tools]
+        known = seen.catalog.by_id
+        wanted = [name for name in step.tools if name in seen.catalog.tools][:most]
+        agents = [name for name in step.tools if name in known]
+        for name in agents:
+            best = min(_BEST, (most - len(wanted)) // len(agents))
+            others = [agent for agent in known if agent != name]
+            found = seen.select(step.text, tools=best, without=others, skills=0).tools if best else ()
+            wanted += [tool.id for tool in found]
         return tuple(dict.fromkeys(wanted))
 
     async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
@@ -169,7 +169,8 @@ class StepNodes:
         bound = self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True)
         inputs = tuple(StepResult(**result) for result in state["inputs"])
         before = StepResult(**state["before"]) if state.get("before") else None
-        agents, begun = [agent["id"] for agent in state["selection"]["agents"]], state.get("run_begun", time.time())
+        picked, begun = [agent["id"] for agent in state["selection"]["agents"]], state.get("run_begun", time.time())
+        agents = [*picked, *self.seen().catalog.by_id]
         present = choices.someone_present
         about = await asyncio.to_thread(surroundings, self.registry, agents, begun, present=present) if model else ""
         skills = [skill["id"] for skill in state["selection"].get("skills", ())]
