@@ -151,7 +151,8 @@ def test_a_run_is_cancelled_and_resumed_and_can_be_left_and_found_again(show: Sh
 
 @pytest.mark.server
 def test_several_calls_of_one_tool_are_decided_together(show: Show, asking: Asking) -> None:
-    waves = [[{"name": "notebook_write_note", "args": {"text": text}, "id": text} for text in wave] for wave in ("abc", "def")]
+    name = "notebook_write_note"
+    waves = [[{"name": name, "args": {"text": text}, "id": text} for text in wave] for wave in ("abc", "def")]
     model = ScriptedModel(replies=[*(AIMessage("", tool_calls=wave) for wave in waves), AIMessage("Done.")])
     page = show(asking.page(worker=model), f"#key={KEY}", 390)
     page.wait("document.activeElement.id === 'question'")
