@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.documents.rules.phrases import STOP_WORDS, names, plain
-from callsheet.retrievers.index.lexical_index import tokens
 
 MOST = 2
 """Sentences of an answer: with a third, twice as many questions that nothing answers would be answered."""
