@@ -1,0 +1,204 @@
+"""What plans, works and answers where there is no model: it splits, fills forms, reads and asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+
+from callsheet.agents.models.token_usage import Usage
+from callsheet.agents.no_model.filling import unanswered
+from callsheet.agents.no_model.result_text import in_words
+from callsheet.agents.no_model.step_reading import StepReading, read_step
+from callsheet.agents.no_model.values import refers_to
+from callsheet.agents.no_model.wording import introduction, no_answer, not_allowed, note, refusal
+from callsheet.agents.planning.plan import Plan, Step, StepResult
+from callsheet.agents.planning.planner import check_number
+from callsheet.agents.reasoner import AnswerTask, PlanTask
+from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.agents.work.answer import NAME, listed
+from callsheet.agents.work.brief import Brief
+from callsheet.agents.work.equipment import Equipment
+from callsheet.agents.work.worker_agent import carry_out
+from callsheet.graphs.catalog.errors import PlanError, SettingsError
+from callsheet.graphs.text.clauses import clause_spans, parts_of
+from callsheet.graphs.text.words import tokens
+
+_TURNS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class NoModel:
+    """Stands where a model would: harmless calls whose values all stand in the step, and nothing else on its own.
+
+    Attributes:
+        present: Whether a person can confirm calls.
+        allow: Ids of tools that may change something without being confirmed, because a person named them.
+    """
+
+    present: bool = False
+    allow: frozenset[str] = frozenset()
+    prose = False
+
+    async def plan(self, task: PlanTask) -> Plan:
+        """Splits a request into steps, in its own words.
+
+        Raises:
+            PlanError: It has too many steps, or one that is not understood beside one that changes something.
+        """
+        return await asyncio.to_thread(_plan, task)
+
+    async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
+        """Calls the tool that all of the step goes into, if there is one."""
+        supervision = equipment.supervision
+        if supervision is None:
+            raise SettingsError("without supervision nothing is known about the tools, and none is called")
+        names = {tool.id: name for name, tool in equipment.tools.items()}
+        inputs = [result for result in brief.inputs if result.status == "done"]
+        registry = supervision.registry
+        reading = await asyncio.to_thread(read_step, brief.text, [*names], registry, inputs)
+        step = _StepModel(respond=_Responder(self, brief, names, registry, reading))
+        equipped = replace(
+            equipment,
+            model=step,
+            own_tools=False,
+            requests=None,
+            code=False,
+            max_turns=_TURNS,
+            supervision=replace(supervision, notice=False, confirms=True),
+        )
+        done = await carry_out(brief, equipped, app)
+        return done.model_copy(update={"usage": Usage(), "exhausted": done.status != "done"})
+
+    async def answer(self, task: AnswerTask) -> AIMessage:
+        """The results of the steps, and what was not done and why."""
+        return AIMessage(listed(task.request, task.results), name=NAME)
+
+
+def _plan(task: PlanTask) -> Plan:
+    if not tokens(task.request):
+        return Plan(answer=introduction(task.catalog, task.registry))
+    readings = [] if task.mode == "none" else _readings(task)
+    texts = [reading.text for reading in readings] or [task.request.strip()]
+    check_number(len(texts), task.max_steps)
+    lone = len(set(tokens(task.request))) == 1 and not any(reading.certain for reading in readings)
+    if readings and (lone or not any(reading.filled.named or reading.filled.args for reading in readings)):
+        raise PlanError(f"no tool fits. {introduction(task.catalog, task.registry)}")
+    lost = [reading for reading in readings if not reading.complete and not _waits_for_values(reading)]
+    if len(texts) > 1 and lost and any(not reading.harmless for reading in readings):
+        why = "; ".join(f'"{reading.text}": {refusal(reading, task.registry)}' for reading in lost)
+        raise PlanError(f"a part of the request is not understood, so the rest may mean something else: {why}")
+    placeholders = [StepResult(id=str(number), text=text) for number, text in enumerate(texts, start=1)]
+    steps = []
+    for place, text in enumerate(texts):
+        before, changes = placeholders[:place], [not reading.harmless for reading in readings[: place + 1]]
+        needs = {one.id for one in refers_to(text, before)}
+        needs |= {one.id for one, changed in zip(before, changes, strict=False) if changed or changes[-1]}
+        uses = [one.id for one in refers_to(text, task.last)] if place == 0 else []
+        steps.append(Step(id=str(place + 1), text=text, depends_on=tuple(sorted(needs, key=int)), uses=tuple(uses)))
+    return Plan(steps=tuple(steps), note=note(task.catalog, task.registry), mode="once")
+
+
+def _waits_for_values(reading: StepReading) -> bool:
+    """Whether only values are missing, which a person may give."""
+    return bool(reading.filled.missing) and not reading.filled.unused and not reading.others
+
+
+def _readings(task: PlanTask) -> list[StepReading]:
+    """The steps of a request: its clauses, or the parts of a clause if each of them is understood by itself."""
+    request = task.request
+    if (alone := _read(task, request.strip(), 0)) and alone.certain:
+        return [alone]
+    clauses = [request[start:end].strip() for start, end in clause_spans(request)] or [request.strip()]
+    found: list[StepReading] = []
+    for clause in clauses:
+        whole = _read(task, clause, len(found))
+        parts = [] if whole and whole.certain else parts_of(clause)
+        read = [_read(task, part, len(found) + place) for place, part in enumerate(parts)]
+        understood = [reading for reading in read if reading is not None and reading.complete]
+        if len(understood) == len(parts) > 1:
+            found += understood
+        elif whole is not None:
+            found.append(whole)
+        else:
+            return []
+    return found
+
+
+def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
+    before = [StepResult(id=str(number), text="") for number in range(place)] or list(task.last)
+    return read_step(text, task.find(text), task.registry, before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Responder:
+    """The messages of one step's worker."""
+
+    mode: NoModel
+    brief: Brief
+    names: Mapping[str, str]
+    registry: ToolRegistry
+    reading: StepReading | None
+
+    def __call__(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        """The next message: a call, or the outcome of the step."""
+        answers = [message for message in messages if isinstance(message, ToolMessage)]
+        return self._outcome(answers[-1]) if answers else self._call()
+
+    def _call(self) -> AIMessage:
+        if (reading := self.reading) is None:
+            return _ended("failed", "no tool in the catalog fits")
+        given = self.brief.given.get(reading.tool.id, {})
+        missing = [name for name in reading.filled.missing if name not in given]
+        if missing or reading.filled.unused or reading.others:
+            return self._refused(reading, missing)
+        if not (reading.harmless or self.mode.present or reading.tool.id in self.mode.allow):
+            return _ended("needs_input", not_allowed(reading.tool))
+        name, args = self.names[reading.tool.id], {**reading.filled.args, **given}
+        return AIMessage("", tool_calls=[ToolCall(name=name, args=args, id="call_1", type="tool_call")])
+
+    def _refused(self, reading: StepReading, missing: Sequence[str]) -> AIMessage:
+        parameters = [] if reading.filled.unused or reading.others else list(missing)
+        return _ended("needs_input", refusal(reading, self.registry), tool=reading.tool.id, parameters=parameters)
+
+    def _outcome(self, answer: ToolMessage) -> AIMessage:
+        reading, text = self.reading, in_words(answer.text)
+        if answer.status == "error" or reading is None:
+            return _ended("failed", answer.text.strip() or "the tool failed, and gave no reason")
+        if lacking := unanswered(reading.filled, text):
+            return _ended("needs_input", no_answer(reading, lacking, text))
+        return AIMessage(text or f"{reading.tool.id} returned an empty answer.")
+
+
+def _ended(status: str, why: str, **more: Any) -> AIMessage:
+    return AIMessage(why, additional_kwargs={"outcome": {"status": status, "reason": why, **more}})
+
+
+class _StepModel(BaseChatModel):
+    """The chat model of one step, which the worker's loop asks for the next message."""
+
+    respond: Callable[[Sequence[BaseMessage]], AIMessage]
+
+    @property
+    def _llm_type(self) -> str:
+        return "callsheet-forms"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+        """Itself: the tool is chosen already."""
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=self.respond(messages))])
