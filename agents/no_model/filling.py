@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
-from callsheet.agents.no_model.units_and_zones import unit_in, zone_of
+from callsheet.agents.no_model.units_and_zones import total, unit_in, zone_of
 from callsheet.agents.no_model.values import Kind, Value, values_in
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.arguments import misfits
@@ -21,8 +21,8 @@ _NAMED = (
     (Kind.QUESTION, frozenset({"question"})),
     (Kind.EXPRESSION, frozenset({"expression", "formula"})),
     (Kind.ZONE, frozenset({"timezone", "zone", "tz"})),
+    (Kind.FOLDER, frozenset({"dir", "directory", "folder"})),
     (Kind.FILE, frozenset({"file", "filename", "path"})),
-    (Kind.FOLDER, frozenset({"dir", "directory", "folder", "path"})),
     (Kind.URL, frozenset({"url", "uri", "link"})),
     (Kind.EMAIL, frozenset({"email"})),
     (Kind.DATE, frozenset({"date"})),
@@ -38,12 +38,16 @@ _ASKING = frozenset("are be can do does how i is many me much want we what when 
 """Further such words in a step that only asks for something."""
 _WHO = frozenset("where who whom whose why".split())
 """Words of questions that only a text answers: no value stands for them."""
+_HOW = re.compile(r"\bhow\s+(\w+)")
 _FILLERS = re.compile(r"\b(?:it\s+is|is\s+it|it's)\b|(?<=\w)['’]s\b", re.IGNORECASE)
 _PARTICLE = re.compile(r"\b(\w+)\s+(?:out|up)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?|[^\w\s.,;:!?()\"'’“”`-]")
 _NAME = re.compile(r"[^\W\d_°]+(?:[/_-][^\W\d_]+)*|°[CF]?")
+_ALSO = re.compile(r"\s*(?:,|,?\s+and\b)\s*(?:(?:in|of|to)\s+)?", re.IGNORECASE)
+_AND = re.compile(r"\s*(?:,|and\b)?\s*", re.IGNORECASE)
 _BESIDE = re.compile(r"\s*(?:-\s*)?")
 _LONGEST = 4  # words of a unit or a place
+_NEAR = 100  # characters before a value in which the name of its parameter is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,11 @@ class Parameter:
         """0 for what is given, 1 for what is wanted, -1 for neither."""
         words = set(split_name(self.name).split())
         return next((side for side, names in enumerate(_SIDES) if words & names), -1)
+
+    def is_named(self, before: str) -> bool:
+        """Whether its name stands at the end of the text before a value, as in "radius 5" and "radius: 5"."""
+        name = r"[\s_-]+".join(map(re.escape, split_name(self.name).split()))
+        return re.search(rf"(?:^|\W){name}\s*[=:]?\s*$", before[-_NEAR:], re.IGNORECASE) is not None
 
     def takes(self, value: Value) -> bool:
         """Whether a value is of the right kind and fits the schema."""
@@ -109,9 +118,9 @@ def fill(tool: Tool, agent: Agent, text: str, results: Sequence[StepResult] = ()
     """
     parameters = parameters_of(tool)
     values = values_in(text, results)
-    values += _choices(text, values, parameters)
+    values = _compounded(text, [*values, *_choices(text, values, parameters)])
     taken = _conversion(text, values, parameters)
-    _match(values, parameters, taken)
+    _match(text, values, parameters, taken)
     args: dict[str, Any] = {name: value.value for name, value in taken.items()}
     covered = list(taken.values())
     lists = [parameter for parameter in parameters if parameter.kinds == {Kind.NUMBERS}]
@@ -123,7 +132,7 @@ def fill(tool: Tool, agent: Agent, text: str, results: Sequence[StepResult] = ()
     naming = [word for word, _ in words if tokens(word) and names.issuperset(tokens(word))]
     unused = tuple(word for word, asking in words if not asking and word not in naming)
     question = next((parameter for parameter in parameters if parameter.kinds == {Kind.QUESTION}), None)
-    if question and harmless and (naming or text.rstrip().endswith("?")):
+    if question and harmless and (naming or _is_question(text)):
         asked = {**args, question.name: text.strip()}
         return Filled(asked, (), (), question=True, open=unused, named=bool(naming))
     missing = tuple(parameter.name for parameter in parameters if parameter.required and parameter.name not in args)
@@ -131,9 +140,14 @@ def fill(tool: Tool, agent: Agent, text: str, results: Sequence[StepResult] = ()
     return Filled(ordered, missing, unused, named=len(unused) < len(words))
 
 
+def _is_question(text: str) -> bool:
+    """Whether a text ends with a question mark, or begins with a verb of asking."""
+    return text.rstrip().endswith("?") or any(asks(word.lower()) for word in text.split(maxsplit=1)[:1])
+
+
 def parameters_of(tool: Tool) -> tuple[Parameter, ...]:
     """The parameters of a tool, in the order of its schema."""
-    schema = tool.input_schema
+    schema = {**tool.input_schema, "description": tool.description}
     properties, required = schema.get("properties"), schema.get("required")
     needed = set(map(str, required)) if isinstance(required, list) else set()
     specs = properties.items() if isinstance(properties, Mapping) else ()
@@ -146,6 +160,7 @@ def _parameter(name: str, spec: Mapping[str, Any], schema: Mapping[str, Any], re
     choices = tuple(choice for one in options for choice in one.get("enum") or () if isinstance(choice, str))
     types = {kind for one in options for kind in _types(one)} - {"null"}
     words = set(split_name(name).split())
+    choices = choices or _listed(name, str(spec.get("description") or ""), str(schema.get("description") or ""))
     kinds: frozenset[Kind] = frozenset()
     if choices:
         kinds = frozenset({Kind.CHOICE})
@@ -156,9 +171,17 @@ def _parameter(name: str, spec: Mapping[str, Any], schema: Mapping[str, Any], re
     elif types <= {"string"}:
         found = [_FORMATS[str(spec.get("format"))]] if spec.get("format") in _FORMATS else []
         found = found or [kind for kind, names in _NAMED if words & names]
-        alone = {Kind.QUESTION, Kind.ZONE} & {*found}
-        kinds = frozenset(alone or found or {Kind.TEXT})
+        kinds = frozenset(found[:1] or {Kind.TEXT})
     return Parameter(name, kinds, required, choices, f"{name} {spec.get('description') or ''}", {**shared, **spec})
+
+
+def _listed(name: str, *descriptions: str) -> tuple[str, ...]:
+    """The values that a description lists for a parameter: "Available operations: mean, median"."""
+    pattern = re.compile(
+        rf"\b{re.escape(name)}s?:\s*((?:[\w-]{{1,40}},\s*){{1,40}}(?:or\s+)?[\w-]{{1,40}})", re.IGNORECASE
+    )
+    found = next(filter(None, map(pattern.search, descriptions)), None)
+    return tuple(re.split(r",\s*(?:or\s+)?", found[1])) if found else ()
 
 
 def _types(spec: Any) -> set[str]:
@@ -185,6 +208,18 @@ def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]
                 yield Value(frozenset({kind}), value, start, end)
 
 
+def _compounded(text: str, values: list[Value]) -> list[Value]:
+    """The values, those of a quantity in several units as one number with its last unit: "5 feet 11 inches"."""
+    counts = [value for value in values if Kind.NUMBER in value.kinds]
+    pairs = [(n, u) for n in counts for u in values if Kind.CHOICE in u.kinds and _is_beside(text, n, u)]
+    joined = all(_AND.fullmatch(text[one.end : other.start]) for (_, one), (other, _) in pairwise(pairs))
+    if len(pairs) < 2 or not joined or (amount := total([(n.value, str(u.value)) for n, u in pairs])) is None:
+        return values
+    (first, _), (number, unit) = pairs[0], pairs[-1]
+    rest = [value for value in values if value.end <= first.start or value.start >= unit.end]
+    return [*rest, Value(number.kinds, amount, first.start, number.end), unit]
+
+
 def _conversion(text: str, values: Sequence[Value], parameters: Sequence[Parameter]) -> dict[str, Value]:
     """The two sides of a conversion: the unit beside the number, or the zone beside the time, is the given one."""
     counts = [value for value in values if value.kinds & {Kind.NUMBER, Kind.CLOCK}]
@@ -206,8 +241,12 @@ def _is_beside(text: str, count: Value, value: Value) -> bool:
     return len(between) <= 1 and all(word.lower() in _EMPTY | _ASKING for word in between)
 
 
-def _match(values: Sequence[Value], parameters: Sequence[Parameter], taken: dict[str, Value]) -> None:
-    """Fills each parameter that is the only free one for a value, and for one value only, until there is none."""
+def _match(text: str, values: Sequence[Value], parameters: Sequence[Parameter], taken: dict[str, Value]) -> None:
+    """Fills the parameters named before their values, then each that is the only free one for a value and no other."""
+    for parameter in parameters:
+        named = [value for value in values if parameter.takes(value) and parameter.is_named(text[: value.start])]
+        if len(named) == 1 and parameter.name not in taken and named[0] not in taken.values():
+            taken[parameter.name] = named[0]
     while True:
         free = [parameter for parameter in parameters if parameter.name not in taken]
         left = [value for value in values if value not in taken.values()]
@@ -220,7 +259,7 @@ def _match(values: Sequence[Value], parameters: Sequence[Parameter], taken: dict
 
 def _names(tool: Tool, agent: Agent, filled: Sequence[Parameter]) -> set[str]:
     """The words that name a tool: those of its names, its descriptions, its agent's, and the parameters in use."""
-    texts = [tool.title, _sentence(tool.description), agent.name, _sentence(agent.description)]
+    texts = [tool.title, _sentence(tool.description), agent.name]
     texts += [split_name(tool.name), split_name(agent.id), *(split_name(parameter.name) for parameter in filled)]
     return set(tokens(" ".join([*texts, *(parameter.about for parameter in filled)])))
 
@@ -234,19 +273,43 @@ def _content(text: str, covered: Sequence[Value], *, harmless: bool) -> Iterator
     spans = [(value.start, value.end) for value in covered] + [match.span() for match in _FILLERS.finditer(text)]
     spans += [(match.end(1), match.end()) for match in _PARTICLE.finditer(text) if harmless and asks(match[1].lower())]
     empty = _EMPTY | _ASKING if harmless else _EMPTY
-    for match in _WORD.finditer(text):
-        inside = any(start <= match.start() < end for start, end in spans)
-        if not inside and match.group().lower() not in empty:
-            yield match.group(), harmless and asks(match.group().lower())
+    left = list(text)
+    for start, end in spans:
+        left[start:end] = "\0" * (end - start)
+    for match in _WORD.finditer("".join(left).replace("\0", " ")):
+        word, attached = match.group(), left[match.start() - 1 : match.start()] == ["\0"]
+        if attached or word.lower() not in empty:
+            yield word, harmless and asks(word.lower())
 
 
-def unanswered(filled: Filled, answer: str) -> tuple[str, ...]:
+def spread(tool: Tool, text: str) -> list[str]:
+    """The text once for each of several values of one kind that stand side by side: "Convert 3, 5 and 8 miles"."""
+    found = values_in(text)
+    found += _choices(text, found, parameters_of(tool))
+    found.sort(key=lambda value: value.start)
+    runs: list[list[Value]] = []
+    for value in found:
+        before = runs[-1][-1] if runs else None
+        if before and before.kinds == value.kinds and _ALSO.fullmatch(text[before.end : value.start]):
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    several = [run for run in runs if len(run) > 1]
+    if len(several) != 1:
+        return []
+    first, last = several[0][0].start, several[0][-1].end
+    return [f"{text[:first]}{text[value.start : value.end]}{text[last:]}" for value in several[0]]
+
+
+def unanswered(filled: Filled, question: str, answer: str) -> tuple[str, ...]:
     """The words of a question that its answer does not contain; a word for a kind of value may be such a value."""
     said = set(tokens(answer))
     kinds = {kind for value in values_in(answer) for kind in value.kinds}
-    named = {word for kind, words in _NAMED if kind in kinds for word in words}
+    named = {word for kind, words in _NAMED if kind in kinds for word in words} | _WHO
+    named |= set(_HOW.findall(question.lower())) if Kind.NUMBER in kinds else set()
+    units = [match.group() for match in _NAME.finditer(answer)]
     return tuple(
         word
         for word in filled.open
-        if word.lower() not in named | _WHO and not (tokens(word) and said.issuperset(tokens(word)))
+        if word.lower() not in named and not said.issuperset(tokens(word)) and unit_in(word, units) is None
     )

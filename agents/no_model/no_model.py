@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 
 from callsheet.agents.models.token_usage import Usage
-from callsheet.agents.no_model.filling import unanswered
+from callsheet.agents.no_model.filling import spread, unanswered
 from callsheet.agents.no_model.result_text import in_words
 from callsheet.agents.no_model.step_reading import StepReading, read_step
 from callsheet.agents.no_model.values import refers_to
@@ -88,10 +88,10 @@ def _plan(task: PlanTask) -> Plan:
     readings = [] if task.mode == "none" else _readings(task)
     texts = [reading.text for reading in readings] or [task.request.strip()]
     check_number(len(texts), task.max_steps)
-    lone = len(set(tokens(task.request))) == 1 and not any(reading.certain for reading in readings)
+    lone = len(set(tokens(task.request))) == 1 and not any(reading.complete for reading in readings)
     if readings and (lone or not any(reading.filled.named or reading.filled.args for reading in readings)):
         raise PlanError(f"no tool fits. {introduction(task.catalog, task.registry)}")
-    lost = [reading for reading in readings if not reading.complete and not _waits_for_values(reading)]
+    lost = [r for r in readings if not (r.complete and r.filled.named) and not _waits_for_values(r)]
     if len(texts) > 1 and lost and any(not reading.harmless for reading in readings):
         why = "; ".join(f'"{reading.text}": {refusal(reading, task.registry)}' for reading in lost)
         raise PlanError(f"a part of the request is not understood, so the rest may mean something else: {why}")
@@ -122,8 +122,14 @@ def _readings(task: PlanTask) -> list[StepReading]:
         whole = _read(task, clause, len(found))
         parts = [] if whole and whole.certain else parts_of(clause)
         read = [_read(task, part, len(found) + place) for place, part in enumerate(parts)]
-        understood = [reading for reading in read if reading is not None and reading.complete]
-        if len(understood) == len(parts) > 1:
+        understood = [r for r in read if r is not None and r.complete and (r.certain or r.filled.named)]
+        if not all(r.harmless or s.filled.named for r in understood for s in understood):
+            understood = []
+        if whole and not whole.certain and not len(understood) == len(parts) > 1:
+            parts = spread(whole.tool, clause)
+            read = [_read(task, part, len(found)) for part in parts]
+            understood = [reading for reading in read if reading is not None and reading.certain]
+        if len(understood) == len(parts) > 1 and any(reading.certain for reading in understood):
             found += understood
         elif whole is not None:
             found.append(whole)
@@ -172,7 +178,7 @@ class _Responder:
         reading, text = self.reading, in_words(answer.text)
         if answer.status == "error" or reading is None:
             return _ended("failed", answer.text.strip() or "the tool failed, and gave no reason")
-        if lacking := unanswered(reading.filled, text):
+        if lacking := unanswered(reading.filled, reading.text, text):
             return _ended("needs_input", no_answer(reading, lacking, text))
         return AIMessage(text or f"{reading.tool.id} returned an empty answer.")
 

@@ -13,6 +13,7 @@ from callsheet.graphs.text.words import tokens
 
 _UNIT = re.compile(r"[A-Za-zµΩ°²³/ ‑-]{1,60}")
 _DEGREES = re.compile(r"^(?:degrees? |° ?)(?=[A-Za-z])")
+_ROUNDING = 1e-6
 _REGIONS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
 
 
@@ -27,6 +28,22 @@ def unit_in(said: str, choices: Sequence[str]) -> str | None:
     equal = [choice for choice, unit in known if unit == meant]
     equal = equal or [choice for choice, unit in known if meant and unit[1:] == meant[1:]]
     return equal[0] if len(equal) == 1 else None
+
+
+def total(parts: Sequence[tuple[float, str]]) -> float | None:
+    """A quantity in several units, in the last of them; None unless each unit is a fraction of the one before.
+
+    Examples:
+        >>> total([(5, "feet"), (11, "inches")])
+        71
+    """
+    units = [_unit(name) for _, name in parts]
+    known = [unit for unit in units if unit is not None]
+    sizes = [unit[2] for unit in known]
+    if len(known) < len(parts) or len({unit[1] for unit in known}) > 1 or sizes != sorted(set(sizes), reverse=True):
+        return None
+    found = sum(amount * size for (amount, _), size in zip(parts, sizes, strict=True)) / sizes[-1]
+    return round(found) if abs(found - round(found)) < _ROUNDING else round(found, 9)
 
 
 @lru_cache(maxsize=4096)

@@ -54,24 +54,25 @@ _PATTERN = re.compile(
     | (?P<url>\bhttps?://[^\s<>"]{1,2000}(?<![.,;:!?)]))
     | (?P<email>\b[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5})
     | (?P<date>\b\d{4}-\d\d-\d\d\b|\b\d{1,2}\ [A-Z][a-z]{2,8}\ \d{4}\b|\b[A-Z][a-z]{2,8}\ \d{1,2},?\ \d{4}\b)
-    | (?P<clock>\b\d{1,2}:\d\d(?![:\d])(?:\ ?[AaPp]\.?[Mm]\b)?|\b\d{1,2}\ ?[AaPp][Mm]\b)
+    | (?P<clock>\b\d{1,2}:\d\d(?![:\d])(?:\ ?[AaPp]\.?[Mm]\b)?|\b\d{1,2}\ ?[AaPp][Mm]\b|\bnoon\b|\bmidnight\b)
     | (?P<file>(?<![\w/.@~-])(?:~?/|\.{1,2}/)?(?:[\w.-]{1,64}/){0,9}
-        [\w-]{1,64}(?:\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}(?![\w/@]))
+        [\w-]{1,64}(?:\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}(?![\w/@]|\.\w))
     | (?P<folder>(?<![\w/.@~-])(?:~/|\.{1,2}/|/)?(?:[\w.-]{1,64}/){1,9}(?:[\w-]{1,64})?(?![\w.@]))
-    | (?P<expression>(?<![\w.,/:)-])-?\(*\d{1,15}(?:\.\d{1,15})?\)*
-        (?:\ *(?:\*\*|[-+*/])\ *-?\(*\d{1,15}(?:\.\d{1,15})?\)*){1,50}(?![\w:/-]|[.,]\d))
+    | (?P<expression>(?<![\w.,/:)-])(?:OPERAND(?:\ *(?:\*\*|[-+*/^×÷−])\ *OPERAND){1,50}|[a-z]{2,6}\(\d{1,15}\))
+        (?![\w:/°%-]|[.,]\d))
     | (?P<number>(?<![\w.,/:-])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,15})?(?:[eE][-+]?\d{1,3})?(?![\d:/_-]))
     | (?P<name>(?<![\w-])(?=[\w*-]{0,63}[\d*_])(?=[\w*.-]{0,63}[A-Za-z])[A-Za-z*][\w*.-]{1,63}(?<![.-]))
-    """,
+    """.replace("OPERAND", r"-?\(*(?:[a-z]{2,6}\()?\d{1,15}(?:\.\d{1,15})?\)*"),
     re.VERBOSE,
 )
+_SIGNS = str.maketrans({"×": "*", "÷": "/", "−": "-", "^": "**"})
 _KINDS = {
     "url": frozenset({Kind.URL}),
     "email": frozenset({Kind.EMAIL}),
     "date": frozenset({Kind.DATE}),
     "clock": frozenset({Kind.CLOCK}),
     "file": frozenset({Kind.FILE}),
-    "folder": frozenset({Kind.FOLDER}),
+    "folder": frozenset({Kind.FOLDER, Kind.FILE}),
     "expression": frozenset({Kind.EXPRESSION}),
     "number": frozenset({Kind.NUMBER, Kind.NUMBERS}),
     "name": frozenset({Kind.TEXT}),
@@ -121,6 +122,8 @@ def _typed(text: str) -> Iterator[Value]:
             case "date" | "clock":
                 if value := (_date if kind == "date" else _clock)(said):
                     yield Value(_KINDS[kind], value, *match.span())
+            case "expression":
+                yield Value(_KINDS[kind], said.translate(_SIGNS), *match.span())
             case "number":
                 number = float(said.replace(",", "").replace("−", "-"))
                 whole_number = said.lstrip("-−+").replace(",", "").isdigit()
@@ -144,7 +147,7 @@ def _date(said: str) -> str:
 
 def _clock(said: str) -> str:
     """``HH:MM``; empty if there is no such time."""
-    plain = said.lower().replace(" ", "").replace(".", "")
+    plain = {"noon": "12:00", "midnight": "00:00"}.get(said, said).lower().replace(" ", "").replace(".", "")
     for form in ("%H:%M", "%I:%M%p", "%I%p"):
         try:
             return f"{datetime.strptime(plain, form):%H:%M}"

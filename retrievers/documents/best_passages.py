@@ -12,7 +12,7 @@ from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
 NOT_FOUND = "The documents do not answer this."
 _HEADING = re.compile(r"^#{1,6}\s+")
 _MOST = 3
-_LEAST = 0.5
+_LEAST = 1 / 3
 """Minimum share of a question's words in a passage and the headings above it."""
 
 
