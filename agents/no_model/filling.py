@@ -13,6 +13,7 @@ from callsheet.agents.no_model.values import Kind, Value, values_in
 from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.safety.arguments import misfits
 from callsheet.agents.safety.tool_effects import asks
+from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.graphs.catalog.model import Agent, Tool
 from callsheet.graphs.text.sanitizing import split_name
 from callsheet.graphs.text.words import tokens
@@ -34,20 +35,17 @@ _SIDES = (frozenset({"from", "source", "src"}), frozenset({"to", "target", "dest
 """Words in the names of two parameters of a conversion: what is given, and what is wanted."""
 _EMPTY = frozenset("a an and as at by for from in into of on please the to with".split())
 """Words without content: they refer to nothing, limit nothing and negate nothing."""
-_ASKING = frozenset("are be can do does how i is many me much want we what when which would you".split())
+_ASKING = frozenset("are be can could do does how i is many me much now want we what when which would you".split())
 """Further such words in a step that only asks for something."""
 _WHO = frozenset("where who whom whose why".split())
 """Words of questions that only a text answers: no value stands for them."""
-_HOW = re.compile(r"\bhow\s+(\w+)")
-_FILLERS = re.compile(r"\b(?:it\s+is|is\s+it|it's)\b|(?<=\w)['’]s\b", re.IGNORECASE)
+_FILLERS = re.compile(r"\b(?:it\s+is|is\s+it|it's)\b|\bhow\s+\w+\s+(?:is|are)\s+(?=\d)|(?<=\w)['’]s\b", re.IGNORECASE)
 _PARTICLE = re.compile(r"\b(\w+)\s+(?:out|up)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?|[^\w\s.,;:!?()\"'’“”`-]")
 _NAME = re.compile(r"[^\W\d_°]+(?:[/_-][^\W\d_]+)*|°[CF]?")
 _ALSO = re.compile(r"\s*(?:,|,?\s+and\b)\s*(?:(?:in|of|to)\s+)?", re.IGNORECASE)
-_AND = re.compile(r"\s*(?:,|and\b)?\s*", re.IGNORECASE)
 _BESIDE = re.compile(r"\s*(?:-\s*)?")
 _LONGEST = 4  # words of a unit or a place
-_NEAR = 100  # characters before a value in which the name of its parameter is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +65,11 @@ class Parameter:
         words = set(split_name(self.name).split())
         return next((side for side, names in enumerate(_SIDES) if words & names), -1)
 
-    def is_named(self, before: str) -> bool:
-        """Whether its name stands at the end of the text before a value, as in "radius 5" and "radius: 5"."""
-        name = r"[\s_-]+".join(map(re.escape, split_name(self.name).split()))
-        return re.search(rf"(?:^|\W){name}\s*[=:]?\s*$", before[-_NEAR:], re.IGNORECASE) is not None
-
     def takes(self, value: Value) -> bool:
         """Whether a value is of the right kind and fits the schema."""
         if not self.kinds & value.kinds or (self.choices and value.value not in self.choices):
             return False
-        inner = [value.value] if Kind.NUMBERS in self.kinds else value.value
-        return not misfits({"properties": {self.name: dict(self.spec or {})}}, {self.name: inner})
+        return not misfits({"properties": {self.name: dict(self.spec or {})}}, {self.name: value.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,26 +101,16 @@ class Filled:
 def fill(tool: Tool, agent: Agent, text: str, results: Sequence[StepResult] = (), *, harmless: bool = False) -> Filled:
     """Fills the parameters of a tool; a value that fits two free parameters fills none.
 
-    Args:
-        tool: The tool.
-        agent: Its agent.
-        text: The text of the step.
-        results: The results of earlier steps.
-        harmless: Whether the tool changes nothing, so that verbs of asking name it.
+    Verbs of asking name every harmless tool.
     """
     parameters = parameters_of(tool)
     values = values_in(text, results)
     values = _compounded(text, [*values, *_choices(text, values, parameters)])
     taken = _conversion(text, values, parameters)
-    _match(text, values, parameters, taken)
+    _match(values, parameters, taken)
     args: dict[str, Any] = {name: value.value for name, value in taken.items()}
-    covered = list(taken.values())
-    lists = [parameter for parameter in parameters if parameter.kinds == {Kind.NUMBERS}]
-    if len(lists) == 1 and (numbers := [v for v in values if Kind.NUMBERS in v.kinds and v not in covered]):
-        args[lists[0].name] = [value.value for value in numbers]
-        covered += numbers
     names = _names(tool, agent, [parameter for parameter in parameters if parameter.name in args])
-    words = list(_content(text, covered, harmless=harmless))
+    words = list(_content(text, [*taken.values()], harmless=harmless))
     naming = [word for word, _ in words if tokens(word) and names.issuperset(tokens(word))]
     unused = tuple(word for word, asking in words if not asking and word not in naming)
     question = next((parameter for parameter in parameters if parameter.kinds == {Kind.QUESTION}), None)
@@ -147,7 +129,7 @@ def _is_question(text: str) -> bool:
 
 def parameters_of(tool: Tool) -> tuple[Parameter, ...]:
     """The parameters of a tool, in the order of its schema."""
-    schema = {**tool.input_schema, "description": tool.description}
+    schema = tool.input_schema
     properties, required = schema.get("properties"), schema.get("required")
     needed = set(map(str, required)) if isinstance(required, list) else set()
     specs = properties.items() if isinstance(properties, Mapping) else ()
@@ -160,28 +142,16 @@ def _parameter(name: str, spec: Mapping[str, Any], schema: Mapping[str, Any], re
     choices = tuple(choice for one in options for choice in one.get("enum") or () if isinstance(choice, str))
     types = {kind for one in options for kind in _types(one)} - {"null"}
     words = set(split_name(name).split())
-    choices = choices or _listed(name, str(spec.get("description") or ""), str(schema.get("description") or ""))
     kinds: frozenset[Kind] = frozenset()
     if choices:
         kinds = frozenset({Kind.CHOICE})
     elif types & {"number", "integer"}:
         kinds = frozenset({Kind.NUMBER})
-    elif types == {"array"} and _types(spec.get("items") or {}) & {"number", "integer"}:
-        kinds = frozenset({Kind.NUMBERS})
     elif types <= {"string"}:
         found = [_FORMATS[str(spec.get("format"))]] if spec.get("format") in _FORMATS else []
         found = found or [kind for kind, names in _NAMED if words & names]
         kinds = frozenset(found[:1] or {Kind.TEXT})
     return Parameter(name, kinds, required, choices, f"{name} {spec.get('description') or ''}", {**shared, **spec})
-
-
-def _listed(name: str, *descriptions: str) -> tuple[str, ...]:
-    """The values that a description lists for a parameter: "Available operations: mean, median"."""
-    pattern = re.compile(
-        rf"\b{re.escape(name)}s?:\s*((?:[\w-]{{1,40}},\s*){{1,40}}(?:or\s+)?[\w-]{{1,40}})", re.IGNORECASE
-    )
-    found = next(filter(None, map(pattern.search, descriptions)), None)
-    return tuple(re.split(r",\s*(?:or\s+)?", found[1])) if found else ()
 
 
 def _types(spec: Any) -> set[str]:
@@ -201,7 +171,7 @@ def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]
             if said.lower() in _EMPTY | _ASKING or any(a < end and start < b for a, b in taken):
                 continue
             found = {(Kind.CHOICE, choice) for one in lists if (choice := unit_in(said, one))}
-            found |= {(Kind.ZONE, zone) for zone in [zone_of(said)] if zones and zone and said[0].isupper()}
+            found |= {(Kind.ZONE, zone) for zone in [zone_of(said)] if zones and zone}
             if len(found) == 1:
                 ((kind, value),) = found
                 taken.append((start, end))
@@ -212,7 +182,7 @@ def _compounded(text: str, values: list[Value]) -> list[Value]:
     """The values, those of a quantity in several units as one number with its last unit: "5 feet 11 inches"."""
     counts = [value for value in values if Kind.NUMBER in value.kinds]
     pairs = [(n, u) for n in counts for u in values if Kind.CHOICE in u.kinds and _is_beside(text, n, u)]
-    joined = all(_AND.fullmatch(text[one.end : other.start]) for (_, one), (other, _) in pairwise(pairs))
+    joined = all(text[one.end : other.start].isspace() for (_, one), (other, _) in pairwise(pairs))
     if len(pairs) < 2 or not joined or (amount := total([(n.value, str(u.value)) for n, u in pairs])) is None:
         return values
     (first, _), (number, unit) = pairs[0], pairs[-1]
@@ -241,12 +211,8 @@ def _is_beside(text: str, count: Value, value: Value) -> bool:
     return len(between) <= 1 and all(word.lower() in _EMPTY | _ASKING for word in between)
 
 
-def _match(text: str, values: Sequence[Value], parameters: Sequence[Parameter], taken: dict[str, Value]) -> None:
-    """Fills the parameters named before their values, then each that is the only free one for a value and no other."""
-    for parameter in parameters:
-        named = [value for value in values if parameter.takes(value) and parameter.is_named(text[: value.start])]
-        if len(named) == 1 and parameter.name not in taken and named[0] not in taken.values():
-            taken[parameter.name] = named[0]
+def _match(values: Sequence[Value], parameters: Sequence[Parameter], taken: dict[str, Value]) -> None:
+    """Fills each parameter that is the only free one for a value, and for one value only, until there is none."""
     while True:
         free = [parameter for parameter in parameters if parameter.name not in taken]
         left = [value for value in values if value not in taken.values()]
@@ -287,29 +253,70 @@ def spread(tool: Tool, text: str) -> list[str]:
     found = values_in(text)
     found += _choices(text, found, parameters_of(tool))
     found.sort(key=lambda value: value.start)
-    runs: list[list[Value]] = []
-    for value in found:
-        before = runs[-1][-1] if runs else None
-        if before and before.kinds == value.kinds and _ALSO.fullmatch(text[before.end : value.start]):
-            runs[-1].append(value)
-        else:
-            runs.append([value])
-    several = [run for run in runs if len(run) > 1]
-    if len(several) != 1:
+    pairs = [(a, b) for a, b in pairwise(found) if a.kinds == b.kinds and _ALSO.fullmatch(text[a.end : b.start])]
+    if not pairs or any(one[1] is not other[0] for one, other in pairwise(pairs)):
         return []
-    first, last = several[0][0].start, several[0][-1].end
-    return [f"{text[:first]}{text[value.start : value.end]}{text[last:]}" for value in several[0]]
+    run = [pairs[0][0], *(after for _, after in pairs)]
+    return [f"{text[: run[0].start]}{text[one.start : one.end]}{text[run[-1].end :]}" for one in run]
 
 
-def unanswered(filled: Filled, question: str, answer: str) -> tuple[str, ...]:
+def unanswered(filled: Filled, answer: str) -> tuple[str, ...]:
     """The words of a question that its answer does not contain; a word for a kind of value may be such a value."""
     said = set(tokens(answer))
     kinds = {kind for value in values_in(answer) for kind in value.kinds}
-    named = {word for kind, words in _NAMED if kind in kinds for word in words} | _WHO
-    named |= set(_HOW.findall(question.lower())) if Kind.NUMBER in kinds else set()
-    units = [match.group() for match in _NAME.finditer(answer)]
-    return tuple(
-        word
-        for word in filled.open
-        if word.lower() not in named and not said.issuperset(tokens(word)) and unit_in(word, units) is None
+    named = _WHO.union(*(words for kind, words in _NAMED if kind in kinds))
+    return tuple(word for word in filled.open if word.lower() not in named and not said.issuperset(tokens(word)))
+
+
+@dataclass(frozen=True, slots=True)
+class StepReading:
+    """A step with the tool for it.
+
+    Attributes:
+        tool: The tool; without one that fits, the nearest.
+        filled: What the step gives to it.
+        harmless: Whether it is known to change nothing.
+        others: Ids of other tools that the step fits as well, if no word of it names one.
+    """
+
+    text: str
+    tool: Tool
+    filled: Filled
+    harmless: bool
+    others: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the tool is clear, nothing is missing and nothing is left over."""
+        return self.filled.complete and not self.others
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is complete by values and names, not as a question, which any words are."""
+        return self.complete and not self.filled.question
+
+
+def read_step(
+    text: str, tools: Sequence[str], registry: ToolRegistry, results: Sequence[StepResult] = ()
+) -> StepReading | None:
+    """The reading of a step with the best of its tools, whose ids come best first; None without tools."""
+    readings = [_reading(text, tool_id, registry, results) for tool_id in tools if tool_id in registry.catalog.tools]
+    complete = [reading for reading in readings if reading.complete]
+    named = [reading for reading in complete if reading.filled.named]
+    if best := next((r for r in named if r.certain), next(iter(named), None)):
+        return best
+    if alone := [reading for reading in complete if reading.harmless and reading.certain]:
+        first, *others = alone
+        return StepReading(text, first.tool, first.filled, first.harmless, tuple(other.tool.id for other in others))
+    if asked := [reading for reading in complete if reading.filled.question]:
+        return asked[0]
+    return min(
+        readings, key=lambda r: len(r.filled.unused) + len(r.filled.missing) + (not r.filled.named), default=None
     )
+
+
+def _reading(text: str, tool_id: str, registry: ToolRegistry, results: Sequence[StepResult]) -> StepReading:
+    tool = registry.catalog.tool(tool_id)
+    harmless = registry.assurance(tool_id).harm == "none"
+    agent = registry.catalog.agent(tool.agent)
+    return StepReading(text, tool, fill(tool, agent, text, results, harmless=harmless), harmless)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,15 +14,12 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 
 from callsheet.agents.models.token_usage import Usage
-from callsheet.agents.no_model.filling import spread, unanswered
-from callsheet.agents.no_model.result_text import in_words
-from callsheet.agents.no_model.step_reading import StepReading, read_step
-from callsheet.agents.no_model.values import refers_to
+from callsheet.agents.no_model.filling import StepReading, read_step, spread, unanswered
+from callsheet.agents.no_model.values import in_words, refers_to
 from callsheet.agents.no_model.wording import introduction, no_answer, not_allowed, note, refusal
 from callsheet.agents.planning.plan import Plan, Step, StepResult
 from callsheet.agents.planning.planner import check_number
 from callsheet.agents.reasoner import AnswerTask, PlanTask
-from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.agents.work.answer import NAME, listed
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.equipment import Equipment
@@ -64,7 +61,7 @@ class NoModel:
         inputs = [result for result in brief.inputs if result.status == "done"]
         registry = supervision.registry
         reading = await asyncio.to_thread(read_step, brief.text, [*names], registry, inputs)
-        step = _StepModel(respond=_Responder(self, brief, names, registry, reading))
+        step = _StepModel(mode=self, given=brief.given, names=names, registry=registry, reading=reading)
         equipped = replace(
             equipment,
             model=step,
@@ -91,7 +88,7 @@ def _plan(task: PlanTask) -> Plan:
     lone = len(set(tokens(task.request))) == 1 and not any(reading.complete for reading in readings)
     if readings and (lone or not any(reading.filled.named or reading.filled.args for reading in readings)):
         raise PlanError(f"no tool fits. {introduction(task.catalog, task.registry)}")
-    lost = [r for r in readings if not (r.complete and r.filled.named) and not _waits_for_values(r)]
+    lost = [r for r in readings if r.filled.unused or r.others or not r.filled.named]
     if len(texts) > 1 and lost and any(not reading.harmless for reading in readings):
         why = "; ".join(f'"{reading.text}": {refusal(reading, task.registry)}' for reading in lost)
         raise PlanError(f"a part of the request is not understood, so the rest may mean something else: {why}")
@@ -104,11 +101,6 @@ def _plan(task: PlanTask) -> Plan:
         uses = [one.id for one in refers_to(text, task.last)] if place == 0 else []
         steps.append(Step(id=str(place + 1), text=text, depends_on=tuple(sorted(needs, key=int)), uses=tuple(uses)))
     return Plan(steps=tuple(steps), note=note(task.catalog, task.registry), mode="once")
-
-
-def _waits_for_values(reading: StepReading) -> bool:
-    """Whether only values are missing, which a person may give."""
-    return bool(reading.filled.missing) and not reading.filled.unused and not reading.others
 
 
 def _readings(task: PlanTask) -> list[StepReading]:
@@ -143,54 +135,14 @@ def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
     return read_step(text, task.find(text), task.registry, before)
 
 
-@dataclass(frozen=True, slots=True)
-class _Responder:
-    """The messages of one step's worker."""
-
-    mode: NoModel
-    brief: Brief
-    names: Mapping[str, str]
-    registry: ToolRegistry
-    reading: StepReading | None
-
-    def __call__(self, messages: Sequence[BaseMessage]) -> AIMessage:
-        """The next message: a call, or the outcome of the step."""
-        answers = [message for message in messages if isinstance(message, ToolMessage)]
-        return self._outcome(answers[-1]) if answers else self._call()
-
-    def _call(self) -> AIMessage:
-        if (reading := self.reading) is None:
-            return _ended("failed", "no tool in the catalog fits")
-        given = self.brief.given.get(reading.tool.id, {})
-        missing = [name for name in reading.filled.missing if name not in given]
-        if missing or reading.filled.unused or reading.others:
-            return self._refused(reading, missing)
-        if not (reading.harmless or self.mode.present or reading.tool.id in self.mode.allow):
-            return _ended("needs_input", not_allowed(reading.tool))
-        name, args = self.names[reading.tool.id], {**reading.filled.args, **given}
-        return AIMessage("", tool_calls=[ToolCall(name=name, args=args, id="call_1", type="tool_call")])
-
-    def _refused(self, reading: StepReading, missing: Sequence[str]) -> AIMessage:
-        parameters = [] if reading.filled.unused or reading.others else list(missing)
-        return _ended("needs_input", refusal(reading, self.registry), tool=reading.tool.id, parameters=parameters)
-
-    def _outcome(self, answer: ToolMessage) -> AIMessage:
-        reading, text = self.reading, in_words(answer.text)
-        if answer.status == "error" or reading is None:
-            return _ended("failed", answer.text.strip() or "the tool failed, and gave no reason")
-        if lacking := unanswered(reading.filled, reading.text, text):
-            return _ended("needs_input", no_answer(reading, lacking, text))
-        return AIMessage(text or f"{reading.tool.id} returned an empty answer.")
-
-
-def _ended(status: str, why: str, **more: Any) -> AIMessage:
-    return AIMessage(why, additional_kwargs={"outcome": {"status": status, "reason": why, **more}})
-
-
 class _StepModel(BaseChatModel):
     """The chat model of one step, which the worker's loop asks for the next message."""
 
-    respond: Callable[[Sequence[BaseMessage]], AIMessage]
+    mode: Any
+    given: Mapping[str, Mapping[str, Any]]
+    names: Mapping[str, str]
+    registry: Any
+    reading: Any
 
     @property
     def _llm_type(self) -> str:
@@ -207,4 +159,29 @@ class _StepModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=self.respond(messages))])
+        answers = [message for message in messages if isinstance(message, ToolMessage)]
+        message = _ended("failed", "no tool in the catalog fits") if self.reading is None else self._next(answers)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _next(self, answers: Sequence[ToolMessage]) -> AIMessage:
+        """A call, or the outcome of the step."""
+        reading: StepReading = self.reading
+        tool, filled, given = reading.tool, reading.filled, self.given.get(reading.tool.id, {})
+        if answers:
+            text = in_words(answers[-1].text) or f"{tool.id} returned an empty answer."
+            if answers[-1].status == "error":
+                return _ended("failed", text)
+            lacking = unanswered(filled, text)
+            return _ended("needs_input", no_answer(reading, lacking, text)) if lacking else AIMessage(text)
+        missing = [name for name in filled.missing if name not in given]
+        if missing or filled.unused or reading.others:
+            parameters = [] if filled.unused or reading.others else missing
+            return _ended("needs_input", refusal(reading, self.registry), tool=tool.id, parameters=parameters)
+        if not (reading.harmless or self.mode.present or tool.id in self.mode.allow):
+            return _ended("needs_input", not_allowed(tool))
+        call = ToolCall(name=self.names[tool.id], args={**filled.args, **given}, id="call_1", type="tool_call")
+        return AIMessage("", tool_calls=[call])
+
+
+def _ended(status: str, why: str, **more: Any) -> AIMessage:
+    return AIMessage(why, additional_kwargs={"outcome": {"status": status, "reason": why, **more}})

@@ -31,12 +31,7 @@ def unit_in(said: str, choices: Sequence[str]) -> str | None:
 
 
 def total(parts: Sequence[tuple[float, str]]) -> float | None:
-    """A quantity in several units, in the last of them; None unless each unit is a fraction of the one before.
-
-    Examples:
-        >>> total([(5, "feet"), (11, "inches")])
-        71
-    """
+    """A quantity in several units, in the last of them; None unless each unit is a fraction of the one before."""
     units = [_unit(name) for _, name in parts]
     known = [unit for unit in units if unit is not None]
     sizes = [unit[2] for unit in known]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from callsheet.agents.no_model.result_text import joined
 from callsheet.agents.planning.plan import StepResult
 
 
@@ -17,7 +17,6 @@ class Kind(StrEnum):
     """What a value is, and what a parameter takes."""
 
     NUMBER = "number"
-    NUMBERS = "numbers"
     CHOICE = "choice"
     CLOCK = "time of day"
     ZONE = "time zone"
@@ -33,14 +32,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value in a text.
-
-    Attributes:
-        kinds: What it may be.
-        value: The value in the form for a tool.
-        start: Its first character in the text.
-        end: The character after it.
-    """
+    """A value from ``start`` to ``end`` of a text, in the form for a tool, and what it may be."""
 
     kinds: frozenset[Kind]
     value: Any
@@ -54,27 +46,22 @@ _PATTERN = re.compile(
     | (?P<url>\bhttps?://[^\s<>"]{1,2000}(?<![.,;:!?)]))
     | (?P<email>\b[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5})
     | (?P<date>\b\d{4}-\d\d-\d\d\b|\b\d{1,2}\ [A-Z][a-z]{2,8}\ \d{4}\b|\b[A-Z][a-z]{2,8}\ \d{1,2},?\ \d{4}\b)
-    | (?P<clock>\b\d{1,2}:\d\d(?![:\d])(?:\ ?[AaPp]\.?[Mm]\b)?|\b\d{1,2}\ ?[AaPp][Mm]\b|\bnoon\b|\bmidnight\b)
+    | (?P<clock>\b\d{1,2}:\d\d(?![:\d])(?:\ ?[AaPp]\.?[Mm]\b)?|\b\d{1,2}\ ?[AaPp][Mm]\b)
     | (?P<file>(?<![\w/.@~-])(?:~?/|\.{1,2}/)?(?:[\w.-]{1,64}/){0,9}
         [\w-]{1,64}(?:\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}(?![\w/@]|\.\w))
     | (?P<folder>(?<![\w/.@~-])(?:~/|\.{1,2}/|/)?(?:[\w.-]{1,64}/){1,9}(?:[\w-]{1,64})?(?![\w.@]))
-    | (?P<expression>(?<![\w.,/:)-])(?:OPERAND(?:\ *(?:\*\*|[-+*/^×÷−])\ *OPERAND){1,50}|[a-z]{2,6}\(\d{1,15}\))
+    | (?P<expression>(?<![\w.,/:)-])(?:OPERAND(?:\ *OPERATOR\ *OPERAND){1,50}|[a-z]{2,6}\(\d{1,15}\))
         (?![\w:/°%-]|[.,]\d))
     | (?P<number>(?<![\w.,/:-])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,15})?(?:[eE][-+]?\d{1,3})?(?![\d:/_-]))
     | (?P<name>(?<![\w-])(?=[\w*-]{0,63}[\d*_])(?=[\w*.-]{0,63}[A-Za-z])[A-Za-z*][\w*.-]{1,63}(?<![.-]))
-    """.replace("OPERAND", r"-?\(*(?:[a-z]{2,6}\()?\d{1,15}(?:\.\d{1,15})?\)*"),
+    """.replace("OPERATOR", r"(?:\*\*|[-+*/^×÷−]|\bplus\b|\bminus\b|\btimes\b|\bdivided\ by\b)").replace(
+        "OPERAND", r"-?\(*(?:[a-z]{2,6}\()?\d{1,15}(?:\.\d{1,15})?\)*"
+    ),
     re.VERBOSE,
 )
-_SIGNS = str.maketrans({"×": "*", "÷": "/", "−": "-", "^": "**"})
-_KINDS = {
-    "url": frozenset({Kind.URL}),
-    "email": frozenset({Kind.EMAIL}),
-    "date": frozenset({Kind.DATE}),
-    "clock": frozenset({Kind.CLOCK}),
-    "file": frozenset({Kind.FILE}),
+_SIGNS = {"×": "*", "÷": "/", "−": "-", "^": "**", "plus": "+", "minus": "-", "times": "*", "divided by": "/"}
+_KINDS = {kind.name.lower(): frozenset({kind}) for kind in Kind} | {
     "folder": frozenset({Kind.FOLDER, Kind.FILE}),
-    "expression": frozenset({Kind.EXPRESSION}),
-    "number": frozenset({Kind.NUMBER, Kind.NUMBERS}),
     "name": frozenset({Kind.TEXT}),
 }
 _DATES = ("%Y-%m-%d", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y")
@@ -83,12 +70,7 @@ _RESULTS = re.compile(rf"\b(?:the\s|all\s(?:the\s)?|both\s)?(?:({'|'.join(_NUMER
 
 
 def values_in(text: str, results: Sequence[StepResult] = ()) -> list[Value]:
-    """The values in a text, in text order.
-
-    Args:
-        text: The text of a step.
-        results: The results of earlier steps, to which "the result" and "all three results" refer.
-    """
+    """The values in a text, in text order; "the result" and "all three results" refer to results of earlier steps."""
     found = list(_typed(text))
     for match in _RESULTS.finditer(text):
         taken = any(value.start < match.end() and match.start() < value.end for value in found)
@@ -123,7 +105,9 @@ def _typed(text: str) -> Iterator[Value]:
                 if value := (_date if kind == "date" else _clock)(said):
                     yield Value(_KINDS[kind], value, *match.span())
             case "expression":
-                yield Value(_KINDS[kind], said.translate(_SIGNS), *match.span())
+                for word, sign in _SIGNS.items():
+                    said = said.replace(word, sign)
+                yield Value(_KINDS[kind], said, *match.span())
             case "number":
                 number = float(said.replace(",", "").replace("−", "-"))
                 whole_number = said.lstrip("-−+").replace(",", "").isdigit()
@@ -147,7 +131,7 @@ def _date(said: str) -> str:
 
 def _clock(said: str) -> str:
     """``HH:MM``; empty if there is no such time."""
-    plain = {"noon": "12:00", "midnight": "00:00"}.get(said, said).lower().replace(" ", "").replace(".", "")
+    plain = said.lower().replace(" ", "").replace(".", "")
     for form in ("%H:%M", "%I:%M%p", "%I%p"):
         try:
             return f"{datetime.strptime(plain, form):%H:%M}"
@@ -156,6 +140,38 @@ def _clock(said: str) -> str:
     return ""
 
 
-def today() -> str:
-    """The current date, as an example of one."""
-    return date.today().isoformat()
+def in_words(output: str) -> str:
+    """A tool's output: a text as it is, JSON as its fields and values."""
+    try:
+        value = json.loads(output)
+    except (ValueError, RecursionError):
+        return output.strip()
+    return "; ".join(f"{name} {inner}".strip() for name, inner in _fields("", value))
+
+
+def joined(results: Sequence[StepResult]) -> str:
+    """The text to write: a single result, or a line for each of several."""
+    if len(results) == 1:
+        return results[0].result
+    return "\n".join(f"{result.text.strip()}: {result.result}" for result in results)
+
+
+def _fields(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The plain values inside a value, each with the names that lead to it."""
+    match value:
+        case dict():
+            for key, inner in value.items():
+                yield from _fields(f"{name} {str(key).replace('_', ' ')}".strip(), inner)
+        case list() if any(isinstance(inner, dict | list) for inner in value):
+            for inner in value:
+                yield from _fields(name, inner)
+        case list():
+            yield name, ", ".join(map(_plain, value))
+        case _:
+            yield name, _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float):
+        value = float(f"{value:.12g}")  # not 160.01999999999998
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

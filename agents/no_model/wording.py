@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from datetime import date
 
-from callsheet.agents.no_model.filling import Parameter, parameters_of
-from callsheet.agents.no_model.step_reading import StepReading, read_step
-from callsheet.agents.no_model.values import Kind, today
+from callsheet.agents.no_model.filling import Parameter, StepReading, parameters_of, read_step
+from callsheet.agents.no_model.values import Kind
 from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.text.sanitizing import shown, split_name
@@ -14,10 +14,9 @@ from callsheet.graphs.text.sanitizing import shown, split_name
 _EXAMPLES, _AGENTS, _LONGEST = 3, 20, 200
 _VALUES = {
     Kind.NUMBER: ("5",),
-    Kind.NUMBERS: ("1, 2, 3",),
     Kind.CLOCK: ("9:30",),
     Kind.ZONE: ("Berlin", "Tokyo"),
-    Kind.DATE: (today(),),
+    Kind.DATE: (date.today().isoformat(),),
     Kind.FILE: ("notes.txt",),
     Kind.FOLDER: ("notes/",),
     Kind.URL: ("https://example.org",),
@@ -25,7 +24,7 @@ _VALUES = {
     Kind.TEXT: ('"text"',),
 }
 _ABOUT = (
-    "Without a model, a step must name a tool and each of its values, and nothing else; anything else needs --model."
+    "Without a model, a step must name a tool and each of its values, and nothing else; anything else needs --model"
 )
 
 
@@ -76,20 +75,14 @@ def note(catalog: Catalog, registry: ToolRegistry) -> str:
 
 def introduction(catalog: Catalog, registry: ToolRegistry) -> str:
     """The agents, and requests that work."""
-    return "\n".join(_introduced(catalog, registry))
-
-
-def _introduced(catalog: Catalog, registry: ToolRegistry) -> Iterator[str]:
-    yield "The agents are:"
+    lines = ["The agents are:"]
     for agent in catalog.agents[:_AGENTS]:
         about = agent.description or ", ".join(split_name(tool.name) for tool in agent.tools[:_EXAMPLES])
-        yield f"- {agent.id}: {shown(' '.join(about.split())[:_LONGEST])}"
-    if more := len(catalog.agents) - _AGENTS:
-        yield from [f"- and {more} more"] if more > 0 else []
-    if works := examples(catalog, registry):
-        yield "Requests that work:"
-        yield from (f"- {said}" for said in works)
-    yield _ABOUT
+        lines.append(f"- {agent.id}: {shown(' '.join(about.split())[:_LONGEST])}")
+    if (more := len(catalog.agents) - _AGENTS) > 0:
+        lines.append(f"- and {more} more")
+    works = [f"- {said}" for said in examples(catalog, registry)]
+    return "\n".join([*lines, *(["Requests that work:", *works] if works else []), _ABOUT])
 
 
 def refusal(reading: StepReading, registry: ToolRegistry) -> str:
