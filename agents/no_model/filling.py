@@ -19,7 +19,7 @@ from callsheet.graphs.text.sanitizing import split_name
 from callsheet.graphs.text.words import tokens
 
 _NAMED = (
-    (Kind.QUESTION, frozenset({"question"})),
+    (Kind.QUESTION, frozenset({"question", "request"})),
     (Kind.EXPRESSION, frozenset({"expression", "formula"})),
     (Kind.ZONE, frozenset({"timezone", "zone", "tz"})),
     (Kind.FOLDER, frozenset({"dir", "directory", "folder"})),
@@ -43,8 +43,7 @@ _FILLERS = re.compile(r"\b(?:it\s+is|is\s+it|it's)\b|\bhow\s+\w+\s+(?:is|are)\s+
 _PARTICLE = re.compile(r"\b(\w+)\s+(?:out|up)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?|[^\w\s.,;:!?()\"'’“”`-]")
 _NAME = re.compile(r"[^\W\d_°]+(?:[/_-][^\W\d_]+)*|°[CF]?")
-_ALSO = re.compile(r"\s*(?:,|,?\s+and\b)\s*(?:(?:in|of|to)\s+)?", re.IGNORECASE)
-_BESIDE = re.compile(r"\s*(?:-\s*)?")
+_ALSO = re.compile(r"(?:,|, and|and)(?: (?:in|of|to))?", re.IGNORECASE)
 _LONGEST = 4  # words of a unit or a place
 
 
@@ -114,9 +113,9 @@ def fill(tool: Tool, agent: Agent, text: str, results: Sequence[StepResult] = ()
     naming = [word for word, _ in words if tokens(word) and names.issuperset(tokens(word))]
     unused = tuple(word for word, asking in words if not asking and word not in naming)
     question = next((parameter for parameter in parameters if parameter.kinds == {Kind.QUESTION}), None)
-    if question and harmless and (naming or _is_question(text)):
-        asked = {**args, question.name: text.strip()}
-        return Filled(asked, (), (), question=True, open=unused, named=bool(naming))
+    if question and (naming or (harmless and _is_question(text))):
+        asked, wanted = {**args, question.name: text.strip()}, unused if harmless else ()
+        return Filled(asked, (), (), question=True, open=wanted, named=bool(naming))
     missing = tuple(parameter.name for parameter in parameters if parameter.required and parameter.name not in args)
     ordered = {parameter.name: args[parameter.name] for parameter in parameters if parameter.name in args}
     return Filled(ordered, missing, unused, named=len(unused) < len(words))
@@ -206,7 +205,7 @@ def _conversion(text: str, values: Sequence[Value], parameters: Sequence[Paramet
 def _is_beside(text: str, count: Value, value: Value) -> bool:
     """Whether nothing but one word without content is between a number or a time and the value that belongs to it."""
     if Kind.NUMBER in count.kinds:
-        return count.end <= value.start and _BESIDE.fullmatch(text[count.end : value.start]) is not None
+        return count.end <= value.start and text[count.end : value.start].strip() in ("", "-")
     between = text[min(count.end, value.end) : max(count.start, value.start)].split()
     return len(between) <= 1 and all(word.lower() in _EMPTY | _ASKING for word in between)
 
@@ -253,7 +252,8 @@ def spread(tool: Tool, text: str) -> list[str]:
     found = values_in(text)
     found += _choices(text, found, parameters_of(tool))
     found.sort(key=lambda value: value.start)
-    pairs = [(a, b) for a, b in pairwise(found) if a.kinds == b.kinds and _ALSO.fullmatch(text[a.end : b.start])]
+    between = {b: " ".join(text[a.end : b.start].replace(",", " ,").split()) for a, b in pairwise(found)}
+    pairs = [(a, b) for a, b in pairwise(found) if a.kinds == b.kinds and _ALSO.fullmatch(between[b])]
     if not pairs or any(one[1] is not other[0] for one, other in pairwise(pairs)):
         return []
     run = [pairs[0][0], *(after for _, after in pairs)]

@@ -38,10 +38,12 @@ class NoModel:
     Attributes:
         present: Whether a person can confirm calls.
         allow: Ids of tools that may change something without being confirmed, because a person named them.
+        works: Whether it works on the steps of its plans; if not, it only splits.
     """
 
     present: bool = False
     allow: frozenset[str] = frozenset()
+    works: bool = True
     prose = False
 
     async def plan(self, task: PlanTask) -> Plan:
@@ -50,7 +52,7 @@ class NoModel:
         Raises:
             PlanError: It has too many steps, or one that is not understood beside one that changes something.
         """
-        return await asyncio.to_thread(_plan, task)
+        return await asyncio.to_thread(_plan, task, works=self.works)
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
         """Calls the tool that all of the step goes into, if there is one."""
@@ -79,17 +81,17 @@ class NoModel:
         return AIMessage(listed(task.request, task.results), name=NAME)
 
 
-def _plan(task: PlanTask) -> Plan:
-    if not tokens(task.request):
+def _plan(task: PlanTask, *, works: bool) -> Plan:
+    if works and not tokens(task.request):
         return Plan(answer=introduction(task.catalog, task.registry))
     readings = [] if task.mode == "none" else _readings(task)
     texts = [reading.text for reading in readings] or [task.request.strip()]
     check_number(len(texts), task.max_steps)
     lone = len(set(tokens(task.request))) == 1 and not any(reading.complete for reading in readings)
-    if readings and (lone or not any(reading.filled.named or reading.filled.args for reading in readings)):
+    if works and readings and (lone or not any(reading.filled.named or reading.filled.args for reading in readings)):
         raise PlanError(f"no tool fits. {introduction(task.catalog, task.registry)}")
     lost = [r for r in readings if r.filled.unused or r.others or not r.filled.named]
-    if len(texts) > 1 and lost and any(not reading.harmless for reading in readings):
+    if works and len(texts) > 1 and lost and any(not reading.harmless for reading in readings):
         why = "; ".join(f'"{reading.text}": {refusal(reading, task.registry)}' for reading in lost)
         raise PlanError(f"a part of the request is not understood, so the rest may mean something else: {why}")
     placeholders = [StepResult(id=str(number), text=text) for number, text in enumerate(texts, start=1)]

@@ -110,7 +110,8 @@ class Choices:
         model, settings = self.model(role), self.settings
         if model is not None:
             return ModelReasoner(model)
-        return NoModel(checkpointer() is not None and settings.attended, frozenset(settings.allow))
+        present = checkpointer() is not None and settings.attended
+        return NoModel(present, frozenset(settings.allow), works=self.model("worker") is None)
 
     @property
     def someone_present(self) -> bool:

@@ -19,6 +19,7 @@ from callsheet.graphs import load
 
 POEM = "Roses are red, violets are blue"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
+ALL = ("poet/poet", "clerk/clerk", "notary/notary")
 FORM = "Ask the clerk to file form 12"
 
 
@@ -42,7 +43,9 @@ class Office:
 
 
 def supervised(given: Any, *, keep: bool = True, **settings: Any) -> Any:
-    workflow = create_supervisor(given, settings=Settings(**{"approval": "never", "replans": 0, **settings}))
+    workflow = create_supervisor(
+        given, settings=Settings(**{"approval": "never", "allow": ALL, "replans": 0, **settings})
+    )
     return workflow.compile(checkpointer=InMemorySaver() if keep else None)
 
 
@@ -95,7 +98,7 @@ async def test_two_apps_that_ask_at_once_are_answered_by_id() -> None:
 
 
 def test_an_app_that_asks_is_approved_first_where_that_is_wanted() -> None:
-    app = supervised([Office("clerk").app()], approval="risky")
+    app = supervised([Office("clerk").app()], approval="risky", allow=())
     (approval,) = app.invoke(asking(FORM), THREAD)["__interrupt__"]
     assert approval.value["type"] == "tool_approval"
     (question,) = app.invoke(Command(resume={"type": "approve"}), THREAD)["__interrupt__"]
