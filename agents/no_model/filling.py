@@ -167,7 +167,9 @@ def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]
     for length in range(_LONGEST, 0, -1):
         for first, last in zip(words, words[length - 1 :], strict=False):
             start, end, said = first.start(), last.end(), text[first.start() : last.end()]
-            if said.lower() in _EMPTY | _ASKING or any(a < end and start < b for a, b in taken):
+            if not {first.group().lower(), last.group().lower()}.isdisjoint(_EMPTY | _ASKING) or any(
+                a < end and start < b for a, b in taken
+            ):
                 continue
             found = {(Kind.CHOICE, choice) for one in lists if (choice := unit_in(said, one))}
             found |= {(Kind.ZONE, zone) for zone in [zone_of(said)] if zones and zone}

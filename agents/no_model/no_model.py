@@ -114,15 +114,15 @@ def _readings(task: PlanTask) -> list[StepReading]:
     found: list[StepReading] = []
     for clause in clauses:
         whole = _read(task, clause, len(found))
-        parts = [] if whole and whole.certain else parts_of(clause)
-        read = [_read(task, part, len(found) + place) for place, part in enumerate(parts)]
-        understood = [r for r in read if r is not None and r.complete and (r.certain or r.filled.named)]
-        if not all(r.harmless or s.filled.named for r in understood for s in understood):
-            understood = []
+        parts = spread(whole.tool, clause) if whole and not whole.certain else []
+        read = [_read(task, part, len(found)) for part in parts]
+        understood = [reading for reading in read if reading is not None and reading.certain]
         if whole and not whole.certain and not len(understood) == len(parts) > 1:
-            parts = spread(whole.tool, clause)
-            read = [_read(task, part, len(found)) for part in parts]
-            understood = [reading for reading in read if reading is not None and reading.certain]
+            parts = parts_of(clause)
+            read = [_read(task, part, len(found) + place) for place, part in enumerate(parts)]
+            understood = [r for r in read if r is not None and r.complete and (r.certain or r.filled.named)]
+            if not all(r.harmless or s.filled.named for r in understood for s in understood):
+                understood = []
         if len(understood) == len(parts) > 1 and any(reading.certain for reading in understood):
             found += understood
         elif whole is not None:
