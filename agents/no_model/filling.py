@@ -54,9 +54,9 @@ class Parameter:
     name: str
     kinds: frozenset[Kind]
     required: bool
-    choices: tuple[str, ...] = ()
-    about: str = ""
-    spec: Mapping[str, Any] | None = None
+    choices: tuple[str, ...]
+    about: str
+    spec: Mapping[str, Any]
 
     @property
     def side(self) -> int:
@@ -68,7 +68,7 @@ class Parameter:
         """Whether a value is of the right kind and fits the schema."""
         if not self.kinds & value.kinds or (self.choices and value.value not in self.choices):
             return False
-        return not misfits({"properties": {self.name: dict(self.spec or {})}}, {self.name: value.value})
+        return not misfits({"properties": {self.name: dict(self.spec)}}, {self.name: value.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +162,13 @@ def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]
     """The allowed values and the time zones that a text names, the longest names first."""
     lists = dict.fromkeys(parameter.choices for parameter in parameters if parameter.choices)
     zones = any(Kind.ZONE in parameter.kinds for parameter in parameters)
-    words = list(_NAME.finditer(text)) if lists or zones else []
+    words = list(_NAME.finditer(text))
     taken = [(value.start, value.end) for value in values]
     for length in range(_LONGEST, 0, -1):
         for first, last in zip(words, words[length - 1 :], strict=False):
             start, end, said = first.start(), last.end(), text[first.start() : last.end()]
-            if not {first.group().lower(), last.group().lower()}.isdisjoint(_EMPTY | _ASKING) or any(
-                a < end and start < b for a, b in taken
-            ):
+            edges = {first.group().lower(), last.group().lower()}
+            if edges & (_EMPTY | _ASKING) or any(a < end and start < b for a, b in taken):
                 continue
             found = {(Kind.CHOICE, choice) for one in lists if (choice := unit_in(said, one))}
             found |= {(Kind.ZONE, zone) for zone in [zone_of(said)] if zones and zone}

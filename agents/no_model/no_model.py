@@ -33,7 +33,7 @@ _TURNS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class NoModel:
-    """Stands where a model would: harmless calls whose values all stand in the step, and nothing else on its own.
+    """Stands where a model would: it makes harmless calls whose values all stand in the step, and no others.
 
     Attributes:
         present: Whether a person can confirm calls.
@@ -56,8 +56,7 @@ class NoModel:
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
         """Calls the tool that all of the step goes into, if there is one."""
-        supervision = equipment.supervision
-        if supervision is None:
+        if (supervision := equipment.supervision) is None:
             raise SettingsError("without supervision nothing is known about the tools, and none is called")
         names = {tool.id: name for name, tool in equipment.tools.items()}
         inputs = [result for result in brief.inputs if result.status == "done"]

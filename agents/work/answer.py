@@ -21,7 +21,7 @@ _HEADINGS = {
     "skipped": "Skipped",
 }
 LISTED = "(The results are listed as they are: {})"
-"""The remark on an answer that no model could write."""
+"""The remark on an answer that could not be written."""
 NAME = "supervisor"
 """Author of the answer."""
 

@@ -31,7 +31,7 @@ class UnsetModel(BaseChatModel):
         return "callsheet-unset"
 
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        raise NotImplementedError("the step has no model")
+        raise NotImplementedError("a model comes with each step, and did not")
 
 
 @dataclass(frozen=True, slots=True)
