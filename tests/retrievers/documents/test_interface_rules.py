@@ -6,18 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from callsheet.retrievers.documents import (
-    Call,
-    DocumentIndex,
-    DocumentTools,
-    Rules,
-    content_words,
-    moves,
-    names,
-    next_call,
-    words_of,
-)
-from callsheet.retrievers.documents.rules.interface_rules import Interface
+from benchmarks.measurements.interface_rules import Call, Interface, Rules, moves, next_call, words_of
+from callsheet.retrievers.documents import DocumentIndex, DocumentTools, content_words, names
 
 Made = Callable[..., DocumentIndex]
 QUESTION = "In which city does the person work who signs requests for leave?"
