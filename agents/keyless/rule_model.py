@@ -99,6 +99,8 @@ def answer(messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any
 def _outcome(chosen: Candidate, answers: Sequence[ToolMessage]) -> AIMessage:
     """The tool's answer; for several calls one line each, and a failure, with what was done, if one of them failed."""
     tool = chosen.offer.tool
+    if unknown := [one for one in answers if _not_found(one)]:
+        return _failed(_text(unknown[0]))
     if len(answers) == 1 and answers[0].status != "error":
         return AIMessage(_text(answers[0]) or f"{tool} returned an empty answer.")
     made = zip(chosen.texts, chosen.calls, answers, strict=False)
@@ -107,6 +109,12 @@ def _outcome(chosen: Candidate, answers: Sequence[ToolMessage]) -> AIMessage:
         done = f"; done before that: {'; '.join(lines)}" if lines else ""
         return _failed(f"{tool} failed: {_text(failed[0]) or 'no reason was given'}{done}")
     return AIMessage("\n".join(lines))
+
+
+def _not_found(answer: ToolMessage) -> bool:
+    """Whether documents were asked that do not say it."""
+    data = answer.artifact.get("structured") if isinstance(answer.artifact, dict) else None
+    return isinstance(data, dict) and data.get("answered") is False
 
 
 def _result(tool: str, said: str, call: Filled, answer: ToolMessage) -> StepResult:
