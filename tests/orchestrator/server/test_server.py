@@ -127,11 +127,12 @@ async def test_a_run_can_be_cancelled_and_its_thread_goes_on(client: Any, folder
 
 async def test_a_second_assistant_has_a_context_of_its_own(client: Any) -> None:
     narrow = await client.assistants.create("supervisor", context={"tools": 1, "agents": 1}, name="narrow")
+    wide = await client.assistants.create("supervisor", context={"tool_floor": 0.0}, name="wide")
     both = {}
-    for name, assistant in (("narrow", narrow["assistant_id"]), ("usual", "supervisor")):
+    for name, assistant in (("narrow", narrow["assistant_id"]), ("wide", wide["assistant_id"])):
         state: Any = await client.runs.wait(await thread_of(client), assistant, input={"messages": CONVERT})
         both[name] = len(state["results"]["1"]["tools"])
-    assert both["narrow"] == 1 < both["usual"]
+    assert both["narrow"] == 1 < both["wide"]
 
 
 async def test_a_wrong_context_is_named(client: Any) -> None:
