@@ -27,10 +27,11 @@ def send_mail(email: str, body: str) -> str:
 forecaster = create_agent(StandIn(), tools=[weather], name="forecaster")
 workflow = create_supervisor(
     {"forecaster": forecaster, "orders": [order_status], "mail": [send_mail]},
-    settings=Settings(approval="never", allow=("mail/send_mail", "forecaster/run")),  # nobody is asked before a call
+    settings=Settings(allow=("mail/send_mail", "forecaster/run"), approval="never"),  # nobody is asked before a call
 )
 request = (
-    "Look up the status of order ORD-551 and send the result by mail to ann@example.org. Ask the forecaster for the weather in Rome"
+    "Look up the status of order ORD-551 and send the result by mail to ann@example.org. "
+    "Ask the forecaster for the weather in Rome"
 )
 state = workflow.compile().invoke({"messages": request})
 for result in state["results"].values():
