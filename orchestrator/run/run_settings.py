@@ -20,13 +20,10 @@ from callsheet.orchestrator.run.settings import Settings
 Role = Literal["planner", "worker", "answer"]
 _STRICTEST = ("always", "risky", "never")
 _ANONYMOUS = (
-    "approval {!r} was requested by a client that is not authenticated, so it stays {!r}: set CALLSHEET_APPROVAL on "
+    "{} was requested by a client that is not authenticated, so it stays {}: set CALLSHEET_APPROVAL on "
     "the server, or authenticate its clients"
 )
-_STORED = (
-    "approval {!r} is a preference in the store, which others may have written, so it stays {!r}: set it in the run's "
-    "context"
-)
+_STORED = "{} is a preference in the store, which others may have written, so it stays {}: set it in the run's context"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +79,19 @@ class Choices:
         return found
 
     def _refused(self, said: Settings) -> str:
-        """Why a less strict approval policy is rejected; empty if it is not, or if there is none."""
-        looser = _STRICTEST.index(said.approval) > _STRICTEST.index(self.defaults.approval)
-        if not looser and set(said.allow) <= set(self.defaults.allow):
+        """Why less strict approval, or an allowed tool, is rejected; empty if it is not, or if there is none."""
+        before, given = self.defaults, context()
+        looser = {
+            "approval": _STRICTEST.index(said.approval) > _STRICTEST.index(before.approval),
+            "allow": not set(said.allow) <= set(before.allow),
+        }
+        names = [name for name, is_looser in looser.items() if is_looser]
+        if not names:
             return ""
-        given = context()
-        stored = given is None or "approval" not in given.model_fields_set
+        stored = given is None or not given.model_fields_set.issuperset(names)
         why = _STORED if stored else _ANONYMOUS if anonymous_client() else ""
-        return why.format(said.approval, self.defaults.approval)
+        asked = ", ".join(f"{name} {getattr(said, name)!r}" for name in names)
+        return why.format(asked, ", ".join(repr(getattr(before, name)) for name in names))
 
     def model(self, role: Role) -> BaseChatModel | None:
         """The chat model for a role in the current run: from its context, the user, the supervisor, or none.
