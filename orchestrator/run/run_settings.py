@@ -23,10 +23,7 @@ _ANONYMOUS = (
     "{} was requested by a client that is not authenticated, so it stays {}: set CALLSHEET_APPROVAL on "
     "the server, or authenticate its clients"
 )
-_STORED = (
-    "{} is a preference in the store, which others may have written, so it stays {}: set it in the run's "
-    "context"
-)
+_STORED = "{} is a preference in the store, which others may have written, so it stays {}: set it in the run's context"
 
 
 @dataclass(frozen=True, slots=True)
