@@ -58,6 +58,7 @@ def send_mail(email: str, body: str) -> str:
 agents = {"orders": [order_status], "mail": [send_mail]}
 '''
 QUESTION = "Look up the status of order ORD-551 and send the result by mail to ann@example.org"
+UNASKED = ("--approve", "never", "--allow", "mail/send_mail")
 SECONDS = 120  # only what hangs takes so long
 
 
@@ -147,7 +148,7 @@ def test_where_nobody_can_be_asked_the_run_stops_and_says_how_to_go_on(post: Pos
 
 def test_a_run_that_waits_goes_on_and_is_gone_when_it_is_done(post: Post) -> None:
     thread = post.ask(QUESTION)[1]["thread"]
-    status, said, _ = post.ask("--resume", "--approve", "never")
+    status, said, _ = post.ask("--resume", *UNASKED)
     assert (status, [step["status"] for step in said["steps"]]) == (0, ["done", "done"])
     assert post.effects == ["looked up ORD-551", "sent to ann@example.org"]
     with pytest.raises(Exception, match="no thread"):
@@ -157,7 +158,7 @@ def test_a_run_that_waits_goes_on_and_is_gone_when_it_is_done(post: Post) -> Non
 
 def test_a_named_thread_is_kept_as_a_conversation(post: Post) -> None:
     for _ in range(2):
-        status, said, _ = post.ask(QUESTION, "--thread", "shop", "--allow", "mail/send_mail")
+        status, said, _ = post.ask(QUESTION, "--thread", "shop", *UNASKED)
         assert (status, said["thread"]) == (0, "shop")
     assert post.effects == ["looked up ORD-551", "sent to ann@example.org"] * 2
     status, said, _ = post.ask("--resume", "--thread", "shop")
@@ -225,16 +226,15 @@ def test_a_person_at_a_terminal_edits_approves_and_refuses(post: Post) -> None:
         ("Why", "not her"),
     ]
     talk = [(text, line) for text, line in says if line]
-    status, said, _ = post.talk(QUESTION, says=talk)
+    status, out, _ = post.talk(QUESTION, says=talk, as_json=False)
     assert (status, post.effects) == (1, ["looked up ORD-7"])
-    assert [step["status"] for step in said["steps"]] == ["done", "failed"]
-    assert "a person refused this call: not her" in said["steps"][1]["error"]
+    assert "a person refused this call: not her" in out
 
 
 @pytest.mark.server
 def test_kill_9_in_the_middle_of_a_step_and_go_on(post: Post) -> None:
     (post.folder / "hang").touch()
-    process = post.start(QUESTION, "--thread", "shop", "--approve", "never", stdout=subprocess.DEVNULL)
+    process = post.start(QUESTION, "--thread", "shop", *UNASKED, stdout=subprocess.DEVNULL)
     until(lambda: len(post.effects) == 2, process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
