@@ -57,6 +57,8 @@ class Plan(BaseModel):
         ask: The question to the user in place of steps.
         request: The request, understandable without the conversation.
         incomplete: Why the plan ended early; empty if it did not.
+        unclear: Texts of the steps that rules do not understand: they change nothing for the others; None if nobody
+            has looked.
         usage: Cost of making the plan.
 
     Raises:
@@ -73,6 +75,7 @@ class Plan(BaseModel):
     ask: Question | None = None
     request: str = ""
     incomplete: str = ""
+    unclear: tuple[str, ...] | None = None
     usage: Usage = Usage()
 
     @model_validator(mode="after")

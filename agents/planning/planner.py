@@ -1,12 +1,14 @@
-"""Makes a plan for a request, with a model and structured output."""
+"""Makes a plan for a request, with a model and structured output or by rules."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
+from callsheet.agents.keyless import split
 from callsheet.agents.models.chat_models import ModelError
 from callsheet.agents.models.prompts import PLANNER
 from callsheet.agents.models.structured_output import structured
@@ -23,7 +25,7 @@ class TooManyStepsError(PlanError):
 
 async def decompose(
     request: str,
-    model: BaseChatModel,
+    model: BaseChatModel | None = None,
     *,
     prompt: str = PLANNER,
     context: str = "",
@@ -39,7 +41,7 @@ async def decompose(
 
     Args:
         request: What the user wants.
-        model: Makes the plan.
+        model: Makes the plan; rules if None.
         prompt: The model's system prompt.
         context: What the model should know besides the request: agents, surroundings, earlier results.
         earlier: Ids of results of earlier requests, on which steps may depend too.
@@ -51,6 +53,11 @@ async def decompose(
         RequestError: The request is too long.
     """
     request = checked_request(request, max_request)
+    if model is None:
+        # In a thread: the rules take time, and the loop serves others.
+        plan = await asyncio.to_thread(split, request, earlier)
+        check_number(len(plan.steps), max_steps)
+        return plan
     asked = "\n\n".join(filter(None, (request, context)))
     messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(asked)]
     complaint, too_many, spent = "", None, Usage()

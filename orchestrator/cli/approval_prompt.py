@@ -49,13 +49,12 @@ def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
 def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
     """The answers of a user who approves everything.
 
-    They do not cover calls with an unknown outcome, nor arguments that could not be validated, nor calls that a person
-    must confirm.
+    They do not cover calls with an unknown outcome, nor arguments that could not be validated.
     """
     return {
         found.id: _approved(found.value)
         for found in waiting
-        if _kind(found) == "tool_approval" and not (found.value.get("unchecked") or found.value.get("confirm"))
+        if _kind(found) == "tool_approval" and not found.value.get("unchecked")
     }
 
 

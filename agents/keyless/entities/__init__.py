@@ -1,0 +1,1 @@
+"""Values in a text: numbers with units, places, time zones, formulas, quotations."""

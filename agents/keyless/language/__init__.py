@@ -1,0 +1,1 @@
+"""English for the rules: words, clauses, mood, and references between steps."""

@@ -1,0 +1,1 @@
+"""A tool's parameters as slots, and the rules that fill each from the text."""

@@ -1,0 +1,1 @@
+"""A-RAG without a language model: which interface to call next, and an answer from quoted sentences."""
