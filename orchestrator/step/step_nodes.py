@@ -168,7 +168,8 @@ class StepNodes:
         ranked = sorted((tool for tool in scores if tool not in refused), key=lambda tool: -scores[tool])
         bound = self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True)
         inputs = tuple(StepResult(**result) for result in state["inputs"])
-        before = StepResult(**state["before"]) if state.get("before") else None
+        begun_before = state.get("before")
+        before = StepResult(**begun_before) if begun_before else None
         picked, begun = [agent["id"] for agent in state["selection"]["agents"]], state.get("run_begun", time.time())
         agents = [*picked, *self.seen().catalog.by_id]
         present = choices.someone_present
