@@ -20,7 +20,7 @@ from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.work.finish import finish_definition
 from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, equipped
 from callsheet.agents.work.read_result import READ_DEFINITION, shown_in_part
-from callsheet.agents.work.worker_conversation import calls_of, inputs_of
+from callsheet.agents.work.worker_conversation import inputs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +75,22 @@ class Equipment:
         """Whether a tool is known to change nothing."""
         return self.supervision is not None and self.supervision.registry.assurance(tool.id).harm == "none"
 
-    def calls(self, messages: Sequence[AnyMessage]) -> tuple[Call, ...]:
-        """The calls of a conversation, with the ids that references name."""
-        return calls_of(messages, self.held(messages))
-
-    def _own_tools(self, messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
+    def _own_tools(self, messages: Sequence[AnyMessage], calls: Sequence[Call]) -> list[dict[str, Any]]:
         """Tools of the worker itself: to end its step, to ask for tools, and to read what is shown in part."""
         if isinstance(self.model, KeylessModel):
             return []
-        reads = shown_in_part(inputs_of(messages), self.calls(messages))
+        reads = shown_in_part(inputs_of(messages), calls)
         return [
             *([] if self.weak else [finish_definition(replans=self.replans)]),
             *([dict(DEFINITION)] if self.requests else []),
             *([dict(READ_DEFINITION)] if reads else []),
         ]
 
-    def shown(self, held: Mapping[str, BoundTool], messages: Sequence[AnyMessage]) -> list[BaseTool | dict[str, Any]]:
+    def shown(
+        self, held: Mapping[str, BoundTool], messages: Sequence[AnyMessage], calls: Sequence[Call]
+    ) -> list[BaseTool | dict[str, Any]]:
         """What the model sees: its own tools, the selected and the added ones; in code mode, one that runs programs."""
-        own = self._own_tools(messages)
+        own = self._own_tools(messages, calls)
         if not self.code:
             return [*self.tools.values(), *own, *list(held.values())[len(self.tools) :]]
         functions = functions_of(held)

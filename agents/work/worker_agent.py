@@ -69,6 +69,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         """Calls the step's model with the step's tools."""
         equipment, messages = request.runtime.context, request.messages
         held = equipment.held(messages)
+        calls = calls_of(messages, held)
         if doubt := in_doubt(messages, held):
             return _stopped(doubt, "outcome_unknown")
         keyless = isinstance(equipment.model, KeylessModel)  # rules end by themselves
@@ -81,9 +82,9 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             return _stopped(f"stopped after {spent:,} tokens: the run's token budget is spent")
         asking = request.override(
             model=unstreamed(equipment.model, held),
-            tools=[] if closing else equipment.shown(held, messages),
+            tools=[] if closing else equipment.shown(held, messages, calls),
             system_message=SystemMessage(f"{equipment.prompt}\n{LAST_TURN}" if closing else equipment.prompt),
-            messages=messages if keyless else abbreviated(messages, equipment.calls(messages)),
+            messages=messages if keyless else abbreviated(messages, calls),
         )
         response = await answered(handler(asking if equipment.code else deferred(asking, held)))
         equipment.replies.extend(reply for reply in response.result if isinstance(reply, AIMessage))
@@ -94,7 +95,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             return _stopped(over, reply=last)
         if closing and isinstance(last, AIMessage) and last.tool_calls:
             return _stopped(stop, reply=last)
-        return finished(last, equipment.calls(messages)) or response
+        return finished(last, calls) or response
 
     async def awrap_tool_call(
         self,
