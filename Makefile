@@ -44,10 +44,10 @@ help:
 run: .venv/.demo
 ifeq ($(origin Q),undefined)
 	@rm -f '$(WORKSPACE)/trip.txt'
-	@callsheet ask $(DEMO) --yes --pins '$(PINS)' -- "$$QUESTION"
+	callsheet ask $(DEMO) --yes --pins '$(PINS)' --allow files/write_file -- "$$QUESTION"
 	@python -m examples.demo.check '$(WORKSPACE)/trip.txt'
 else
-	@callsheet ask $(DEMO) --yes --pins '$(PINS)' -- "$$QUESTION"
+	callsheet ask $(DEMO) --yes --pins '$(PINS)' --allow files/write_file -- "$$QUESTION"
 endif
 
 test: .venv/.demo .venv/.dev

@@ -5,19 +5,25 @@ from .approval.call_supervision import check_answerable as check_answerable, sup
 from .approval.checkpoints import checkpointer as checkpointer, in_threads as in_threads
 from .approval.decisions import AnswerError as AnswerError, Decision as Decision, Verdict as Verdict
 from .approval.run_claim import ConcurrentRunError as ConcurrentRunError
-from .keyless import KeylessModel as KeylessModel
 from .models.chat_models import ModelError as ModelError, chat_model as chat_model
 from .models.dependency_judge import Judged as Judged, judge_proposals as judge_proposals
 from .models.model_output import normalize as normalize, unstreamed as unstreamed
 from .models.prices import Cost as Cost, Price as Price, Prices as Prices, read_prices as read_prices
 from .models.prompts import Prompts as Prompts
 from .models.token_usage import ModelUsage as ModelUsage, Usage as Usage
+from .no_model import NoModel as NoModel
 from .planning.conversation import self_contained as self_contained
 from .planning.drafts import PlanDraft as PlanDraft, PlanRevision as PlanRevision, Question as Question
 from .planning.plan import Call as Call, Mode as Mode, Plan as Plan, Step as Step, StepResult as StepResult
 from .planning.planner import decompose as decompose
 from .planning.reviser import revise as revise
 from .planning.revision import Revision as Revision
+from .reasoner import (
+    AnswerTask as AnswerTask,
+    ModelReasoner as ModelReasoner,
+    PlanTask as PlanTask,
+    Reasoner as Reasoner,
+)
 from .servers.background_loop import BackgroundLoop as BackgroundLoop
 from .servers.limits import Limits as Limits
 from .servers.session_pool import SessionPool as SessionPool

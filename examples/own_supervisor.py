@@ -19,18 +19,19 @@ def order_status(order_id: str) -> str:
     return f"{order_id} was shipped on Monday"
 
 
-def send_mail(to: str, body: str) -> str:
-    """Sends an e-mail with a text to an address."""
-    return f"sent to {to}: {body}"
+def send_mail(email: str, body: str) -> str:
+    """Sends a text by mail to an e-mail address."""
+    return f"sent to {email}: {body}"
 
 
 forecaster = create_agent(StandIn(), tools=[weather], name="forecaster")
 workflow = create_supervisor(
     {"forecaster": forecaster, "orders": [order_status], "mail": [send_mail]},
-    settings=Settings(approval="never"),  # nobody is asked before an e-mail is sent
+    settings=Settings(allow=("mail/send_mail", "forecaster/run"), approval="never"),  # nobody is asked before a call
 )
 request = (
-    "Look up the status of order ORD-551 and send the result by e-mail to ann@example.org. Tell the weather in Rome"
+    "Look up the status of order ORD-551 and send the result by mail to ann@example.org. "
+    "Ask the forecaster for the weather in Rome"
 )
 state = workflow.compile().invoke({"messages": request})
 for result in state["results"].values():

@@ -20,10 +20,10 @@ def order_status(order_id: str) -> str:
 
 
 @tool
-def send_mail(to: str, body: str) -> str:
-    """Sends an e-mail with a text to an address."""
-    OUTBOX.append(f"{to}: {body}")
-    return f"sent to {to}"
+def send_mail(email: str, body: str) -> str:
+    """Sends a text by mail to an e-mail address."""
+    OUTBOX.append(f"{email}: {body}")
+    return f"sent to {email}"
 
 
 order_status.metadata = {"annotations": {"readOnlyHint": True}}  # harmless: nobody is asked before it is called
@@ -37,7 +37,7 @@ def agents() -> dict[str, list[object]]:
 if __name__ == "__main__":
     app = create_supervisor("examples.own_tools:agents").compile(checkpointer=InMemorySaver())
     thread = {"configurable": {"thread_id": "1"}}
-    request = "Look up the status of order ORD-551 and send the result by e-mail to ann@example.org"
+    request = "Look up the status of order ORD-551 and send the result by mail to ann@example.org"
     state = app.invoke({"messages": [("user", request)]}, thread)
     while questions := state.get("__interrupt__"):  # sending mail is not: here somebody would decide
         for question in questions:

@@ -14,6 +14,7 @@ from langgraph.config import get_stream_writer
 from langgraph.types import Overwrite, Send, interrupt
 
 from callsheet.agents import (
+    AnswerTask,
     Plan,
     Question,
     Step,
@@ -22,7 +23,6 @@ from callsheet.agents import (
     Usage,
     check_answerable,
     checkpointer,
-    synthesize,
 )
 from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.models.token_usage import usage_of
@@ -30,6 +30,7 @@ from callsheet.agents.planning.conversation import recent
 from callsheet.agents.planning.drafts import question_answers, question_text, user_answer, user_question
 from callsheet.agents.planning.plan import source_of
 from callsheet.agents.planning.revision import NO_ITEMS
+from callsheet.agents.work.answer import LISTED, listed
 from callsheet.agents.work.context import place_of
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
@@ -67,9 +68,9 @@ class Nodes:
         try:
             update["preferences"] = await preferences()
             choices = self.choices.of(update["preferences"])
-            check_answerable(self.registry, choices.settings.approval)
+            check_answerable(self.registry, choices.settings.approval, choices.settings.allow)
             await asyncio.to_thread(choices.check_code_mode)
-            meant = await understood(state, choices, [turn["request"] for turn in turns])
+            meant = await understood(state, choices)
         except (CallsheetError, ImportError) as error:
             said = state["messages"][-1].text if state["messages"] else ""
             return {**update, "request": said, **_unplanned(str(error))}
@@ -166,20 +167,19 @@ class Nodes:
         said = "\n".join(message.text for message in state["messages"])
         if self.observed is not None and choices.settings.learn:
             await keep_observed(self.observed, plan, results, said, self.registry.catalog)
-        try:
-            model, note = choices.model("answer"), ""
-            alone = len(ordered) == 1 and not state["revisions"] and _speaks_for_itself(choices)
-        except (CallsheetError, ImportError) as error:
-            model, note, alone = None, f"\n\n(Put together without a model: {error})", False
-        if alone:
-            said = ordered[0].result if ordered[0].status == "done" else f"Not done: {ordered[0].error}"
-            return AIMessage(said + _unfinished(plan), name="supervisor"), False
+        note = f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
         before = recent(state["messages"][:-1], choices.settings.conversation_tokens)
-        message = await synthesize(
-            state["request"], ordered, model, prompt=choices.prompt("answer"), conversation=before
-        )
-        note += _unfinished(plan)
-        return message.model_copy(update={"content": message.text + note}), model is not None
+        task = AnswerTask(state["request"], ordered, choices.prompt("answer"), before)
+        try:
+            alone = len(ordered) == 1 and not state["revisions"]
+            if alone and choices.reasoner("worker").prose and task.prompt == ANSWER:
+                said = ordered[0].result if ordered[0].status == "done" else f"Not done: {ordered[0].error}"
+                return AIMessage(said + note, name="supervisor"), False
+            message = await choices.reasoner("answer").answer(task)
+        except (CallsheetError, ImportError) as error:
+            text = f"{listed(task.request, ordered)}\n\n{LISTED.format(error)}{note}"
+            return AIMessage(text, name="supervisor"), False
+        return message.model_copy(update={"content": message.text + note}), choices.model("answer") is not None
 
 
 def after_plan(state: State) -> str:
@@ -192,16 +192,6 @@ def after_ask(state: State) -> str:
     if not state.get("plan"):
         return "plan"
     return "revise" if planned(state) else "dispatch"
-
-
-def _speaks_for_itself(choices: Choices) -> bool:
-    """Whether a worker's result can be the answer: a model wrote it, and no custom prompt applies to answers."""
-    return choices.model("worker") is not None and choices.prompt("answer") == ANSWER
-
-
-def _unfinished(plan: Plan) -> str:
-    """Why a plan ended early, as the end of the answer; empty if it did not."""
-    return f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
 
 
 def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -271,7 +261,7 @@ def _step_state(state: State, step: Step, results: Mapping[str, StepResult], lef
     plan, replaced = plan_of(state), read_results(state["replaced"])
     inputs += [result for name, result in replaced.items() if plan.step(name) is None]
     inputs += [results[name] for name in plan.ancestors(step.id) if name != items_of]
-    unclear, began = plan.unclear, before or replaced.get(step.id)
+    began = before or replaced.get(step.id)
     return StepState(
         run_id=state["run"],
         run_request=state["request"],
@@ -281,7 +271,6 @@ def _step_state(state: State, step: Step, results: Mapping[str, StepResult], lef
         tokens_left=left,
         step=step.model_dump(mode="json"),
         inputs=[result.model_dump(mode="json") for result in inputs],
-        unclear=None if unclear is None else tuple(text for text in unclear if text != step.text),
         tried=list(dict.fromkeys(tried)),
         attempts=(before.attempts if before else 0) + 1,
         selection={},

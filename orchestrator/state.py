@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AnyMessage
@@ -166,7 +166,6 @@ class StepState(TypedDict):
         tokens_left: Maximum tokens of the step; no limit if None.
         step: The ``Step`` as plain values.
         inputs: The ``StepResult`` of each step that it depends on, directly or indirectly.
-        unclear: Texts of other steps that rules do not understand.
         tried: Agents that failed before and are not selected again.
         attempts: Number of attempts, this one included.
         selection: The selection.
@@ -186,7 +185,6 @@ class StepState(TypedDict):
     preferences: Annotated[dict[str, Any], latest]
     step: dict[str, Any]
     inputs: list[dict[str, Any]]
-    unclear: NotRequired[Sequence[str] | None]
     tried: list[str]
     attempts: int
     selection: dict[str, Any]
@@ -242,7 +240,7 @@ class ReaderOutput(TypedDict):
     Attributes:
         messages: The conversation, with all calls and the answer.
         citations: Ids of the cited chunks, all of them read; the chunks that were read if a model cites none.
-        loops: Number of calls of the model, or of the rules.
+        loops: Number of searches and readings.
         retrieved_tokens: Tokens of all tool results for this question.
     """
 

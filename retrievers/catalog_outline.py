@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import accumulate
 
 from callsheet.graphs import Agent, Catalog, Skill, Tool, shown, split_name
+from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.index.embedding.minilm import shared_tokenizer
-from callsheet.retrievers.index.lexical_index import tokens
 from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.selection.result import Selection
 

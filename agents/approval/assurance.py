@@ -39,17 +39,11 @@ class Assurance:
     callable: bool = True
     harm: Harm = "change"
 
-    def why(self, policy: ApprovalPolicy, *, by_rules: bool = False) -> str:
+    def why(self, policy: ApprovalPolicy) -> str:
         """Why a call needs approval, as a sentence; empty if it needs none.
 
         ``always``, of the run or of the tool, overrides ``never``. Otherwise one ``never`` is enough.
-
-        Args:
-            policy: The run's policy.
-            by_rules: Whether rules alone chose the call. The tool's own ``never`` then does not cover destruction.
         """
-        if by_rules and self.harm == "destroy" and policy != "never":
-            return self.doubt or f"{_DESTROYS}."
         if "always" in (policy, self.rule):
             whose = "run" if policy == "always" else "tool"
             return self.doubt or f"This {whose} is set to ask before every call."

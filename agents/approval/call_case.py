@@ -48,7 +48,8 @@ class Supervision:
         registry: The tools and their hints.
         secrets: Holds secret arguments.
         notice: Whether the model is told that a person changed its arguments.
-        by_rules: Whether rules choose the calls, without a model.
+        allow: Ids of tools that need no approval, because a person named them for this run.
+        confirms: Whether a person must confirm every call that may change something, whatever the policy.
         run: The run, whose sign-ins are its own; empty: nobody is asked to sign in.
         user: Id of the user; empty for an anonymous one.
         address: Address of the server of Callsheet, for answers to sign-ins; empty: as the process is configured.
@@ -59,7 +60,8 @@ class Supervision:
     registry: ToolRegistry
     secrets: RunSecrets = field(default_factory=RunSecrets)
     notice: bool = True
-    by_rules: bool = False
+    allow: frozenset[str] = frozenset()
+    confirms: bool = False
     run: str = ""
     user: str = ""
     address: str = ""
@@ -88,10 +90,28 @@ class Case:
         """Agent and tool, as at the start of every error of a call."""
         return f"agent {self.bound.agent!r}, tool {self.bound.id.removeprefix(f'{self.bound.agent}/')!r}"
 
+    @property
+    def must_confirm(self) -> bool:
+        """Whether a person must see each call of the tool, and no policy replaces that."""
+        supervision = self.supervision
+        harm = supervision.registry.assurance(self.bound.id).harm
+        return supervision.confirms and harm != "none" and self.bound.id not in supervision.allow
+
+    @property
+    def doubt(self) -> str:
+        """Why the calls of the tool need approval, as a sentence; empty if they need none."""
+        supervision = self.supervision
+        assured = supervision.registry.assurance(self.bound.id)
+        if self.bound.id in supervision.allow:
+            return ""
+        if self.must_confirm:
+            return assured.doubt or "This tool may change something."
+        return assured.why(supervision.policy)
+
     def why(self, args: Mapping[str, Any]) -> str:
         """Why a call with these arguments needs approval; empty if it needs none."""
         policy = self.supervision.policy
-        doubt = self.supervision.registry.assurance(self.bound.id).why(policy, by_rules=self.supervision.by_rules)
+        doubt = self.doubt
         asks = doubt or policy != "never"
         return " ".join(filter(None, (doubt, self.unchecked(args)))) if asks else ""
 
@@ -117,6 +137,7 @@ class Case:
         told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": problem}
         unchecked = self.unchecked(args) if kind == "tool_approval" else ""
         shown = question(kind, self.request.tool_call, self.bound, args, **told, unchecked=unchecked)
+        shown |= {"confirm": True} if self.must_confirm else {}
         schema = self.bound.args_schema
         answer = interrupt(shown, response_schema=answer_schema(kind, schema if isinstance(schema, dict) else {}))
         if self.asked not in ("", mark):

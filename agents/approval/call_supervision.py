@@ -7,6 +7,7 @@ anything is sent, and a call that was running when the program died is recognise
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import cast
 
 from langchain.agents.middleware import ToolCallRequest
@@ -29,7 +30,7 @@ NO_CHECKPOINTER = (
 )
 
 
-def check_answerable(registry: ToolRegistry, policy: ApprovalPolicy) -> None:
+def check_answerable(registry: ToolRegistry, policy: ApprovalPolicy, allow: Collection[str] = ()) -> None:
     """Checks that the questions of a run can be answered, before it begins.
 
     Raises:
@@ -39,7 +40,7 @@ def check_answerable(registry: ToolRegistry, policy: ApprovalPolicy) -> None:
         return
     for tool_id in registry.catalog.tools:
         assured = registry.assurance(tool_id)
-        if assured.callable and (why := assured.why(policy)):
+        if assured.callable and tool_id not in allow and (why := assured.why(policy)):
             raise SettingsError(f"{NO_CHECKPOINTER}. One of these tools is {tool_id}: {why}")
 
 

@@ -1,1 +1,1 @@
-"""Plans: their types, and a planner that works with a model or by rules."""
+"""Plans: their types, and a planner that works with a model."""

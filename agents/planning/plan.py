@@ -57,8 +57,6 @@ class Plan(BaseModel):
         ask: The question to the user in place of steps.
         request: The request, understandable without the conversation.
         incomplete: Why the plan ended early; empty if it did not.
-        unclear: Texts of the steps that rules do not understand: they change nothing for the others; None if nobody
-            has looked.
         usage: Cost of making the plan.
 
     Raises:
@@ -75,7 +73,6 @@ class Plan(BaseModel):
     ask: Question | None = None
     request: str = ""
     incomplete: str = ""
-    unclear: tuple[str, ...] | None = None
     usage: Usage = Usage()
 
     @model_validator(mode="after")

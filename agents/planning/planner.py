@@ -1,14 +1,12 @@
-"""Makes a plan for a request, with a model and structured output or by rules."""
+"""Makes a plan for a request, with a model and structured output."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
-from callsheet.agents.keyless import split
 from callsheet.agents.models.chat_models import ModelError
 from callsheet.agents.models.prompts import PLANNER
 from callsheet.agents.models.structured_output import structured
@@ -25,7 +23,7 @@ class TooManyStepsError(PlanError):
 
 async def decompose(
     request: str,
-    model: BaseChatModel | None = None,
+    model: BaseChatModel,
     *,
     prompt: str = PLANNER,
     context: str = "",
@@ -41,7 +39,7 @@ async def decompose(
 
     Args:
         request: What the user wants.
-        model: Makes the plan; rules if None.
+        model: Makes the plan.
         prompt: The model's system prompt.
         context: What the model should know besides the request: agents, surroundings, earlier results.
         earlier: Ids of results of earlier requests, on which steps may depend too.
@@ -53,11 +51,6 @@ async def decompose(
         RequestError: The request is too long.
     """
     request = checked_request(request, max_request)
-    if model is None:
-        # In a thread: the rules take time, and the loop serves others.
-        plan = await asyncio.to_thread(split, request, earlier)
-        check_number(len(plan.steps), max_steps)
-        return plan
     asked = "\n\n".join(filter(None, (request, context)))
     messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(asked)]
     complaint, too_many, spent = "", None, Usage()

@@ -146,3 +146,8 @@ def harm_of(tool: Tool, *, trusted: bool) -> Harm:
 
 def _reads(verb: str) -> bool:
     return verb in _COMPUTES or verb in _READS or verb in _TELLS
+
+
+def asks(verb: str) -> bool:
+    """Whether a verb only asks to be told something; lower case, base form."""
+    return verb in _READS or verb in _TELLS

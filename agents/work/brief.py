@@ -1,4 +1,4 @@
-"""The task of a worker in a structured form, which a rule-based worker can read too."""
+"""The task of a worker in a structured form."""
 
 from __future__ import annotations
 
@@ -18,11 +18,6 @@ class Offer(BaseModel):
         tool: Id in the catalog.
         score: The retriever's score for this step; higher is better.
         harm: What a call may do, as far as known.
-        confirmed: Whether every call needs approval.
-        sources: Parameter -> model-facing names of offered tools that provide its value, by the catalog's dependencies.
-            Key ``""`` has the tools that must run first for other reasons.
-        results: Names of the values in its result, by its output schema.
-        rivals: Number of tools of the catalog, besides the offers, whose names have its verb or a synonym.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,10 +26,6 @@ class Offer(BaseModel):
     tool: str
     score: float = 0.0
     harm: Harm = "change"
-    confirmed: bool = False
-    sources: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    results: tuple[str, ...] = ()
-    rivals: int = 0
 
 
 class SkillText(BaseModel):
@@ -64,7 +55,6 @@ class Brief(BaseModel):
         place: Its place in the plan, as text for a model; empty for a plan of one step.
         about: Date, people and folders, as text for a model.
         item: The item that the step is done for, as JSON; empty if there is none.
-        unclear: Texts of other steps of the request that rules do not understand; None if nobody has looked.
         given: Tool id -> parameter -> value that a person entered for this step; under "", what the worker asked for.
     """
 
@@ -79,5 +69,4 @@ class Brief(BaseModel):
     place: str = ""
     about: str = ""
     item: str = ""
-    unclear: tuple[str, ...] | None = None
     given: dict[str, dict[str, Any]] = Field(default_factory=dict)

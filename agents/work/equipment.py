@@ -8,10 +8,10 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.outputs import ChatResult
 from langchain_core.tools import BaseTool
 
 from callsheet.agents.approval.call_case import Supervision
-from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models.prompts import WORKER
 from callsheet.agents.planning.plan import Call
 from callsheet.agents.programs.signatures import definition, functions_of
@@ -23,6 +23,17 @@ from callsheet.agents.work.read_result import READ_DEFINITION, shown_in_part
 from callsheet.agents.work.worker_conversation import inputs_of
 
 
+class UnsetModel(BaseChatModel):
+    """Stands in the compiled worker, whose model comes with each step."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "callsheet-unset"
+
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        raise NotImplementedError("a model comes with each step, and did not")
+
+
 @dataclass(frozen=True, slots=True)
 class Equipment:
     """What a worker has for one step.
@@ -31,6 +42,7 @@ class Equipment:
         model: Decides which tool to call.
         tools: The selected tools by the names that the model sees.
         prompt: The system prompt.
+        own_tools: Whether the model is offered the worker's own tools: to end its step, and to read long results.
         max_turns: Maximum number of model calls.
         max_calls: Maximum number of tool calls, including requests for tools.
         max_tokens: Maximum number of tokens of its model calls; no limit if None.
@@ -43,9 +55,10 @@ class Equipment:
         replies: The model's replies so far, for their cost if the step is ended from outside.
     """
 
-    model: BaseChatModel
     tools: Mapping[str, BoundTool]
+    model: BaseChatModel = field(default_factory=UnsetModel)
     prompt: str = WORKER
+    own_tools: bool = True
     max_turns: int = 24
     max_calls: int = 64
     max_tokens: int | None = None
@@ -77,7 +90,7 @@ class Equipment:
 
     def _own_tools(self, messages: Sequence[AnyMessage], calls: Sequence[Call]) -> list[dict[str, Any]]:
         """Tools of the worker itself: to end its step, to ask for tools, and to read what is shown in part."""
-        if isinstance(self.model, KeylessModel):
+        if not self.own_tools:
             return []
         reads = shown_in_part(inputs_of(messages), calls)
         return [

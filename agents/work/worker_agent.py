@@ -26,18 +26,17 @@ from callsheet.agents.approval.checkpoints import checkpointer
 from callsheet.agents.approval.input_requests import missing_values
 from callsheet.agents.approval.run_claim import sole_run
 from callsheet.agents.approval.unknown_outcome import in_doubt
-from callsheet.agents.keyless import KeylessModel
 from callsheet.agents.models.chat_models import answered
 from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.models.model_output import normalize, unstreamed
 from callsheet.agents.models.prompts import AGAIN, LAST_TURN
-from callsheet.agents.models.token_usage import Usage, usage_of
+from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.planning.plan import Call, Status, StepResult
 from callsheet.agents.programs.program_run import Program, run_program
 from callsheet.agents.programs.signatures import functions_of
 from callsheet.agents.tools.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.brief import Brief
-from callsheet.agents.work.equipment import Equipment
+from callsheet.agents.work.equipment import Equipment, UnsetModel
 from callsheet.agents.work.finish import ENDINGS, FINISH, OUTCOME, finished, refused_finish
 from callsheet.agents.work.need_tool import answer_request
 from callsheet.agents.work.progress import NameStep, TellCalls
@@ -55,7 +54,7 @@ from callsheet.agents.work.worker_conversation import (
 )
 from callsheet.graphs.text.sanitizing import counted
 
-_NOTHING = Equipment(model=KeylessModel(), tools={})
+_NOTHING = Equipment(tools={})
 
 
 class Equip(AgentMiddleware[AgentState[Any], Equipment]):
@@ -72,11 +71,12 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         calls = calls_of(messages, held)
         if doubt := in_doubt(messages, held):
             return _stopped(doubt, "outcome_unknown")
-        keyless = isinstance(equipment.model, KeylessModel)  # rules end by themselves
         turns = sum(isinstance(message, AIMessage) for message in messages)
-        closing, late = not keyless and turns == equipment.max_turns, not keyless and turns > equipment.max_turns
-        stop = f"stopped after {counted(equipment.max_turns, 'turn')} without a result"
-        if late:
+        closing, stop = (
+            turns == equipment.max_turns,
+            f"stopped after {counted(equipment.max_turns, 'turn')} without a result",
+        )
+        if turns > equipment.max_turns:
             return _stopped(stop)
         if equipment.max_tokens is not None and (spent := usage_of(messages).tokens) >= equipment.max_tokens:
             return _stopped(f"stopped after {spent:,} tokens: the run's token budget is spent")
@@ -84,7 +84,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             model=unstreamed(equipment.model, held),
             tools=[] if closing else equipment.shown(held, messages, calls),
             system_message=SystemMessage(f"{equipment.prompt}\n{LAST_TURN}" if closing else equipment.prompt),
-            messages=messages if keyless else abbreviated(messages, calls),
+            messages=abbreviated(messages, calls) if equipment.own_tools else messages,
         )
         response = await answered(handler(asking if equipment.code else deferred(asking, held)))
         equipment.replies.extend(reply for reply in response.result if isinstance(reply, AIMessage))
@@ -160,7 +160,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
 
 
 worker = create_agent(
-    KeylessModel(),
+    UnsetModel(),
     tools=[],
     middleware=[NameStep(), Equip(), WeakModelHelp(), TellCalls()],
     context_schema=Equipment,
@@ -195,10 +195,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     calls = calls_of(messages, held)
     status, error = outcome_of(last, calls)
     declared = last.additional_kwargs.get(OUTCOME, {})
-    by_rules = isinstance(equipment.model, KeylessModel)
     by_word = bool(declared.get("reply")) and declared.get("status") in ENDINGS  # then no other agents try
-    # Rules choose the tool that fits best: if it refuses the call, worse ones do not help.
-    final = {"rejected", "tool"} if by_rules else {"rejected"}
     return StepResult(
         id="",
         text=brief.text,
@@ -208,9 +205,10 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         result=last.text.strip() if status == "done" else "",
         data=declared.get("data"),
         error=error or "",
-        exhausted=status != "done" and (by_word or any(call.kind in final or _may_last(call, brief) for call in calls)),
+        exhausted=status != "done"
+        and (by_word or any(call.kind == "rejected" or _may_last(call, brief) for call in calls)),
         missing=missing_values(last.additional_kwargs),
-        usage=Usage() if by_rules else usage_of(messages, time.monotonic() - began),
+        usage=usage_of(messages, time.monotonic() - began),
     )
 
 

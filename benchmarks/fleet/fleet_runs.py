@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import HumanMessage
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from benchmarks.fleet.end_states import FleetTask, GoldCall
 from benchmarks.fleet.gold_path import GoldPath, Taken
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
-from callsheet.agents import Limits, Plan, SessionPool, ToolRegistry
+from callsheet.agents import Limits, Plan, PlanDraft, SessionPool, ToolRegistry
+from callsheet.agents.planning.drafts import PlannedStep
 from callsheet.agents.servers.catalogs.listings import LastListings
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.tools.binding import NEED_TOOL
@@ -88,7 +90,7 @@ async def play(task: FleetTask, plan: Plan, world: World, *, answer: str = "appr
 
     Args:
         task: The task.
-        plan: The keyless plan of it, one call a step; the supervisor makes the same.
+        plan: The plan of it, one call a step, which the supervisor gets from its planner.
         world: The servers.
         answer: What a person says to each question about a call: ``approve`` or ``reject``.
 
@@ -98,8 +100,15 @@ async def play(task: FleetTask, plan: Plan, world: World, *, answer: str = "appr
     calls = {step.text: call for step, call in zip(plan.steps, task.gold, strict=True)}
     words = {call.id: first_sentence(world.loaded.catalog.tool(call.id).description) for call in task.gold}
     model = GoldPath(calls=calls, words=words, taken=TAKEN.get(task.id, ()))
+    drafts = [PlannedStep(id=step.id, text=step.text, depends_on=list(step.depends_on)) for step in plan.steps]
+    planner = GenericFakeChatModel(messages=iter([AIMessage(PlanDraft(steps=drafts).model_dump_json())]))
     workflow = create_supervisor(
-        world.loaded, worker_model=model, retriever=world.retriever, registry=world.registry, settings=SETTINGS
+        world.loaded,
+        planner_model=planner,
+        worker_model=model,
+        retriever=world.retriever,
+        registry=world.registry,
+        settings=SETTINGS,
     )
     before = task.check.holds()
     state, asked = await _answered(workflow.compile(checkpointer=InMemorySaver()), task.task, answer)

@@ -1,8 +1,8 @@
 """Tasks over a fleet of real servers: what selection alone finds of the gold path, and what comes of playing it.
 
-The plan is the keyless planner's. Selection is looked at twice: for the whole question, and for each step of that plan.
-Then a stand-in for a model plays the gold path, and the end state is looked at. It can call only what the selection
-gave it, or what it gets by asking for it.
+The plan has the clauses of the task as its steps. Selection is looked at twice: for the whole question, and for each
+step of that plan. Then a stand-in for a model plays the gold path, and the end state is looked at. It can call only
+what the selection gave it, or what it gets by asking for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 from benchmarks.fleet.end_states import FleetTask, GoldCall, moved, read_tasks
 from benchmarks.fleet.fleet_runs import Played, World, opened, play
 from callsheet import AgentGraphRetriever
-from callsheet.agents import Plan, decompose
+from callsheet.agents import Plan, Step
+from callsheet.graphs.text.clauses import clause_spans, parts_of
 
 AGENTS, TOOLS, WIDE = 5, 10, 50
 COLUMNS = (
@@ -25,8 +26,8 @@ COLUMNS = (
 GIVEN = ("selection", "asked for in the step's words", "asked for in the tool's words")
 _ABOUT = (
     "{} tasks over {} MCP servers with {} tools. Ranks of the gold agents among the first {} and of the gold tools "
-    "among the first {}, by the default settings: for the whole question, and for each step of the keyless planner's "
-    "plan; in brackets a tool that only a budget of {} tools would hold. Then the gold path is played through the "
+    "among the first {}, by the default settings: for the whole question, and for each clause of "
+    "it; in brackets a tool that only a budget of {} tools would hold. Then the gold path is played through the "
     "supervisor, over stdio, by a stand-in for a model that can call only what it was given; every call is approved by "
     "its hash. *Given by*: how it got the tool of the step. *Holds*: the end state was not there before, is there "
     "after, and the gold calls were made, each once, and no other"
@@ -113,15 +114,19 @@ def find_out(task: FleetTask, world: World) -> Found:
 
 
 def planned(task: FleetTask) -> Plan:
-    """The keyless plan, in which each step is one call of the gold path.
+    """The clauses of a task and their parts as a plan, in which each step is one call of the gold path.
 
     Raises:
         RuntimeError: It has another number of steps.
     """
-    plan = asyncio.run(decompose(task.task))
-    if len(plan.steps) != len(task.gold):
-        raise RuntimeError(f"{task.id}: the plan has {len(plan.steps)} steps, the gold path {len(task.gold)} calls")
-    return plan
+    clauses = [task.task[start:end] for start, end in clause_spans(task.task)] or [task.task]
+    texts = clauses if len(clauses) == len(task.gold) else [part for one in clauses for part in parts_of(one)]
+    if len(texts) != len(task.gold):
+        raise RuntimeError(f"{task.id}: the plan has {len(texts)} steps, the gold path {len(task.gold)} calls")
+    before = [str(number) for number in range(len(texts))]
+    return Plan(
+        steps=tuple(Step(id=str(n), text=text, depends_on=tuple(before[1:n])) for n, text in enumerate(texts, 1))
+    )
 
 
 def ranks(query: str, call: GoldCall, retriever: AgentGraphRetriever) -> Ranks:

@@ -9,23 +9,20 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measurements.interface_rules import Call, Interface, Rules, asked_for, moves
 from benchmarks.report.statistics import Bootstrap, Interval
 from benchmarks.sets.reading import BEARING, Collected, hotpotqa, medical
 from callsheet.retrievers.documents import (
-    Call,
     DocumentIndex,
     Hits,
     Reading,
-    Rules,
     chunk_read,
     estimated_tokens,
     keyword_search,
-    moves,
     names,
     search_and_read,
     semantic_search,
 )
-from callsheet.retrievers.documents.rules.interface_rules import Interface, asked_for
 
 TOP_K = 5
 COLUMNS = (

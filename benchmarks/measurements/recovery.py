@@ -9,8 +9,8 @@ from benchmarks.methods.search import World
 from benchmarks.report.statistics import Bootstrap, Interval
 from benchmarks.sets.cases import Benchmark, Case
 from callsheet.graphs import Tool, split_name
+from callsheet.graphs.text.words import tokens
 from callsheet.retrievers import AgentGraphRetriever
-from callsheet.retrievers.index.lexical_index import tokens
 from callsheet.retrievers.index.node_texts import first_sentence
 
 SET = "livemcpbench-steps"

@@ -1,4 +1,4 @@
-"""An API by its OpenAPI specification, called over HTTP by the rules. No key, no network but this machine.
+"""An API by its OpenAPI specification, called over HTTP without a model. No key, no network but this machine.
 
 python -m examples.catalogs.own_api
 """

@@ -11,9 +11,9 @@ import tempfile
 import warnings
 import zlib
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, StructuredTool
 from sqlalchemy import create_engine
 
 with warnings.catch_warnings():
@@ -52,9 +52,31 @@ def agents() -> dict[str, Described]:
         },
         "countries": {
             "description": "Looks up a country's capital, currency, languages, time zone and calling code.",
-            "tools": _unasked(JsonToolkit(spec=JsonSpec.from_file(HERE / "countries.json")).get_tools()),
+            "tools": _unasked(_country_tools(HERE / "countries.json")),
         },
     }
+
+
+def _country_tools(path: Path) -> list[BaseTool]:
+    """JsonToolkit's tools, and one for a single fact, whose values are those of the file."""
+    spec = JsonSpec.from_file(path)
+    facts = dict.fromkeys(fact for country in spec.dict_.values() for fact in country)
+
+    def country_fact(country: str, fact: str) -> Any:
+        return spec.dict_[country][fact]
+
+    schema = {
+        "type": "object",
+        "properties": {
+            "country": {"type": "string", "enum": list(spec.dict_), "description": "The country"},
+            "fact": {"type": "string", "enum": list(facts), "description": "What to look up"},
+        },
+        "required": ["country", "fact"],
+    }
+    fact = StructuredTool.from_function(
+        country_fact, description="Look up one fact of a country.", args_schema=schema, infer_schema=False
+    )
+    return [fact, *JsonToolkit(spec=spec).get_tools()]
 
 
 def _unasked(tools: list[BaseTool]) -> list[BaseTool]:

@@ -27,17 +27,14 @@ from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import both_ways
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
 from callsheet.retrievers.documents import (
-    Call,
+    NOT_FOUND,
     DocumentTools,
-    Rules,
-    answer_from,
-    next_call,
+    best_passages,
     semantic_search,
 )
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 
-_RULES_SNIPPETS = 1
-_FIRST = 3  # chunks to read for a model that does not search by itself
+_FIRST = 3  # chunks to read where no model searches by itself
 
 
 def create_arag(
@@ -45,7 +42,6 @@ def create_arag(
     *,
     model: str | BaseChatModel | None = None,
     settings: Settings | None = None,
-    rules: Rules | None = None,
     embeddings: str | Embeddings = EMBEDDED,
     index: str | Path | None = None,
     prompt: str | None = None,
@@ -53,14 +49,13 @@ def create_arag(
     """A workflow that answers questions from a folder of documents, with citations.
 
     The model searches by words and by meaning and reads chunks, one call at a time, until it answers or its budget of
-    loops or tokens is spent; then it must answer. Without a model, rules do that, and answer with the sentences that
-    cover the question, or say that the documents do not answer it.
+    loops or tokens is spent; then it must answer. Without a model, the chunks that are nearest in meaning are
+    read once, and their sentences that fit best are the answer.
 
     Args:
         documents: The folder, or a ``Library``; without it, the workflow says what to configure.
-        model: Chat model, ``provider:model`` or an object; rules if None.
+        model: Chat model, ``provider:model`` or an object.
         settings: Defaults for the ``context`` of a run.
-        rules: Weights and stop conditions of the rules.
         embeddings: As in ``DocumentIndex``.
         index: As in ``DocumentIndex``.
         prompt: System prompt that replaces the default.
@@ -80,7 +75,6 @@ def create_arag(
         library=documents if isinstance(documents, Library) else Library(documents, embeddings, index),
         defaults=settings or Settings(model=model if isinstance(model, str) else None),
         object_model=model if isinstance(model, BaseChatModel) else None,
-        rules=rules or Rules(),
         prompt=prompt,
     )
     arag = StateGraph(ReaderState, context_schema=Settings, input_schema=ReaderInput, output_schema=ReaderOutput)
@@ -103,7 +97,6 @@ class ReaderNodes:
     library: Library
     defaults: Settings
     object_model: BaseChatModel | None
-    rules: Rules
     prompt: str | None
 
     def settings(self) -> Settings:
@@ -157,7 +150,7 @@ class ReaderNodes:
             return {
                 **loops,
                 "messages": [
-                    await asyncio.to_thread(self._by_rules, messages, folder, naive=settings.naive, forced=over)
+                    await asyncio.to_thread(self._quoted, messages, folder, naive=settings.naive, forced=over)
                 ],
             }
         tools = [] if over else self._tools(folder, settings, dict(state.get("read") or {}))
@@ -165,7 +158,7 @@ class ReaderNodes:
         try:
             reply = await asked(model, messages, tools, prompt=prompt)
         except ModelError as error:
-            quotes = await asyncio.to_thread(self._by_rules, messages, folder, naive=settings.naive, forced=True)
+            quotes = await asyncio.to_thread(self._quoted, messages, folder, naive=settings.naive, forced=True)
             reply = quotes.model_copy(update={"content": f"{quotes.text}\n({error})"})
         if tools and not reply.tool_calls and not state.get("read"):
             looked = await asyncio.to_thread(self._first_look, messages, folder, naive=settings.naive)
@@ -183,8 +176,7 @@ class ReaderNodes:
         last = state["messages"][-1]
         call = last.tool_calls[0] if isinstance(last, AIMessage) else ToolCall(name="", args={}, id="")
         settings = self.settings()
-        snippets = {} if self.model() else {"sentences": _RULES_SNIPPETS}
-        tools = self._tools(Path(state["folder"]), settings, dict(state.get("read") or {}), **snippets)
+        tools = self._tools(Path(state["folder"]), settings, dict(state.get("read") or {}))
         message = ran(call, tools)
         artifact = message.artifact or {}
         spent_now = int(artifact.get("tokens", 0))
@@ -218,40 +210,34 @@ class ReaderNodes:
         final = AIMessage(text, name="arag", id=last.id, additional_kwargs={"arag": about})
         return {"messages": [final], "citations": citations}
 
-    def _tools(self, folder: Path, settings: Settings, read: dict[str, str], **how: int) -> list[BaseTool]:
-        return DocumentTools(self.library.index(folder), read=read, **how).as_tools(naive=settings.naive)
+    def _tools(self, folder: Path, settings: Settings, read: dict[str, str]) -> list[BaseTool]:
+        return DocumentTools(self.library.index(folder), read=read).as_tools(naive=settings.naive)
 
     def _first_look(self, messages: Sequence[AnyMessage], folder: Path, *, naive: bool) -> AIMessage | None:
-        """A search, then reading its results, for a model that answers from memory, as small ones do."""
+        """A search, then reading its results, where no model searches by itself."""
         index, question, since = self.library.index(folder), _question(messages), _since(messages)
         called = {call["name"] for message in since if isinstance(message, AIMessage) for call in message.tool_calls}
         if called & {"chunk_read", "search_and_read"}:
             return None
         if naive:
-            return _called(Call("search_and_read", {"query": question, "top_k": _FIRST}), messages)
+            return _called("search_and_read", messages, query=question, top_k=_FIRST)
         if not called:
-            return _called(Call("semantic_search", {"query": question}), messages)
+            return _called("semantic_search", messages, query=question)
         found = semantic_search(index, question, top_k=_FIRST).hits
-        return _called(Call("chunk_read", {"chunk_ids": [hit.chunk for hit in found]}), messages) if found else None
+        return _called("chunk_read", messages, chunk_ids=[hit.chunk for hit in found]) if found else None
 
-    def _by_rules(self, messages: Sequence[AnyMessage], folder: Path, *, naive: bool, forced: bool) -> AIMessage:
-        """The next step of the rules: a call, or the answer from what was read for this question, now or before."""
-        index, question = self.library.index(folder), _question(messages)
-        given = [message.artifact or {} for message in _since(messages) if isinstance(message, ToolMessage)]
-        tokens = [int(one.get("tokens", 0)) for one in given]
-        if naive:
-            call = None if tokens else Call("search_and_read", {"query": question})
-        else:
-            call = next_call(question, index, tokens, self.rules)
-        if call is not None and not forced:
-            return _called(call, messages)
-        answer = answer_from(question, index, _read_since(messages))
-        return AIMessage(answer.text, additional_kwargs={"arag": {"answered": bool(answer.quotes)}})
+    def _quoted(self, messages: Sequence[AnyMessage], folder: Path, *, naive: bool, forced: bool) -> AIMessage:
+        """The next call of the first look; after it, the passages that fit best of what was read."""
+        if not forced and (call := self._first_look(messages, folder, naive=naive)):
+            return call
+        found = best_passages(_question(messages), self.library.index(folder), _read_since(messages))
+        text = "\n".join(map(str, found)) or NOT_FOUND
+        return AIMessage(text, additional_kwargs={"arag": {"answered": bool(found)}})
 
 
-def _called(call: Call, messages: Sequence[AnyMessage]) -> AIMessage:
+def _called(name: str, messages: Sequence[AnyMessage], **args: Any) -> AIMessage:
     """A call in the form of a model's message."""
-    made = ToolCall(name=call.name, args=dict(call.args), id=f"call_{len(messages)}", type="tool_call")
+    made = ToolCall(name=name, args=args, id=f"call_{len(messages)}", type="tool_call")
     return AIMessage("", tool_calls=[made])
 
 

@@ -35,7 +35,7 @@ Question = Annotated[str, Field(description="The whole question, in plain words.
 def load_folders(config: Mapping[str, FolderConfig]) -> Part:
     """An agent for each folder, with one tool that answers questions from its documents, with citations.
 
-    The graph ``arag`` finds the answer: with the model of the run, else of ``CALLSHEET_MODEL``, else by rules. The
+    The graph ``arag`` finds the answer: with the model of the run, else of ``CALLSHEET_MODEL``. The
     documents are indexed at the first call.
 
     Raises:
@@ -57,7 +57,7 @@ def load_folders(config: Mapping[str, FolderConfig]) -> Part:
 def document_tool(name: str, about: Overview, library: Library, model: str | None = None) -> BaseTool:
     """The tool ``search_documents(question)`` over one folder, also for questions that the documents do not answer.
 
-    In a step, it answers with the model of the step's worker, otherwise with ``model``, or by rules without one.
+    In a step, it answers with the model of the step's worker, otherwise with ``model``, if there is one.
     """
     folder = library.folder()
     said = f"Answers questions about {about.topics}: searches the documents of {name}, and cites them."

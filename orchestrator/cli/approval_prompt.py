@@ -49,12 +49,13 @@ def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
 def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
     """The answers of a user who approves everything.
 
-    They do not cover calls with an unknown outcome, nor arguments that could not be validated.
+    They do not cover calls with an unknown outcome, nor arguments that could not be validated, nor calls that a person
+    must confirm.
     """
     return {
         found.id: _approved(found.value)
         for found in waiting
-        if _kind(found) == "tool_approval" and not found.value.get("unchecked")
+        if _kind(found) == "tool_approval" and not (found.value.get("unchecked") or found.value.get("confirm"))
     }
 
 

@@ -20,7 +20,7 @@ def run_options(command: Command) -> Command:
         "--model",
         default=environment.model,
         metavar="PROVIDER:NAME",
-        help="Chat model for planner, workers and answer.  [default: CALLSHEET_MODEL; none: rules]",
+        help="Chat model for planner, workers and answer.  [default: CALLSHEET_MODEL]",
     )
     prices = click.option(
         "--prices",

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ChatMessage, HumanMessage
 
-from callsheet.agents import Mode, Offer, Plan, Step, StepResult, ToolRegistry, decompose, self_contained
-from callsheet.agents.keyless import Offered, complete_request, unclear_steps
+from callsheet.agents import Plan, PlanTask, StepResult, ToolRegistry, self_contained
 from callsheet.agents.planning.conversation import Contextual
-from callsheet.agents.planning.planner import checked_request, single
+from callsheet.agents.planning.planner import checked_request
 from callsheet.agents.work.context import reports, surroundings
 from callsheet.graphs import PlanError
+from callsheet.graphs.text.request_length import bounded
 from callsheet.orchestrator.run.run_settings import Choices
 from callsheet.orchestrator.state import ChatInput, State
-from callsheet.orchestrator.step.step_nodes import offer_of, other_verbs
 from callsheet.retrievers import AgentGraphRetriever, catalog_outline
 
 _AGENTS, _TOOLS = 12, 36
 """Maximum number of agents and tools in the planner's prompt."""
-_NO_MODEL = "planning {!r} needs a model for the planner; the request was planned once, by rules"
 _ATTACHED = (
     "the message has attachments ({}), and only its text is read: say in words what is in them, or put them where a "
     "tool can read them, and give their paths or addresses"
@@ -31,12 +27,12 @@ _ATTACHED = (
 _NO_REQUEST = "the last message is of type {!r}, and no request: append the user's message (HumanMessage)"
 
 
-async def understood(state: ChatInput, choices: Choices, before: Sequence[str]) -> Contextual:
+async def understood(state: ChatInput, choices: Choices) -> Contextual:
     """The last message as a request that is understandable without the conversation.
 
     Raises:
-        PlanError: It is no message of a user, it has attachments, or rules cannot complete it; the message says what
-            is missing.
+        PlanError: It is no message of a user, or it has attachments; the message says what is missing.
+        RequestError: It is too long.
     """
     if not state["messages"]:
         return Contextual(request="")
@@ -47,11 +43,12 @@ async def understood(state: ChatInput, choices: Choices, before: Sequence[str]) 
     if attached := [str(block.get("type")) for block in blocks]:
         raise PlanError(_ATTACHED.format(", ".join(dict.fromkeys(attached))))
     model, settings = choices.model("planner"), choices.settings
+    said = bounded(last.text, settings.max_request, "max_request")
     if model is None:
-        said = state["messages"][-1].text
-        return Contextual(request=await asyncio.to_thread(complete_request, said, before))
+        return Contextual(request=said)
+    messages = [*state["messages"][:-1], HumanMessage(said)]
     return await self_contained(
-        state["messages"], model, prompt=choices.prompt("condenser"), max_tokens=settings.conversation_tokens
+        messages, model, prompt=choices.prompt("condenser"), max_tokens=settings.conversation_tokens
     )
 
 
@@ -62,49 +59,34 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
         PlanError: The request is empty, or needs too many steps.
         RequestError: The request is too long.
     """
-    settings, model = choices.settings, choices.model("planner")
-    request = checked_request(state["request"], settings.max_request)
-    if model is None and settings.planning != "none":
-        plan = await decompose(request, earlier=last_results(state["turns"]), max_steps=settings.max_steps)
-        adaptive = settings.planning == "adaptive"
-        note = "; ".join(filter(None, (plan.note, _NO_MODEL.format("adaptive") if adaptive else "")))
-        plan = plan.model_copy(update={"note": note})
-        if len(plan.steps) < 2 or choices.model("worker") is not None:
-            return plan
-        offered = partial(_offered, retriever, registry, choices)
-        return await asyncio.to_thread(_read_together, plan, offered, earlier_results(state["turns"]))
-    if settings.planning == "none" or model is None:
-        return _alone(state, single(request))
-    visible = retriever.catalog
-    if settings.planning == "auto" and len(visible.agents) == 1 and len(visible.tools) <= settings.tools:
-        return _alone(state, single(request, mode="adaptive"))
-    about = await asyncio.to_thread(planning_context, state, choices, retriever, registry)
-    return await _planned(state, choices, model, about)
+    settings, turns = choices.settings, state["turns"]
+    results = earlier_results(turns)
 
+    def find(text: str) -> Sequence[str]:
+        found = retriever.select(text, **{**settings.reach(), "skills": 0})
+        return [tool.id for tool in sorted(found.tools, key=lambda tool: -tool.score)]
 
-def _read_together(plan: Plan, offered: Offered, earlier: Mapping[str, StepResult]) -> Plan:
-    """The plan with the steps that rules do not understand."""
-    try:
-        return plan.model_copy(update={"unclear": unclear_steps(plan, offered, earlier)})
-    except Exception as error:  # noqa: BLE001 an embedder may raise anything; the results of the steps say it too
-        note = f"{plan.note}; the steps were not read together: {error}"
-        return plan.model_copy(update={"note": note, "unclear": tuple(step.text for step in plan.steps)})
+    async def context() -> str:
+        return await asyncio.to_thread(planning_context, state, choices, retriever, registry)
 
-
-def _offered(
-    retriever: AgentGraphRetriever, registry: ToolRegistry, choices: Choices, step: Step
-) -> tuple[Sequence[Offer], Mapping[str, Mapping[str, Any]]]:
-    """The tools for a step as rules see them, by their ids."""
-    found = retriever.select(step.text, **{**choices.settings.reach(), "skills": 0})
-    scores = {tool.id: tool.score for tool in found.tools if tool.id in registry.catalog.tools}  # others are gone
-    verbs = other_verbs(retriever.catalog, scores)
-    offers = [offer_of(registry, verbs, tool, score, name=tool) for tool, score in scores.items()]
-    tools = {name: retriever.catalog.tool(name) for name in scores}
-    functions = {
-        name: {"name": name, "description": tool.description, "parameters": tool.input_schema}
-        for name, tool in tools.items()
-    }
-    return offers, functions
+    plan = await choices.reasoner("planner").plan(
+        PlanTask(
+            request=checked_request(state["request"], settings.max_request),
+            mode=settings.planning,
+            catalog=retriever.catalog,
+            registry=registry,
+            find=find,
+            context=context,
+            prompt=choices.prompt("planner"),
+            answers=state["answers"],
+            earlier=tuple(results),
+            last=tuple(results[name] for name in last_results(turns)),
+            tools=settings.tools,
+            max_steps=settings.max_steps,
+            max_request=settings.max_request,
+        )
+    )
+    return _alone(state, plan)
 
 
 def planning_context(
@@ -127,24 +109,9 @@ def planning_context(
     return "\n\n".join(filter(None, parts))
 
 
-async def _planned(state: State, choices: Choices, model: BaseChatModel, context: str) -> Plan:
-    settings, turns = choices.settings, state["turns"]
-    plan = await decompose(
-        "\n".join([state["request"], *state["answers"]]),
-        model,
-        prompt=choices.prompt("planner"),
-        context=context,
-        earlier=tuple(earlier_results(turns)),
-        max_steps=settings.max_steps,
-        max_request=settings.max_request,
-    )
-    mode: Mode = "once" if settings.planning == "once" else "adaptive"
-    return _alone(state, plan.model_copy(update={"mode": mode}))
-
-
 def _alone(state: State, plan: Plan) -> Plan:
     """The plan; if it has one step and the request was completed from the last one, the step uses its results."""
-    said = state["messages"][-1].text
+    said = bounded(state["messages"][-1].text, len(state["messages"][-1].text), "max_request")
     if len(plan.steps) == 1 and said.strip() != state["request"].strip():
         step = plan.steps[0].model_copy(update={"uses": last_results(state["turns"])})
         return plan.model_copy(update={"steps": (step,)})

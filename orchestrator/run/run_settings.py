@@ -9,7 +9,7 @@ from typing import Any, Literal
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime, get_runtime
 
-from callsheet.agents import Prompts, chat_model, checkpointer
+from callsheet.agents import ModelReasoner, NoModel, Prompts, Reasoner, chat_model, checkpointer
 from callsheet.agents.models.chat_models import limit_model_calls
 from callsheet.agents.models.prompts import WEAK_WORKER, WORKER
 from callsheet.agents.programs.sandbox import check_installed
@@ -20,13 +20,10 @@ from callsheet.orchestrator.run.settings import Settings
 Role = Literal["planner", "worker", "answer"]
 _STRICTEST = ("always", "risky", "never")
 _ANONYMOUS = (
-    "approval {!r} was requested by a client that is not authenticated, so it stays {!r}: set CALLSHEET_APPROVAL on "
+    "{} was requested by a client that is not authenticated, so it stays {}: set CALLSHEET_APPROVAL on "
     "the server, or authenticate its clients"
 )
-_STORED = (
-    "approval {!r} is a preference in the store, which others may have written, so it stays {!r}: set it in the run's "
-    "context"
-)
+_STORED = "{} is a preference in the store, which others may have written, so it stays {}: set it in the run's context"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,9 @@ class Choices:
         Neither stored preferences nor a client without authentication can reduce the calls that need approval.
         """
         found = self._said()
-        return found.model_copy(update={"approval": self.defaults.approval}) if self._refused(found) else found
+        if self._refused(found):
+            return found.model_copy(update={"approval": self.defaults.approval, "allow": self.defaults.allow})
+        return found
 
     def check_code_mode(self) -> None:
         """Checks that programs can be run, if the run wants any.
@@ -66,7 +65,7 @@ class Choices:
         if not self.settings.code_mode:
             return
         if self.model("worker") is None:
-            raise SettingsError("code mode needs a model for the workers: rules cannot write programs")
+            raise SettingsError("code mode needs a model for the workers: it writes the programs")
         check_installed()
 
     def noted(self, note: str) -> str:
@@ -80,13 +79,19 @@ class Choices:
         return found
 
     def _refused(self, said: Settings) -> str:
-        """Why a less strict approval policy is rejected; empty if it is not, or if there is none."""
-        if _STRICTEST.index(said.approval) <= _STRICTEST.index(self.defaults.approval):
+        """Why less strict approval, or an allowed tool, is rejected; empty if it is not, or if there is none."""
+        before, given = self.defaults, context()
+        looser = {
+            "approval": _STRICTEST.index(said.approval) > _STRICTEST.index(before.approval),
+            "allow": not set(said.allow) <= set(before.allow),
+        }
+        names = [name for name, is_looser in looser.items() if is_looser]
+        if not names:
             return ""
-        given = context()
-        stored = given is None or "approval" not in given.model_fields_set
+        stored = given is None or not given.model_fields_set.issuperset(names)
         why = _STORED if stored else _ANONYMOUS if anonymous_client() else ""
-        return why.format(said.approval, self.defaults.approval)
+        asked = ", ".join(f"{name} {getattr(said, name)!r}" for name in names)
+        return why.format(asked, ", ".join(repr(getattr(before, name)) for name in names))
 
     def model(self, role: Role) -> BaseChatModel | None:
         """The chat model for a role in the current run: from its context, the user, the supervisor, or none.
@@ -101,6 +106,14 @@ class Choices:
             return self.models[role]
         name = chosen or getattr(self.defaults, field) or self.defaults.model
         return chat_model(name) if name else None
+
+    def reasoner(self, role: Role) -> Reasoner:
+        """What does the work of a role in the current run: its chat model, or what works without one."""
+        model, settings = self.model(role), self.settings
+        if model is not None:
+            return ModelReasoner(model)
+        present = checkpointer() is not None and settings.attended
+        return NoModel(present, frozenset(settings.allow), works=self.model("worker") is None)
 
     @property
     def someone_present(self) -> bool:

@@ -55,7 +55,8 @@ class Settings(BaseModel):
             raise SettingsError("; ".join(map(_said, error.errors()))) from error
 
     model: str | None = _option(None, "plan", "step", "answer")
-    """Chat model for planner, workers and answer, as ``provider:model``; without a model, rules do the work."""
+    """Chat model for planner, workers and answer, as ``provider:model``. Without a model, a step must name a tool and
+    all its values."""
     planner_model: str | None = _option(None, "plan", "revise")
     """Another model for plans and their revisions."""
     worker_model: str | None = _option(None, "step")
@@ -64,7 +65,7 @@ class Settings(BaseModel):
     """Another model for the answer."""
     planning: Planning = _option("auto", "plan", "revise")
     """How a request is planned: ``none`` (one worker does it), ``once``, ``adaptive`` (revised after results), or
-    ``auto`` (``adaptive``, without a planner for a single small agent). Without a model: ``once``, by rules."""
+    ``auto`` (``adaptive``, without a planner for a single small agent). Without a model: ``once``."""
     agents: int = _option(8, "step", ge=1, le=50)
     """Maximum agents per step."""
     tools: int = _option(12, "step", ge=1, le=128)
@@ -123,10 +124,14 @@ class Settings(BaseModel):
     step_seconds: float = _option(600, "step", gt=0, le=86_400)
     """Timeout of a step in seconds. Effects before the timeout are not undone."""
     model_seconds: float = _option(600, "plan", "revise", "step", "answer", gt=0, le=86_400)
-    """Timeout of one model call in seconds. After a timeout, rules make the plan or the answer, and say so."""
+    """Timeout of one model call in seconds. After a timeout, the request is one step, or the results are
+    listed, and the answer says so."""
     approval: Literal["always", "risky", "never"] = _option("risky", "step")
     """Which calls a person must approve: ``always`` all, ``risky`` those of tools that are not known to be harmless,
     ``never`` none."""
+    allow: tuple[str, ...] = _option((), "step")
+    """Tools, as ``agent/tool``, whose calls need no approval in this run. Without a model, no other tool that may
+    change something is called before a person has confirmed the call."""
     attended: bool = _option(True, "plan", "step")
     """Whether a person can answer questions during the run; if not, models are told to ask nothing."""
     documents: str | None = _option(None, "prepare")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +13,9 @@ from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 
 from callsheet.agents import (
-    ApprovalPolicy,
     BoundTool,
     Brief,
     Equipment,
-    KeylessModel,
     Offer,
     SkillText,
     Step,
@@ -27,12 +24,9 @@ from callsheet.agents import (
     ToolRegistry,
     ToolRequests,
     Usage,
-    carry_out,
-    checkpointer,
     unsettled,
 )
 from callsheet.agents.models.token_usage import usage_of
-from callsheet.agents.safety.tool_effects import alike, verb_of
 from callsheet.agents.tools.in_process import tool_model
 from callsheet.agents.work.context import surroundings
 from callsheet.graphs import CallsheetError, Catalog, shown
@@ -49,7 +43,6 @@ from callsheet.retrievers.index.embedding.minilm import first_tokens
 Worker = Runnable[Any, Any]
 _BEST = 6
 """Number of tools of an agent that the planner has named without a tool."""
-_UNREAD = "; it has skills, which only a model can follow (with Settings.skill_tokens above 0)"
 
 
 class StepTimeoutError(CallsheetError, TimeoutError):
@@ -139,11 +132,6 @@ class StepNodes:
         picked = state["selection"]
         if "error" in picked:
             return step_result(step, status="failed", error=picked["error"], attempts=state["attempts"], exhausted=True)
-        if picked["verdict"] == "nothing_fits" and self._choices(state).model("worker") is None:
-            unread = self.seen().catalog.skills
-            why = f"no agent or tool in the catalog fits this step{_UNREAD if unread else ''}"
-            before = state["results"].get(step.id) or step_result(step, status="failed", error=why)
-            return {**before, "exhausted": True}
         agents = tuple(agent["id"] for agent in picked["agents"])
         tools = tuple(dict.fromkeys(tool["id"] for agent in picked["agents"] for tool in agent["tools"]))
         await self.registry.settled(state["run_id"], agents)
@@ -153,9 +141,6 @@ class StepNodes:
             why = f"none of the tools that were picked for it may be called any more: {told}"
             return step_result(step, status="failed", error=why, agents=agents, attempts=state["attempts"])
         done = await self._carried_out(step, state, refused, worker)
-        earlier = state["results"].get(step.id)
-        if earlier and not (done.calls or done.missing or self._choices(state).model("worker")):
-            return {**earlier, "exhausted": True}  # that no other tool fits is not news
         known = {"agents": agents, "attempts": state["attempts"]}
         return done.model_copy(update={**known, "id": step.id, "depends_on": step.depends_on}).model_dump(mode="json")
 
@@ -164,7 +149,7 @@ class StepNodes:
     ) -> StepResult:
         scores = {tool["id"]: tool["score"] for agent in state["selection"]["agents"] for tool in agent["tools"]}
         choices = self._choices(state)
-        settings, model = choices.settings, choices.model("worker")
+        settings, reasoner = choices.settings, choices.reasoner("worker")
         ranked = sorted((tool for tool in scores if tool not in refused), key=lambda tool: -scores[tool])
         bound = self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True)
         inputs = tuple(StepResult(**result) for result in state["inputs"])
@@ -173,20 +158,19 @@ class StepNodes:
         picked, begun = [agent["id"] for agent in state["selection"]["agents"]], state.get("run_begun", time.time())
         agents = [*picked, *self.seen().catalog.by_id]
         present = choices.someone_present
-        about = await asyncio.to_thread(surroundings, self.registry, agents, begun, present=present) if model else ""
+        about = await asyncio.to_thread(surroundings, self.registry, agents, begun, present=present)
         skills = [skill["id"] for skill in state["selection"].get("skills", ())]
-        offers = offers_of(self.registry, self.seen().catalog, bound, scores, settings.approval, by_rules=model is None)
+        offers = offers_of(self.registry, bound, scores)
         secrets = self.registry.secrets.of(state["run_id"])
         equipment = Equipment(
-            model=model or KeylessModel(),
             tools=bound,
             prompt=choices.prompt("worker"),
             max_turns=settings.max_turns,
             max_calls=settings.max_calls,
             max_tokens=state.get("tokens_left"),
-            requests=self._requests(step, state) if model else None,
+            requests=self._requests(step, state),
             refused=refused,
-            code=settings.code_mode and model is not None,
+            code=settings.code_mode,
             replans=settings.planning in ("auto", "adaptive"),
             weak=settings.weak_model,
             supervision=Supervision(
@@ -194,15 +178,13 @@ class StepNodes:
                 settings.approval,
                 self.registry,
                 secrets,
-                notice=model is not None,
-                by_rules=model is None,
+                allow=frozenset(settings.allow),
                 run=state["run_id"] if settings.approval != "never" else "",  # never: nobody is present
                 user=caller().id,
             ),
         )
         seconds = settings.step_seconds
-        unclear = state.get("unclear")
-        with unsettled() as calls, tool_model(model) as tools:
+        with unsettled() as calls, tool_model(choices.model("worker")) as tools:
             try:
                 async with asyncio.timeout(seconds):
                     brief = Brief(
@@ -215,10 +197,9 @@ class StepNodes:
                         place=state.get("place", ""),
                         about=about,
                         item=step.item,
-                        unclear=None if unclear is None else tuple(unclear),
                         given=state.get("given", {}),
                     )
-                    done = await carry_out(brief, equipment, worker)
+                    done = await reasoner.work(brief, equipment, worker)
                     return done.model_copy(update={"usage": done.usage + tools.usage})
             except TimeoutError:
                 late = f"the worker was not done after {seconds:g} s and was stopped"
@@ -276,56 +257,15 @@ def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> tuple[Ski
     return tuple(texts)
 
 
-def offers_of(
-    registry: ToolRegistry,
-    catalog: Catalog,
-    bound: Mapping[str, BoundTool],
-    scores: Mapping[str, float],
-    policy: ApprovalPolicy,
-    *,
-    by_rules: bool,
-) -> tuple[Offer, ...]:
-    """The offers of a step, with what a call may do and whether it needs approval, which rules depend on."""
-    names = {tool.id: name for name, tool in bound.items()}
-    verbs = other_verbs(catalog, names) if by_rules else {}  # a model knows what it was asked for
-    offers = []
-    for name, tool in bound.items():
-        if tool.id not in registry.catalog.tools:  # its server has just withdrawn it, and a call fails
-            offers.append(Offer(name=name, tool=tool.id, score=scores[tool.id]))
-            continue
-        asks = checkpointer() is not None and bool(registry.assurance(tool.id).why(policy, by_rules=by_rules))
-        more = {"confirmed": asks, "sources": _sources(registry, tool.id, names)}
-        offers.append(offer_of(registry, verbs, tool.id, scores[tool.id], name=name).model_copy(update=more))
-    return tuple(offers)
-
-
-def offer_of(registry: ToolRegistry, verbs: Mapping[str, int], tool: str, score: float, *, name: str) -> Offer:
-    """A tool with what a call may do, the values of its result, and its rivals among other tools' verbs."""
-    return Offer(
-        name=name,
-        tool=tool,
-        score=score,
-        harm=registry.assurance(tool).harm,
-        results=tuple(output.name for output in registry.catalog.tool(tool).outputs),
-        rivals=rivals(verbs, tool),
+def offers_of(registry: ToolRegistry, bound: Mapping[str, BoundTool], scores: Mapping[str, float]) -> tuple[Offer, ...]:
+    """The offers of a step, with what a call may do."""
+    known = registry.catalog.tools  # a tool that its server has just withdrawn is not there, and a call fails
+    return tuple(
+        Offer(
+            name=name,
+            tool=tool.id,
+            score=scores[tool.id],
+            harm=registry.assurance(tool.id).harm if tool.id in known else "change",
+        )
+        for name, tool in bound.items()
     )
-
-
-def other_verbs(catalog: Catalog, offered: Collection[str]) -> Counter[str]:
-    """How many tools of a catalog have each verb in their names, without those that are offered."""
-    return Counter(verb_of(tool.name) for tool in catalog.tools.values() if tool.id not in offered)
-
-
-def rivals(verbs: Mapping[str, int], tool: str) -> int:
-    """The number of tools with a tool's verb, or a synonym of it."""
-    return sum(verbs.get(verb, 0) for verb in alike(verb_of(tool.rpartition("/")[2])))
-
-
-def _sources(registry: ToolRegistry, tool: str, names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Parameter -> offered tools that provide its value, by the catalog's dependencies."""
-    sources: dict[str, tuple[str, ...]] = {}
-    for edge in registry.catalog.tool(tool).depends_on:
-        if edge.holds and edge.tool in names:
-            key = edge.parameter or ""
-            sources[key] = (*sources.get(key, ()), names[edge.tool])
-    return sources

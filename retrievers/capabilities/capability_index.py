@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs import Capability, Catalog, Taxonomy, Tool, split_name
+from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.index.embedding.providers import Embedder, encode, encode_spans
-from callsheet.retrievers.index.lexical_index import tokens
 from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.index.protocols import Span, VectorIndex, VectorProducts
 

@@ -1,4 +1,4 @@
-"""A-RAG over a folder of documents: the index, three interfaces to it, and a loop by rules."""
+"""A-RAG over a folder of documents: the index, three interfaces to it, and the passages that fit best."""
 
 import lazy_loader
 

@@ -1,3 +1,4 @@
+from .best_passages import NOT_FOUND as NOT_FOUND, best_passages as best_passages
 from .document_overview import Overview as Overview, overview_of as overview_of
 from .indexing.chunk_store import Chunk as Chunk, TextStore as TextStore
 from .indexing.chunk_vectors import SentenceVectors as SentenceVectors, Similar as Similar
@@ -11,6 +12,7 @@ from .interfaces import (
     search_and_read as search_and_read,
     semantic_search as semantic_search,
 )
+from .phrases import content_words as content_words, names as names
 from .reading.chunking import (
     Block as Block,
     Passage as Passage,
@@ -20,15 +22,3 @@ from .reading.chunking import (
 )
 from .reading.folder_scan import Found as Found, Listing as Listing, documents_in as documents_in
 from .reading.loaders import LOADERS as LOADERS, DocumentError as DocumentError, Loader as Loader
-from .rules.interface_rules import (
-    Call as Call,
-    Interface as Interface,
-    Rules as Rules,
-    Words as Words,
-    asked_for as asked_for,
-    moves as moves,
-    next_call as next_call,
-    words_of as words_of,
-)
-from .rules.phrases import content_words as content_words, names as names
-from .rules.quoted_answer import Answer as Answer, Quote as Quote, answer_from as answer_from

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import clean
+from callsheet.retrievers.documents.phrases import content_words
 from callsheet.retrievers.documents.reading.folder_scan import documents_in
 from callsheet.retrievers.documents.reading.loaders import LOADERS
-from callsheet.retrievers.documents.rules.phrases import content_words
 
 MOST_TOPICS, MOST_TERMS = 300, 600
 _HEAD, _DOCUMENTS = 20_000, 200  # characters to read of a document, and number of documents

@@ -18,7 +18,7 @@ from callsheet.graphs.text.argument_types import listed
 from callsheet.retrievers.documents.indexing.chunk_store import Chunk, split_id
 from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
 from callsheet.retrievers.documents.interface_results import Hit, Hits, Part, Reading
-from callsheet.retrievers.documents.rules.phrases import plain
+from callsheet.retrievers.documents.phrases import plain
 
 TOP_K, MOST_HITS = 5, 20
 MOST_KEYWORDS, MOST_READ, MOST_NEIGHBOURS = 50, 10, 2

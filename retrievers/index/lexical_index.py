@@ -5,30 +5,17 @@ from __future__ import annotations
 import copy
 import logging
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import bm25s
 import numpy as np
-import Stemmer
 from numpy.typing import NDArray
 
-from callsheet.retrievers.index.node_texts import fold
+from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.index.protocols import Node
 
 logging.getLogger("bm25s").setLevel(logging.WARNING)  # bm25s sets DEBUG, which fills the logs of servers
-
-_WORD = re.compile(r"[^\W_]+")
-_CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+)")
-STOP_WORDS = frozenset(
-    """
-    a an and any are as at be by can do for from get give has have how i if in into is it its me my of on or
-    our please show so that the their them then there these this to tool use used using want was we what when
-    where which who will with would you your
-    """.split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +75,6 @@ class LexicalIndex:
 def inverse_frequency(n: int, count: int) -> float:
     """Inverse document frequency of a word in n of N texts: ``log(1 + (N - n + .5) / (n + .5))``."""
     return math.log1p((count - n + 0.5) / (n + 0.5))
-
-
-def tokens(text: str) -> list[str]:
-    """The words of a text: folded, stemmed, without stop words; Chinese, Japanese and Korean in pairs of characters."""
-    words: list[str] = []
-    for word in _WORD.findall(fold(text)):
-        for part in (word,) if word.isascii() else _CJK.split(word):
-            if _CJK.fullmatch(part):
-                words.extend(part[i : i + 2] for i in range(max(1, len(part) - 1)))
-            elif part and part not in STOP_WORDS:
-                words.append(_stem(part))
-    return words
-
-
-@lru_cache(maxsize=65_536)
-def _stem(word: str) -> str:
-    stem: str = Stemmer.Stemmer("english").stemWord(word)
-    return stem
 
 
 def keyword_score(keywords: Iterable[str], text: str) -> int:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from callsheet.graphs import Agent, Catalog, Parameter, Skill, Tool, shown, split_name
 from callsheet.graphs.catalog.model import SKILLS
-from callsheet.graphs.text.sanitizing import normalized
 from callsheet.retrievers.index.protocols import Node
 
 RECIPE = "r3"
@@ -18,7 +16,6 @@ _MAX_PARAMETERS, _MAX_OUTPUTS, _MAX_SENTENCE, _MAX_WORDS = 12, 6, 400, 4000
 _MAX_DESCRIPTION, _VIEW, _MORE = 1200, 0.2, 5
 _MAX_VALUES, _MAX_VALUE = 12, 40
 _SERVER = frozenset({"mcp", "server"})
-_KANA_MARKS = "\u3099\u309a"  # they distinguish Japanese letters; accents of other scripts do not
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|[。！？\n]")
 
 IDENTIFIER = re.compile(r"[\w./-]{0,200}\w")
@@ -83,14 +80,6 @@ def agent_text(agent: Agent) -> str:
 def first_sentence(text: str) -> str:
     """The first sentence of a description, at most 400 characters."""
     return _SENTENCE_END.split(shown(text).strip()[: _MAX_SENTENCE * 4], maxsplit=1)[0][:_MAX_SENTENCE].strip()
-
-
-def fold(text: str) -> str:
-    """The text in lower case without accents, width variants or ligatures; Korean and Japanese are unchanged."""
-    if text.isascii():
-        return text.lower()
-    decomposed = normalized("NFKD", text.casefold())
-    return normalized("NFC", "".join(c for c in decomposed if c in _KANA_MARKS or not unicodedata.combining(c)))
 
 
 def _subject(name: str) -> str:

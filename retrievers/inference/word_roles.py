@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal
 
 from callsheet.graphs import split_name
-from callsheet.retrievers.index.lexical_index import tokens
+from callsheet.graphs.text.words import tokens
 
 Act = Literal["read", "compute", "store", "change", "use", "check", "enter", ""]
 """What a tool does with its object: reads, computes, makes, changes, uses or checks it; or opens a session."""

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from callsheet.retrievers.index.lexical_index import tokens
+from callsheet.graphs.text.clauses import clause_spans
 from callsheet.retrievers.index.protocols import Span
 
 UnitKind = Literal["query", "clause", "implied"]
-MOST_CLAUSES = 8
-_LEAST_WORDS = 2
-_PREFIX = 4000  # characters that are cut into clauses: more than embedders of queries read
 _BEFORE = 400  # characters before a path that are searched for the beginning of its sentence
 _WEIGHT, _IMPLIED_WEIGHT = 0.9, 0.45  # how likely a unit is a step
-
-_CONNECTIVE = (
-    r"and then|then|after that|afterwards?|finally|lastly|as well as|next|in addition|additionally|also|furthermore"
-    r"|moreover|meanwhile|besides|followed by|along with|plus"
-)
-_CUT = re.compile(
-    r"[.!?;]\s+|[。！？；]|\n\s*(?:(?:\d+[.)]|[-*•])\s+)?|(?:^|\s)(?:\d+[.)]|[-*•])\s+"
-    rf"|(?:,|(?<![\s,]))\s+(?:and\s+)?\b(?:{_CONNECTIVE})\b[,:]?\s+",
-    re.IGNORECASE,
-)
-_QUOTED = re.compile(r"\"[^\"]{1,200}\"|“[^”]{1,200}”|(?<=\s)'[^']{1,200}'(?=\W|$)|`[^`]{1,200}`")
 
 _URL = re.compile(r"https?://\S+|\bwww\.\S+")
 _EXTENSION = "md|txt|csv|tsv|json|pdf|xlsx?|docx?|pptx?|html?|png|jpe?g|gif|svg|xml|ya?ml|zip|wav|mp3|mp4|py|ts|js"
@@ -78,27 +64,6 @@ def units_of(query: str, *, implied: bool = True) -> tuple[Unit, ...]:
     return (Unit(query, "query", span=(0, len(query))), *clauses, *steps)
 
 
-def clause_spans(query: str, *, most: int = MOST_CLAUSES) -> list[Span]:
-    """The places of the clauses of a query; empty if there is only one.
-
-    The query is cut at ends of sentences, semicolons, line ends, list numbers and connectives, but not inside
-    quotation marks. A piece with fewer than two content words is joined to the one before; if there are too many
-    pieces, the shortest are joined.
-    """
-    pieces: list[Span] = []
-    for start, end in _cut(query):
-        if pieces and _words(query, start, end) < _LEAST_WORDS:
-            pieces[-1] = (pieces[-1][0], end)
-        else:
-            pieces.append((start, end))
-    if len(pieces) > 1 and _words(query, *pieces[0]) < _LEAST_WORDS:
-        pieces[:2] = [(pieces[0][0], pieces[1][1])]
-    while len(pieces) > most:
-        shortest = min(range(len(pieces) - 1), key=lambda i: pieces[i + 1][1] - pieces[i][0])
-        pieces[shortest : shortest + 2] = [(pieces[shortest][0], pieces[shortest + 1][1])]
-    return pieces if len(pieces) > 1 else []
-
-
 def implied_steps(query: str) -> list[str]:
     """The steps that the query implies, as keys of ``IMPLIED``.
 
@@ -122,23 +87,6 @@ def _makes(before: str) -> bool:
     """Whether the words before a path say that it is written."""
     into = before.casefold().rstrip(" \"'“`").endswith((" to", " into"))
     return bool(_MAKING.search(before) or (into and _COPYING.search(before)))
-
-
-def _cut(query: str) -> Iterator[Span]:
-    quoted = [match.span() for match in _QUOTED.finditer(query)]
-    start = 0
-    for match in _CUT.finditer(query, 0, _PREFIX):
-        if any(left < match.start() < right for left, right in quoted):
-            continue
-        if query[start : match.start()].strip():
-            yield start, match.start()
-        start = match.end()
-    if query[start:].strip():
-        yield start, len(query)
-
-
-def _words(query: str, start: int, end: int) -> int:
-    return len(set(tokens(query[start:end])))
 
 
 def spans_of(units: Sequence[Unit]) -> list[Span]:

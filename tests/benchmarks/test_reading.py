@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.measurements import arag
+from benchmarks.measurements.interface_rules import Rules
 from benchmarks.report.result_files import FOLDER
 from benchmarks.sets.reading import answer_words, hotpotqa, medical
-from callsheet.retrievers.documents import Rules
 
 
 def test_the_words_of_an_answer_are_those_that_the_question_lacks() -> None:

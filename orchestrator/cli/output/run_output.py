@@ -112,7 +112,7 @@ class Show:
                 self._indented(one_line(str(asked), _LONGEST), "", 4)
         self._console.print(f"Continue in a terminal with: {escape(again)}")
         if len(approve_all(interrupts)) == len(interrupts):
-            self._console.print("or approve all calls with --approve never; without a model, nothing is deleted then")
+            self._console.print("or approve all calls with --approve never")
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
         if plan.get("request", "").strip() != plan.get("said", plan.get("request", "")).strip():

@@ -37,6 +37,7 @@ from callsheet.orchestrator.run.thread_files import Threads
 
 if TYPE_CHECKING:
     from callsheet.agents import ApprovalPolicy, Prices
+    from callsheet.graphs import Catalog
     from callsheet.orchestrator.cli.output.run_output import Show
 
 
@@ -57,6 +58,12 @@ if TYPE_CHECKING:
     "--weak-model", is_flag=True, help="Help a model of a few billion parameters: read calls from its text, ask again."
 )
 @click.option("--code-mode", is_flag=True, help="Let the model call tools from programs, in a sandbox.")
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="AGENT/TOOL",
+    help="A tool whose calls need no approval in this run, although it may change something; repeatable.",
+)
 @click.option("--thread", metavar="NAME", help="Continue a named conversation, or start one.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run: that of --thread, otherwise the last one.")
 @common
@@ -67,6 +74,7 @@ def ask(
     tools: int,
     prices: Path | None,
     approve: str,
+    allow: tuple[str, ...],
     planning: str,
     thread: str | None,
     catalogs: tuple[str, ...],
@@ -96,7 +104,7 @@ def ask(
     check_model(model)
     priced = read_prices(prices)
     if code_mode and not model:
-        raise click.UsageError("--code-mode needs --model: rules cannot write programs")
+        raise click.UsageError("--code-mode needs --model, which writes the programs")
     if code_mode:
         from callsheet.agents.programs.sandbox import check_installed
 
@@ -112,6 +120,7 @@ def ask(
         agents=agents,
         tools=tools,
         approval=cast("ApprovalPolicy", approve),
+        allow=_allowed(loaded.catalog, allow),
         planning=cast("Planning", planning),
         weak_model=weak_model,
         attended=not as_json and has_terminal(),
@@ -141,6 +150,15 @@ def ask(
     else:
         show.answer(ran.answer, time.monotonic() - began)
     return 0 if ran.done else 1
+
+
+def _allowed(catalog: Catalog, allow: tuple[str, ...]) -> tuple[str, ...]:
+    """The ids of tools that are allowed for this run.
+
+    Raises:
+        UnknownNameError: There is no such tool.
+    """
+    return tuple(catalog.tool(tool_id).id for tool_id in allow)
 
 
 def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: bool) -> str:

@@ -77,7 +77,7 @@ def index_command(folder: str, place: str | None, embeddings: str, *, as_json: b
     "--model",
     default=Environment().model,
     metavar="PROVIDER:NAME",
-    help="Chat model that searches and reads.  [default: CALLSHEET_MODEL; none: rules]",
+    help="Chat model that searches and reads.  [default: CALLSHEET_MODEL]",
 )
 @click.option(
     "--naive", is_flag=True, help="Use one tool, which searches by meaning and returns whole chunks, instead of three."

@@ -14,11 +14,11 @@ from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers.documents.indexing.chunk_store import Change, Chunk, TextStore
 from callsheet.retrievers.documents.indexing.chunk_vectors import SentenceVectors, Similar
 from callsheet.retrievers.documents.indexing.keyword_index import Lexicon
+from callsheet.retrievers.documents.phrases import content_words
 from callsheet.retrievers.documents.reading.bounded_reader import Reader
 from callsheet.retrievers.documents.reading.chunking import CHUNK_TOKENS, Block, Passage, passages_of
 from callsheet.retrievers.documents.reading.folder_scan import Found, digest_of, documents_in, existing_folder
 from callsheet.retrievers.documents.reading.loaders import LOADERS, DocumentError, Loader
-from callsheet.retrievers.documents.rules.phrases import content_words
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_of
 from callsheet.retrievers.index.rows import IN_MEMORY, default_folder, is_url

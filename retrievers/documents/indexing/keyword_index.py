@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.retrievers.documents.indexing.chunk_store import TextStore
-from callsheet.retrievers.documents.rules.phrases import first_line, plain
+from callsheet.retrievers.documents.phrases import first_line, plain
 from callsheet.retrievers.index.lexical_index import inverse_frequency
 
 HELD = 16_000_000

@@ -1,4 +1,4 @@
-"""Requests that whoever changes the rules does not read: none may be unsafe or silently wrong.
+"""Requests that whoever changes the mode without a model does not read: none may be unsafe or silently wrong.
 
 A failure says which records and how many, no request. To see the counts by category, honest and right ones too:
 ``python tests/support/requests/request_runs.py tests/agents/keyless_requests/unseen.jsonl --counts``.
@@ -14,7 +14,8 @@ from request_judgement import Verdict, judge, read_records
 from request_runs import Demo
 
 pytestmark = pytest.mark.server
-RECORDS = read_records(Path(__file__).parent / "unseen.jsonl")
+HERE = Path(__file__).parent
+RECORDS = read_records(HERE / "unseen.jsonl") + read_records(HERE / "no_effects.jsonl")
 
 
 @pytest.mark.parametrize("category", list(dict.fromkeys(record.category for record in RECORDS)))

@@ -104,17 +104,7 @@ async def test_a_plan_that_was_cut_off_is_not_taken_for_a_whole_one() -> None:
     assert (await decompose(REQUEST, planner(*[cut] * 3))).note.startswith("taken as a single step")
 
 
-async def test_without_a_model_rules_make_the_plan() -> None:
-    plan = await decompose(REQUEST)
-    assert [step.depends_on for step in plan.steps] == [(), ("1",)]
-
-
 TOO_MANY = "the request needs 2 steps, at most 1 are allowed: ask for less at once, or raise max_steps"
-
-
-async def test_rules_refuse_a_request_of_too_many_steps() -> None:
-    with pytest.raises(PlanError, match=TOO_MANY):
-        await decompose(REQUEST, max_steps=1)
 
 
 @pytest.mark.parametrize("plans", [[GOOD, GOOD], [GOOD, "no", "no", "no"], ["no", GOOD, GOOD]])

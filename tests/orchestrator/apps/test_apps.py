@@ -19,6 +19,7 @@ from callsheet.graphs import load
 
 POEM = "Roses are red, violets are blue"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
+ALL = ("poet/run", "clerk/run", "notary/run")
 FORM = "Ask the clerk to file form 12"
 
 
@@ -42,7 +43,9 @@ class Office:
 
 
 def supervised(given: Any, *, keep: bool = True, **settings: Any) -> Any:
-    workflow = create_supervisor(given, settings=Settings(**{"approval": "never", "replans": 0, **settings}))
+    workflow = create_supervisor(
+        given, settings=Settings(**{"approval": "never", "allow": ALL, "replans": 0, **settings})
+    )
     return workflow.compile(checkpointer=InMemorySaver() if keep else None)
 
 
@@ -82,8 +85,11 @@ def test_what_an_app_asks_is_asked_by_the_run_and_resumes_it() -> None:
     assert (state["results"]["1"]["result"], office.began) == ("clerk heard yes", 1)
 
 
-async def test_two_apps_that_ask_at_once_are_answered_by_id() -> None:
-    app = supervised([Office("clerk").app(), Office("notary").app()], agents=1, tools=1)
+async def test_two_apps_that_ask_at_once_are_answered_by_id(scripted: Any, say: Any) -> None:
+    planner = scripted(replies=[say["planned"](("1", FORM, []), ("2", "Ask the notary to sign form 13", []))])
+    offices, options = [Office("clerk").app(), Office("notary").app()], Settings(approval="never", allow=ALL, tools=1)
+    workflow = create_supervisor(offices, settings=options, planner_model=planner)
+    app = workflow.compile(checkpointer=InMemorySaver())
     stopped = await app.ainvoke(asking("Ask the clerk to file form 12. Ask the notary to sign form 13."), THREAD)
     answers = {question.id: f"yes, {question.value['who']}" for question in stopped["__interrupt__"]}
     assert len(answers) == 2
@@ -95,7 +101,7 @@ async def test_two_apps_that_ask_at_once_are_answered_by_id() -> None:
 
 
 def test_an_app_that_asks_is_approved_first_where_that_is_wanted() -> None:
-    app = supervised([Office("clerk").app()], approval="risky")
+    app = supervised([Office("clerk").app()], approval="risky", allow=())
     (approval,) = app.invoke(asking(FORM), THREAD)["__interrupt__"]
     assert approval.value["type"] == "tool_approval"
     (question,) = app.invoke(Command(resume={"type": "approve"}), THREAD)["__interrupt__"]

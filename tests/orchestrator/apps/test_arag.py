@@ -46,22 +46,19 @@ def told(state: dict[str, Any]) -> list[str]:
     return [message.text for message in state["messages"] if isinstance(message, ToolMessage)]
 
 
-def test_by_rules_it_searches_reads_and_quotes(docs: Path, tmp_path: Path) -> None:
+def test_without_a_model_it_searches_reads_and_quotes(docs: Path, tmp_path: Path) -> None:
     state = asked(app(docs, tmp_path), "How many days of paid leave does an employee have?")
     answer = state["messages"][-1]
-    assert answer.text.startswith("Every employee has 25 days of paid leave. [leave.md#1]")
-    assert "without a language model" in answer.text
+    assert answer.text.startswith("Leave: Every employee has 25 days of paid leave. [leave.md#1]")
     assert state["citations"][0] == "leave.md#1"
-    assert calls_of(state)[:3] == ["keyword_search", "semantic_search", "chunk_read"]
+    assert calls_of(state) == ["semantic_search", "chunk_read"]
     assert set(state) == {"messages", "citations", "loops", "retrieved_tokens"}
 
 
-def test_by_rules_it_says_that_the_documents_do_not_answer(docs: Path, tmp_path: Path) -> None:
-    state = asked(app(docs, tmp_path), "How many days of unpaid leave does a manager have?")
+def test_without_a_model_it_says_that_the_documents_do_not_answer(docs: Path, tmp_path: Path) -> None:
+    state = asked(app(docs, tmp_path), "Which managers repaint bicycles?")
     answer = state["messages"][-1]
-    assert answer.text.startswith(
-        'The documents do not answer this: what fits best says nothing of "unpaid", "manager"'
-    )
+    assert answer.text == "The documents do not answer this."
     assert not answer.additional_kwargs["arag"]["answered"]
     assert state["citations"] == []
 
@@ -77,7 +74,7 @@ def test_a_resumed_thread_remembers_what_was_read(docs: Path, tmp_path: Path) ->
     first = asked(made, "How many days of paid leave does an employee have?")
     again = asked(made, "Who signs requests?")
     assert again["retrieved_tokens"] < first["retrieved_tokens"]
-    assert "[leave.md#1] (you have read this chunk before)" in told(again)
+    assert "[leave.md#1] (you have read this chunk before)" in told(again)[-1]
     assert "Anna Berg signs requests. [leave.md#1]" in again["messages"][-1].text
     assert again["loops"] <= first["loops"]
 
@@ -180,10 +177,10 @@ def test_once_the_budget_is_spent_the_answer_is_forced(
     assert len(calls_of(state)) == spent.get("max_loops", 1)
 
 
-def test_rules_are_forced_too(docs: Path, tmp_path: Path) -> None:
-    state = asked(app(docs, tmp_path), "Who signs requests?", max_loops=3)
-    assert (state["loops"], len(calls_of(state))) == (4, 3)
-    assert "[leave.md#1]" in state["messages"][-1].text
+def test_without_a_model_the_answer_is_forced_too(docs: Path, tmp_path: Path) -> None:
+    state = asked(app(docs, tmp_path), "Who signs requests?", max_loops=1)
+    assert (state["loops"], len(calls_of(state))) == (2, 1)
+    assert state["messages"][-1].text == "The documents do not answer this."
 
 
 def test_a_wrong_call_is_told_and_the_loop_goes_on(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
@@ -207,13 +204,15 @@ def test_naive_has_one_tool(docs: Path, tmp_path: Path, scripted: Any, say: Say)
     assert state["citations"] == ["leave.md#1"]
 
 
-def test_by_rules_naive_searches_once(docs: Path, tmp_path: Path) -> None:
+def test_without_a_model_naive_searches_once(docs: Path, tmp_path: Path) -> None:
     state = asked(app(docs, tmp_path), "How many days of paid leave does an employee have?", naive=True)
     assert calls_of(state) == ["search_and_read"]
-    assert state["messages"][-1].text.startswith("Every employee has 25 days of paid leave. [leave.md#1]")
+    assert state["messages"][-1].text.startswith("Leave: Every employee has 25 days of paid leave. [leave.md#1]")
 
 
-def test_a_model_that_fails_is_replaced_by_the_rules(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
+def test_a_model_that_fails_is_replaced_by_the_best_passages(
+    docs: Path, tmp_path: Path, scripted: Any, say: Say
+) -> None:
     replies = [say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), ConnectionError("gone")]
     state = asked(app(docs, tmp_path, model=scripted(replies=replies)), "How many days of paid leave are there?")
     answer = state["messages"][-1].text

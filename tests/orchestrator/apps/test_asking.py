@@ -11,7 +11,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import interrupt
 
-from callsheet import create_supervisor
+from callsheet import Settings, create_supervisor
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
 from callsheet.orchestrator.run.run_store import PREFERENCES, namespace_of
@@ -78,7 +78,7 @@ def test_an_agent_that_asks_for_something_else_leaves_its_step_open() -> None:
 
     app = StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile(name="clerk")
     sure = app.with_config(metadata={"callsheet/approval": "never"})
-    said = asked({"clerk": sure}, "Ask the clerk to file a form")
+    said = asked({"clerk": sure}, "Ask the clerk to file a form", settings=Settings(allow=("clerk/run",)))
     assert said["steps"][0]["status"] == "not_finished"
     assert "which form?" in said["answer"]
 

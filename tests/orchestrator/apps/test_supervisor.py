@@ -183,7 +183,7 @@ def test_a_model_that_does_not_answer_is_data(catalog: Any, scripted: Any) -> No
 
 def test_a_step_that_nothing_fits_says_so(catalog: Any) -> None:
     state = ask(create_supervisor(catalog).compile(), "Bake a chocolate cake")
-    assert state["results"]["1"]["error"] == "no agent or tool in the catalog fits this step"
+    assert state["messages"][-1].text.startswith("Nothing was done: no tool fits. The agents are:")
 
 
 def test_an_empty_request_is_answered(catalog: Any) -> None:

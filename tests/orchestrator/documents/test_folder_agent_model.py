@@ -97,7 +97,7 @@ def test_a_model_in_the_context_of_the_run(catalog: Path, named: str) -> None:
     made = app(catalog)
     check(asked(made, Settings(planning="none", model=named)))
     without = asked(made, Settings())
-    assert "without a language model" in without["messages"][-1].text, "a model is that of one run"
+    assert "25 days of paid leave a year. [leave.md#1]" in without["messages"][-1].text, "a model is that of one run"
 
 
 def test_the_model_of_the_run_comes_before_that_of_the_environment(
@@ -117,7 +117,7 @@ def test_its_cost_is_a_part_of_the_cost_of_the_step(catalog: Path, reader: Any) 
 
 async def test_outside_of_a_step_it_is_as_configured(catalog: Path, named: str, tmp_path: Path) -> None:
     about, library = overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:")
-    assert "without a language model" in await document_tool("handbook", about, library).ainvoke(QUESTION)
+    assert "[leave.md#1]" in await document_tool("handbook", about, library).ainvoke(QUESTION)
     assert await document_tool("handbook", about, library, named).ainvoke(QUESTION) == ANSWER
     assert document_tool("handbook", about, library, named).invoke(QUESTION) == ANSWER
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.keyless import complete_request, one_clause
-from callsheet.graphs import PlanError
 from deciding_model import DecidingModel
 
 
@@ -85,79 +83,9 @@ def test_what_is_no_request_is_not_taken_for_one(office: Any, answer: str) -> No
     assert "the conversation was not taken into account" in state["plan"]["note"]
 
 
-@pytest.mark.parametrize(
-    ("before", "said", "meant"),
-    [
-        ("What time is it in Oslo?", "And in Sydney?", "What time is it in Sydney?"),
-        ("What time is it in Oslo when it is noon in Rome?", "What about in Cairo?", None),
-        ("How far is 5 km in miles?", "and 20 km?", "How far is 20 km in miles?"),
-        ("Convert 3 miles to km", "and 20 km?", None),
-        ("Convert 3 miles to km", "What about 7 miles?", "Convert 7 miles to km?"),
-        ("read may.txt", "And june.txt?", "read june.txt?"),
-        ("read may.txt and april.txt", "And june.txt?", None),
-        ("What is the weather in New York?", "And Buenos Aires?", "What is the weather in Buenos Aires?"),
-        ("What time is it in Tokyo when it is 9:30 in Berlin?", "and at 5 pm?", None),
-        ("Send hello to ann@example.com", "And to bob@example.com", "Send hello to bob@example.com"),
-        ("Send hello to ann@example.com", "And to bob@example.com?", "Send hello to bob@example.com?"),
-        ("Could you send 'hi' to ann@example.com?", "Or to bob@example.com", "send 'hi' to bob@example.com?"),
-        ("read may.txt", "And in Sydney?", None),
-        ("What time is it in Paris, France?", "And in London?", None),
-        ("What time is it in Rio de Janeiro?", "And in Oslo?", None),
-        ("What time is it in Oslo?", "And in Rio de Janeiro?", None),
-        ("What time is it in Oslo?", "And in Rome and delete a.txt?", None),
-        ("Send 'hi' to Ann, then tell me the time in Oslo", "And in Tokyo?", None),
-        ("read may.txt", "multiply the result by 3", "multiply the result by 3"),
-        ("read may.txt", "What is in june.txt?", "What is in june.txt?"),
-        ("read may.txt", "hello", "hello"),
-        ("What is the weather in Oslo?", "What about Thursday?", None),
-        ("What is the weather in Oslo on Monday?", "What about Thursday?", "What is the weather in Oslo on Thursday?"),
-        ("What is the weather in Oslo?", "And why?", None),
-        ("What is the weather in Oslo?", "Who?", "Who?"),
-        ("Wie ist das Wetter in Oslo?", "Und wie spät?", "Und wie spät?"),
-        ("read may.txt", "", ""),
-    ],
-)
-def test_rules_complete_what_a_request_leaves_out(before: str, said: str, meant: str | None) -> None:
-    if meant is None:
-        with pytest.raises(PlanError, match=r"does not say wh(at is to be done|ich part)"):
-            complete_request(said, [before])
-    else:
-        assert complete_request(said, [before]) == meant
-    assert complete_request(said, []) == said
-
-
-def test_without_a_model_a_request_goes_on_from_the_last_one(office: Any, desk: Any) -> None:
-    run = office(None)
-    run.ask("Read the file may.txt")
-    state = run.ask("And june.txt?")
-    assert state["plan"]["request"] == "Read the file june.txt?"
-    assert desk.calls == [("read_file", {"path": "may.txt"}), ("read_file", {"path": "june.txt"})]
-    lost = run.ask("And in Sydney?")
-    assert lost["results"] == {}
-    assert "does not say what is to be done" in lost["messages"][-1].text
-    assert run.ask("And april.txt?")["plan"]["request"] == "Read the file april.txt?"
-
-
 def test_without_a_model_a_reference_is_to_the_last_result(office: Any, desk: Any) -> None:
-    run = office(None)
+    run = office(None, allow=("ledger/write_row",))
     run.ask("Read the file may.txt")
-    state = run.ask("Write it as a row into the ledger")
+    state = run.ask("Write the result as a row")
     assert state["plan"]["steps"][0]["uses"] == ["t1.1"]
     assert desk.calls[1:] == [("write_row", {"text": "rent 700"})]
-
-
-@pytest.mark.parametrize(
-    ("request_text", "one"),
-    [
-        ("What time is it in Oslo?", True),
-        ("read may.txt and june.txt", False),
-        ("do the work of a, then the work of b", False),
-        ("明天天气如何", True),
-        ("明天天气如何，然后发邮件", False),
-        ("say 'this and that'", True),
-        ("- read a.txt\n- read b.txt", False),
-        ("x" * 9_000, False),
-    ],
-)
-def test_what_is_surely_one_clause(request_text: str, one: bool) -> None:
-    assert one_clause(request_text) is one

@@ -20,7 +20,6 @@ from callsheet import Settings, create_supervisor
 from callsheet.graphs import load
 from callsheet.retrievers import AgentGraphRetriever
 from deciding_model import DecidingModel
-from request_judgement import FIXTURE
 from request_runs import ROOT, Demo, demo
 
 CONVERSATIONS = json.loads((Path(__file__).parent / "conversations.json").read_text("utf-8"))
@@ -101,20 +100,6 @@ def check_condenser(model: DecidingModel, turns: Sequence[Turn]) -> None:
         assert [turn["says"] for turn in turns[:number] if f"User: {turn['says']}\n" not in text] == []
         assert text.endswith(turns[number]["says"])
         assert turns[number].get("shown", "") in text
-
-
-@pytest.mark.server
-@conversations("demo")
-def test_the_demo_without_a_model_does_the_same_or_says_what_it_lacks(agents: Demo, turns: Sequence[Turn]) -> None:
-    runs = agents.converse([turn["says"] for turn in turns])
-    for ran, turn in zip(runs, turns, strict=True):
-        if lacks := turn.get("lacks"):
-            assert (ran.done, calls(ran)) == (False, [])
-            assert lacks in ran.answer
-        else:
-            assert ran.done, ran.answer
-            assert calls(ran) == [plain(turn.get("rules_call", turn["call"]))]
-    assert {path.name for path in agents.workspace.iterdir()} >= set(FIXTURE)
 
 
 def calls(ran: Any) -> list[Any]:

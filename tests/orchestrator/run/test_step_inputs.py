@@ -48,7 +48,7 @@ def test_the_question_names_step_tool_parameters_and_their_schema(app: Any, shop
     assert (value["type"], value["step_id"], value["tool"]) == ("needs_input", "1", "bank/exchange_rate")
     assert value["parameters"] == ["currency"]
     assert value["schema"]["properties"]["currency"]["type"] == "string"
-    assert "bank/exchange_rate needs currency" in value["description"]
+    assert "bank/exchange_rate, was not called: it needs currency" in value["description"]
     assert question.response_schema["oneOf"][0]["properties"]["values"] == value["schema"]
     assert shop.called == []
 
@@ -89,7 +89,7 @@ def test_an_answer_without_values_leaves_the_step_as_it_is(app: Any, shop: Any, 
     assert "__interrupt__" not in state
     result = state["results"]["1"]
     assert (result["status"], result["missing"]) == ("needs_input", {"bank/exchange_rate": ["currency"]})
-    assert "bank/exchange_rate needs currency" in result["error"]
+    assert "bank/exchange_rate, was not called: it needs currency" in result["error"]
     assert shop.called == []
 
 

@@ -75,7 +75,11 @@ trace.set_tracer_provider(provider)
 from langchain_core.tracers.langchain import get_client, wait_for_all_tracers
 from callsheet import create_supervisor, Settings
 
-def convert_length(value: float, from_unit: str, to_unit: str) -> str:
+from typing import Literal
+
+Unit = Literal["mile", "kilometer"]
+
+def convert_length(value: float, from_unit: Unit, to_unit: Unit) -> str:
     """Converts a length from one unit to another: miles, kilometres."""
     return "4.828 km"
 

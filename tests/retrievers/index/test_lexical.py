@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from callsheet.graphs.text.words import STOP_WORDS, tokens
 from callsheet.retrievers import LexicalIndex, Node
-from callsheet.retrievers.index.lexical_index import STOP_WORDS, tokens
 
 
 def found(made: LexicalIndex, query: str) -> list[int]:

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from callsheet.graphs import Agent, Catalog, Tool, hidden_in
+from callsheet.graphs.text.words import fold
 from callsheet.retrievers import nodes_of
-from callsheet.retrievers.index.node_texts import agent_text, first_sentence, fold, tool_text
+from callsheet.retrievers.index.node_texts import agent_text, first_sentence, tool_text
 
 
 @pytest.mark.parametrize(

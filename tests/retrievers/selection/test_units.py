@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
+from callsheet.graphs.text.clauses import MOST_CLAUSES, clause_spans
 from callsheet.retrievers import units_of
-from callsheet.retrievers.selection.query_units import IMPLIED, MOST_CLAUSES, clause_spans, implied_steps, spans_of
+from callsheet.retrievers.selection.query_units import IMPLIED, implied_steps, spans_of
 
 
 def clauses(query: str) -> list[str]:

@@ -4,8 +4,8 @@ Run it in the checkout's root with the environment's Python, after ``make .venv/
 ``python tests/support/requests/request_runs.py FILE.jsonl``:
 
     alias requests='.venv/bin/python tests/support/requests/request_runs.py'
-    requests tests/agents/keyless_requests/development.jsonl            # what was unsafe or silently wrong, and counts
-    requests tests/agents/keyless_requests/development.jsonl --all      # every request with its answer
+    requests tests/agents/keyless_requests/no_effects.jsonl             # what was unsafe or silently wrong, and counts
+    requests tests/agents/keyless_requests/no_effects.jsonl --all       # every request with its answer
     requests tests/agents/keyless_requests/unseen.jsonl --counts        # counts and nothing else
 
 ``--counts`` prints counts by category only, so that a set can be run that whoever changes the rules is not to read.

@@ -84,13 +84,14 @@ def _words(text: str) -> list[str]:
 
 
 def main() -> None:
-    """Cuts a file of requests by rules and prints the counts."""
-    from callsheet.agents.keyless import split
+    """Cuts a file of requests into clauses and prints the counts."""
+    from callsheet.graphs.text.clauses import clause_spans
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("file", type=Path)
     records = read_splits(parser.parse_args().file)
-    click.echo(count_splits((record, tuple(step.text for step in split(record.request).steps)) for record in records))
+    cut = ((one, clause_spans(one.request) or [(0, len(one.request))]) for one in records)
+    click.echo(count_splits((one, tuple(one.request[start:end] for start, end in spans)) for one, spans in cut))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def test_index_as_json_is_one_object(docs: Path, capsys: pytest.CaptureFixture[s
 
 def test_ask_answers_with_citations(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "documents", "ask", docs, "How many days of paid leave are there a year?")
-    assert (status, out.splitlines()[0]) == (0, "Every employee has 25 days of paid leave a year. [leave.md#1]")
+    assert (status, out.splitlines()[0]) == (0, "Leave: Every employee has 25 days of paid leave a year. [leave.md#1]")
     status, out, _ = run(capsys, "documents", "ask", docs, "How many days of paid leave are there?", "--json")
     assert json.loads(out)["citations"] == ["leave.md#1"]
 
@@ -51,7 +51,7 @@ def test_ask_answers_with_citations(docs: Path, capsys: pytest.CaptureFixture[st
 def test_an_answer_that_the_documents_do_not_hold_is_negative(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "documents", "ask", docs, "Who won the zeppelin race?")
     assert status == 1
-    assert out.startswith('The documents do not answer this: what fits best says nothing of "won", "zeppelin", "race"')
+    assert out.startswith("The documents do not answer this.")
     assert "[" not in out
 
 

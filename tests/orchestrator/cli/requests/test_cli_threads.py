@@ -47,17 +47,18 @@ def order_status(order_id: str) -> str:
 
 
 @tool
-def send_mail(to: str, body: str) -> str:
-    """Sends an e-mail with a text to an address."""
-    did(f"sent to {to}")
+def send_mail(email: str, body: str) -> str:
+    """Sends a text by mail to an e-mail address."""
+    did(f"sent to {email}")
     if (FOLDER / "hang").exists():
         time.sleep(60)
-    return f"sent to {to}"
+    return f"sent to {email}"
 
 
 agents = {"orders": [order_status], "mail": [send_mail]}
 '''
-QUESTION = "Look up the status of order ORD-551 and send the result by e-mail to ann@example.org"
+QUESTION = "Look up the status of order ORD-551 and send the result by mail to ann@example.org"
+UNASKED = ("--approve", "never", "--allow", "mail/send_mail")
 SECONDS = 120  # only what hangs takes so long
 
 
@@ -147,7 +148,7 @@ def test_where_nobody_can_be_asked_the_run_stops_and_says_how_to_go_on(post: Pos
 
 def test_a_run_that_waits_goes_on_and_is_gone_when_it_is_done(post: Post) -> None:
     thread = post.ask(QUESTION)[1]["thread"]
-    status, said, _ = post.ask("--resume", "--approve", "never")
+    status, said, _ = post.ask("--resume", *UNASKED)
     assert (status, [step["status"] for step in said["steps"]]) == (0, ["done", "done"])
     assert post.effects == ["looked up ORD-551", "sent to ann@example.org"]
     with pytest.raises(Exception, match="no thread"):
@@ -157,7 +158,7 @@ def test_a_run_that_waits_goes_on_and_is_gone_when_it_is_done(post: Post) -> Non
 
 def test_a_named_thread_is_kept_as_a_conversation(post: Post) -> None:
     for _ in range(2):
-        status, said, _ = post.ask(QUESTION, "--thread", "shop", "--approve", "never")
+        status, said, _ = post.ask(QUESTION, "--thread", "shop", *UNASKED)
         assert (status, said["thread"]) == (0, "shop")
     assert post.effects == ["looked up ORD-551", "sent to ann@example.org"] * 2
     status, said, _ = post.ask("--resume", "--thread", "shop")
@@ -225,16 +226,15 @@ def test_a_person_at_a_terminal_edits_approves_and_refuses(post: Post) -> None:
         ("Why", "not her"),
     ]
     talk = [(text, line) for text, line in says if line]
-    status, said, _ = post.talk(QUESTION, says=talk)
+    status, out, _ = post.talk(QUESTION, says=talk, as_json=False)
     assert (status, post.effects) == (1, ["looked up ORD-7"])
-    assert [step["status"] for step in said["steps"]] == ["done", "failed"]
-    assert "a person refused this call: not her" in said["steps"][1]["error"]
+    assert "a person refused this call: not her" in out
 
 
 @pytest.mark.server
 def test_kill_9_in_the_middle_of_a_step_and_go_on(post: Post) -> None:
     (post.folder / "hang").touch()
-    process = post.start(QUESTION, "--thread", "shop", "--approve", "never", stdout=subprocess.DEVNULL)
+    process = post.start(QUESTION, "--thread", "shop", *UNASKED, stdout=subprocess.DEVNULL)
     until(lambda: len(post.effects) == 2, process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -263,14 +263,14 @@ def test_a_person_at_a_terminal_gives_the_value_that_a_step_lacks(post: Post) ->
 def test_a_person_who_gives_nothing_leaves_the_step_as_it_is(post: Post, line: str) -> None:
     status, out, _ = post.talk(LACKING, says=[("order_id", line)], as_json=False)
     assert (status, post.effects) == (1, [])
-    assert "orders/order_status needs order_id" in out
+    assert "orders/order_status, was not called: it needs order_id" in out
 
 
 def test_nobody_is_asked_for_values_where_there_is_no_terminal(post: Post) -> None:
     status, said, _ = post.ask(LACKING)
     (step,) = said["steps"]
     assert (status, step["status"], said["waiting"]) == (1, "needs_input", [])
-    assert "orders/order_status needs order_id" in step["error"]
+    assert "orders/order_status, was not called: it needs order_id" in step["error"]
     assert post.effects == []
 
 

@@ -35,5 +35,13 @@ async def test_a_run_of_that_user_may_still_say_so_itself(notebook: Notebook) ->
     app = app_with(notebook, {"approval": "always"})
     assert (await app.ainvoke(ORDER, ANN))["__interrupt__"]
     thread = {"configurable": {**ANN["configurable"], "thread_id": "2"}}
-    await app.ainvoke(ORDER, thread, context={"approval": "never"})
+    await app.ainvoke(ORDER, thread, context={"allow": ["notebook/add_note"]})
     assert notebook.notes == ["hello there"]
+
+
+async def test_a_tool_that_the_store_allows_is_still_asked_about(notebook: Notebook) -> None:
+    app = app_with(notebook, {"allow": ["notebook/add_note"]})
+    state = await app.ainvoke(ORDER, ANN, context={"approval": "risky"})
+    assert "allow ('notebook/add_note',) is a preference in the store" in state["plan"]["note"]
+    assert state["__interrupt__"]
+    assert notebook.notes == []

@@ -177,7 +177,7 @@ def test_only_who_is_known_may_do_without_approval(notebook: Notebook, name: str
     user, asks = CLIENTS[name]
     app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1", "langgraph_auth_user": user}}
-    state = app.invoke({"messages": [HumanMessage(ORDER)]}, config, context={"approval": "never"})
+    state = app.invoke({"messages": [HumanMessage(ORDER)]}, config, context={"allow": ["notebook/add_note"]})
     assert bool(state.get("__interrupt__")) == asks
     assert len(notebook.notes) == (not asks)
 
@@ -196,7 +196,7 @@ def test_forged_preferences_loosen_nothing(notebook: Notebook) -> None:
 def test_a_program_of_ones_own_decides_for_itself(notebook: Notebook) -> None:
     app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
-    app.invoke({"messages": [HumanMessage(ORDER)]}, config, context={"approval": "never"})
+    app.invoke({"messages": [HumanMessage(ORDER)]}, config, context={"allow": ["notebook/add_note"]})
     assert notebook.notes == ["from a page"]
 
 

@@ -25,8 +25,7 @@ from pathlib import Path
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from callsheet import create_supervisor
-from callsheet.agents import Plan, Step
-from callsheet.orchestrator.plans import request_planner
+from callsheet.agents import NoModel, Plan, Step
 from callsheet.orchestrator.step.step_nodes import StepNodes
 
 FOLDER = Path(sys.argv[1])
@@ -56,11 +55,11 @@ def add_note(text: str) -> str:
 
 
 async def main() -> None:
-    request_planner.decompose, StepNodes.retrieve = planned, held_up
+    NoModel.plan, StepNodes.retrieve = planned, held_up
     async with AsyncSqliteSaver.from_conn_string(str(FOLDER / "runs.sqlite")) as saver:
         app = create_supervisor({"notebook": [add_note]}).compile(checkpointer=saver)
         thread = {"configurable": {"thread_id": "1"}}
-        await app.ainvoke({"messages": "Add two notes"}, thread, context={"approval": "never"})
+        await app.ainvoke({"messages": "Add two notes"}, thread, context={"allow": ["notebook/add_note"]})
 
 
 asyncio.run(main())
@@ -80,7 +79,7 @@ async def test_between_two_parts_of_a_run(notebook: Notebook, tmp_path: Path) ->
             app: Any = create_supervisor(notebook.agents).compile(checkpointer=saver)
             thread: Any = {"configurable": {"thread_id": "1"}}
             with pytest.raises(ConcurrentRunError, match=f"process {other.pid} on "):
-                await app.ainvoke(None, thread, context={"approval": "never"})
+                await app.ainvoke(None, thread, context={"allow": ["notebook/add_note"]})
         (tmp_path / "go").touch()
         await asyncio.to_thread(other.wait)
     finally:

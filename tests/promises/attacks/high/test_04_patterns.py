@@ -8,78 +8,46 @@ from functools import cache
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 
-from callsheet.agents.keyless import split
-from callsheet.agents.keyless.language.lexicon import MOST
+from callsheet.agents import Plan, PlanTask
 from callsheet.agents.planning.planner import decompose
-from callsheet.graphs import Catalog, PlanError, RequestError, load
+from callsheet.agents.work.equipment import UnsetModel
+from callsheet.graphs import Catalog, RequestError, load
 from callsheet.graphs.catalog.errors import near_names
 from callsheet.graphs.catalog.formats.mcp_format import agent_from_listing
 from callsheet.graphs.lint.injection_phrases import orders_in
 from callsheet.graphs.text.request_length import bounded
 from callsheet.graphs.text.sanitizing import normalized
-from callsheet.orchestrator import Settings
+from callsheet.orchestrator import Settings, create_supervisor
 from callsheet.retrievers import AgentGraphRetriever, units_of
 from fleet import Fleet, definition
-from pumps import SUPERLINEAR, Found, all_patterns, growth, texts, used
+from pumps import SUPERLINEAR, Found, all_patterns, growth
 
-_RULES = ("callsheet.agents.keyless.", "agents/keyless/")
-"""The rules that work without a model: they read at most ``MOST`` characters, with few blanks in a row."""
-SIZE = 1_000
 SHARES = 4
 """Parts of the patterns, for several processes of tests."""
 
 
 @cache
-def patterns(*, rules: bool) -> list[Found]:
-    found = [item for item in all_patterns() if item.where.startswith(_RULES) is rules]
-    return sorted(found, key=lambda item: (item.where, item.pattern.pattern))
+def patterns() -> list[Found]:
+    return sorted(all_patterns(), key=lambda item: (item.where, item.pattern.pattern))
 
 
 def test_there_are_patterns_to_be_tried() -> None:
-    assert len(patterns(rules=False)) > 80
+    assert len(patterns()) > 80
     assert {"callsheet.graphs.text.sanitizing._HIDDEN", "callsheet.graphs.lint.injection_phrases.ORDERS"} <= {
-        item.where for item in patterns(rules=False)
+        item.where for item in patterns()
     }
 
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_time_grows_no_faster_than_the_worst_text(share: int) -> None:
     slow = []
-    for item in patterns(rules=False)[share::SHARES]:
+    for item in patterns()[share::SHARES]:
         ratio, text = growth(item)
         if ratio >= SUPERLINEAR:
             slow.append(f"{item.where}: {item.pattern.pattern[:200]!r} over {text!r}")
     assert slow == []
-
-
-def seconds(act: Callable[[str], Any], text: str) -> float:
-    began = time.process_time()
-    act(text)
-    return time.process_time() - began
-
-
-@cache
-def planning() -> float:
-    """Seconds of processor time that it takes to plan a plain request of ``SIZE`` characters."""
-    plain = "Convert 3 miles to km and write it to a.txt. " * (SIZE // 45)
-    return min(seconds(split, plain) for _ in range(5))
-
-
-def test_no_pattern_of_the_rules_takes_much_longer_than_planning_a_text_of_that_length() -> None:
-    allowed, slow = 3 * planning(), []
-    for item in patterns(rules=True):
-        use = used(item)
-        for text in texts(item.pattern):
-            worst = bounded(text(SIZE), SIZE * 2, "max_request")[:SIZE]
-            if seconds(use, worst) >= allowed and min(seconds(use, worst) for _ in range(3)) >= allowed:
-                slow.append(f"{item.where} over {worst[:20]!r}")
-    assert slow == []
-
-
-def test_rules_read_a_bounded_text() -> None:
-    with pytest.raises(PlanError, match="8,000 characters"):
-        split("a" * (MOST + 1))
 
 
 def times(act: Callable[[str], Any], short: str, long: str) -> float:
@@ -117,23 +85,25 @@ def test_a_server_with_such_a_text_is_listed_as_any_other(fleet: Fleet, text: st
 
 
 @pytest.mark.parametrize("blank", [" ", "\t", "\u2003", "\n", " \n"])
-async def test_blanks_without_end_come_to_no_rule(blank: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_blanks_without_end_are_collapsed_at_the_entry(
+    blank: str, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[str] = []
-    monkeypatch.setattr("callsheet.agents.planning.planner.split", lambda text, _: seen.append(text) or _one(text))
-    await decompose(f"mail{blank * 3_000}Ann")
+
+    def plan(task: PlanTask, **_: Any) -> Plan:
+        seen.append(task.request)
+        return Plan(answer="done")
+
+    monkeypatch.setattr("callsheet.agents.no_model.no_model._plan", plan)
+    app = create_supervisor(catalog, settings=Settings(approval="never")).compile()
+    await app.ainvoke({"messages": [HumanMessage(f"mail{blank * 4_000}Ann")]})
     assert len(seen[0]) < 20
     assert bounded("a" + " " * 32 + "b", 100, "x") == "a" + " " * 32 + "b"
 
 
-def _one(text: str) -> Any:
-    from callsheet.agents.planning.plan import Plan, Step
-
-    return Plan(steps=(Step(id="1", text=text),))
-
-
 async def test_a_request_has_a_longest() -> None:
     with pytest.raises(RequestError, match=r"this has 32,001 characters, the maximum is 32,000: .*max_request"):
-        await decompose("x" * 32_001)
+        await decompose("x" * 32_001, UnsetModel())
     assert Settings(max_request=40_000).max_request == 40_000
 
 

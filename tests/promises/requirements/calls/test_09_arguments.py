@@ -15,8 +15,8 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import ToolRegistry
-from callsheet.agents.keyless.filling import fill
-from callsheet.graphs import load
+from callsheet.agents.no_model.filling import fill
+from callsheet.graphs import Agent, Tool, load
 from callsheet.orchestrator.cli.approval_prompt import approve_all
 from scripted_model import ScriptedModel, calls
 
@@ -133,12 +133,13 @@ async def test_no_reference_to_elsewhere_is_fetched(fleet: Any, tool: Any, liste
     assert came == []
 
 
-def test_nor_is_it_where_rules_fill_in_the_arguments(listener: tuple[int, list[Any]]) -> None:
+def test_nor_is_it_where_a_form_is_filled(listener: tuple[int, list[Any]]) -> None:
     port, came = listener
     elsewhere = {"$ref": f"http://127.0.0.1:{port}/steal.json"}
     for spec in (elsewhere, {"allOf": [elsewhere]}):
         schema = {"properties": {"radius": {"type": "number", **spec}}, "required": ["radius"]}
-        assert fill(schema, "radius 5").args == {"radius": 5}
+        circle = Tool(agent="a", name="circle", input_schema=schema)
+        assert fill(circle, Agent(id="a", tools=(circle,)), "circle of 5").args == {"radius": 5}
     assert came == []
 
 

@@ -1,1 +1,0 @@
-"""Values in a text: numbers with units, places, time zones, formulas, quotations."""

@@ -1,1 +1,0 @@
-"""English for the rules: words, clauses, mood, and references between steps."""

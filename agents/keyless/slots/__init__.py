@@ -1,1 +1,0 @@
-"""A tool's parameters as slots, and the rules that fill each from the text."""

@@ -1,0 +1,188 @@
+"""What plans, works and answers where there is no model: it splits, fills forms, reads and asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+
+from callsheet.agents.models.token_usage import Usage
+from callsheet.agents.no_model.filling import StepReading, read_step, spread, unanswered
+from callsheet.agents.no_model.values import in_words, refers_to
+from callsheet.agents.no_model.wording import introduction, no_answer, not_allowed, note, refusal
+from callsheet.agents.planning.plan import Plan, Step, StepResult
+from callsheet.agents.planning.planner import check_number
+from callsheet.agents.reasoner import AnswerTask, PlanTask
+from callsheet.agents.work.answer import NAME, listed
+from callsheet.agents.work.brief import Brief
+from callsheet.agents.work.equipment import Equipment
+from callsheet.agents.work.worker_agent import carry_out
+from callsheet.graphs.catalog.errors import PlanError, SettingsError
+from callsheet.graphs.text.clauses import clause_spans, parts_of
+from callsheet.graphs.text.words import tokens
+
+_TURNS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class NoModel:
+    """Stands where a model would: it makes harmless calls whose values all stand in the step, and no others.
+
+    Attributes:
+        present: Whether a person can confirm calls.
+        allow: Ids of tools that may change something without being confirmed, because a person named them.
+        works: Whether it works on the steps of its plans; if not, it only splits.
+    """
+
+    present: bool = False
+    allow: frozenset[str] = frozenset()
+    works: bool = True
+    prose = False
+
+    async def plan(self, task: PlanTask) -> Plan:
+        """Splits a request into steps, in its own words.
+
+        Raises:
+            PlanError: It has too many steps, or one that is not understood beside one that changes something.
+        """
+        return await asyncio.to_thread(_plan, task, works=self.works)
+
+    async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
+        """Calls the tool that all of the step goes into, if there is one."""
+        if (supervision := equipment.supervision) is None:
+            raise SettingsError("without supervision nothing is known about the tools, and none is called")
+        names = {tool.id: name for name, tool in equipment.tools.items()}
+        inputs = [result for result in brief.inputs if result.status == "done"]
+        registry = supervision.registry
+        reading = await asyncio.to_thread(read_step, brief.text, [*names], registry, inputs)
+        step = _StepModel(mode=self, given=brief.given, names=names, registry=registry, reading=reading)
+        equipped = replace(
+            equipment,
+            model=step,
+            own_tools=False,
+            requests=None,
+            code=False,
+            max_turns=_TURNS,
+            supervision=replace(supervision, notice=False, confirms=True),
+        )
+        done = await carry_out(brief, equipped, app)
+        return done.model_copy(update={"usage": Usage(), "exhausted": done.status != "done"})
+
+    async def answer(self, task: AnswerTask) -> AIMessage:
+        """The results of the steps, and what was not done and why."""
+        return AIMessage(listed(task.request, task.results), name=NAME)
+
+
+def _plan(task: PlanTask, *, works: bool) -> Plan:
+    if works and not tokens(task.request):
+        return Plan(answer=introduction(task.catalog, task.registry))
+    readings = [] if task.mode == "none" else _readings(task)
+    texts = [reading.text for reading in readings] or [task.request.strip()]
+    check_number(len(texts), task.max_steps)
+    lone = len(set(tokens(task.request))) == 1 and not any(reading.complete for reading in readings)
+    if works and readings and (lone or not any(reading.filled.named or reading.filled.args for reading in readings)):
+        raise PlanError(f"no tool fits. {introduction(task.catalog, task.registry)}")
+    lost = [r for r in readings if r.filled.unused or r.others or not r.filled.named]
+    if works and len(texts) > 1 and lost and any(not reading.harmless for reading in readings):
+        why = "; ".join(f'"{reading.text}": {refusal(reading, task.registry)}' for reading in lost)
+        raise PlanError(f"a part of the request is not understood, so the rest may mean something else: {why}")
+    placeholders = [StepResult(id=str(number), text=text) for number, text in enumerate(texts, start=1)]
+    steps = []
+    for place, text in enumerate(texts):
+        before, changes = placeholders[:place], [not reading.harmless for reading in readings[: place + 1]]
+        needs = {one.id for one in refers_to(text, before)}
+        needs |= {one.id for one, changed in zip(before, changes, strict=False) if changed or changes[-1]}
+        uses = [one.id for one in refers_to(text, task.last)] if place == 0 else []
+        steps.append(Step(id=str(place + 1), text=text, depends_on=tuple(sorted(needs, key=int)), uses=tuple(uses)))
+    return Plan(steps=tuple(steps), note=note(task.catalog, task.registry), mode="once")
+
+
+def _readings(task: PlanTask) -> list[StepReading]:
+    """The steps of a request: its clauses, or the parts of a clause if each of them is understood by itself."""
+    request = task.request
+    if (alone := _read(task, request.strip(), 0)) and alone.certain:
+        return [alone]
+    clauses = [request[start:end].strip() for start, end in clause_spans(request)] or [request.strip()]
+    found: list[StepReading] = []
+    for clause in clauses:
+        whole = _read(task, clause, len(found))
+        parts = spread(whole.tool, clause) if whole and not whole.certain else []
+        read = [_read(task, part, len(found)) for part in parts]
+        understood = [reading for reading in read if reading is not None and reading.certain]
+        if whole and not whole.certain and not len(understood) == len(parts) > 1:
+            parts = parts_of(clause)
+            read = [_read(task, part, len(found) + place) for place, part in enumerate(parts)]
+            understood = [r for r in read if r is not None and r.complete and (r.certain or r.filled.named)]
+            if not all(r.harmless or s.filled.named for r in understood for s in understood):
+                understood = []
+        if len(understood) == len(parts) > 1 and any(reading.certain for reading in understood):
+            found += understood
+        elif whole is not None:
+            found.append(whole)
+        else:
+            return []
+    return found
+
+
+def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
+    before = [StepResult(id=str(number), text="") for number in range(place)] or list(task.last)
+    return read_step(text, task.find(text), task.registry, before)
+
+
+class _StepModel(BaseChatModel):
+    """The chat model of one step, which the worker's loop asks for the next message."""
+
+    mode: Any
+    given: Mapping[str, Mapping[str, Any]]
+    names: Mapping[str, str]
+    registry: Any
+    reading: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "callsheet-forms"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+        """Itself: the tool is chosen already."""
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        answers = [message for message in messages if isinstance(message, ToolMessage)]
+        message = _ended("failed", "no tool in the catalog fits") if self.reading is None else self._next(answers)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _next(self, answers: Sequence[ToolMessage]) -> AIMessage:
+        """A call, or the outcome of the step."""
+        reading: StepReading = self.reading
+        tool, filled, given = reading.tool, reading.filled, self.given.get(reading.tool.id, {})
+        if answers:
+            text = in_words(answers[-1].text) or f"{tool.id} returned an empty answer."
+            if answers[-1].status == "error":
+                return _ended("failed", text)
+            lacking = unanswered(filled, text)
+            return _ended("needs_input", no_answer(reading, lacking, text)) if lacking else AIMessage(text)
+        missing = [name for name in filled.missing if name not in given]
+        if missing or filled.unused or reading.others:
+            parameters = [] if filled.unused or reading.others else missing
+            return _ended("needs_input", refusal(reading, self.registry), tool=tool.id, parameters=parameters)
+        if not (reading.harmless or self.mode.present or tool.id in self.mode.allow):
+            return _ended("needs_input", not_allowed(tool))
+        call = ToolCall(name=self.names[tool.id], args={**filled.args, **given}, id="call_1", type="tool_call")
+        return AIMessage("", tool_calls=[call])
+
+
+def _ended(status: str, why: str, **more: Any) -> AIMessage:
+    return AIMessage(why, additional_kwargs={"outcome": {"status": status, "reason": why, **more}})

@@ -1,0 +1,177 @@
+"""Typed values that stand in a text: numbers, times, dates, quotations, paths, addresses, identifiers, results."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from callsheet.agents.planning.plan import StepResult
+
+
+class Kind(StrEnum):
+    """What a value is, and what a parameter takes."""
+
+    NUMBER = "number"
+    CHOICE = "choice"
+    CLOCK = "time of day"
+    ZONE = "time zone"
+    DATE = "date"
+    FILE = "file"
+    FOLDER = "folder"
+    URL = "URL"
+    EMAIL = "e-mail address"
+    EXPRESSION = "arithmetic expression"
+    TEXT = "text in quotation marks"
+    QUESTION = "question"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value from ``start`` to ``end`` of a text, in the form for a tool, and what it may be."""
+
+    kinds: frozenset[Kind]
+    value: Any
+    start: int
+    end: int
+
+
+_PATTERN = re.compile(
+    r"""
+      (?P<text>"[^"]{1,4000}"|“[^”]{1,4000}”|(?<!\w)'[^'\n]{1,400}'(?!\w)|`[^`]{1,400}`)
+    | (?P<url>\bhttps?://[^\s<>"]{1,2000}(?<![.,;:!?)]))
+    | (?P<email>\b[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5})
+    | (?P<date>\b\d{4}-\d\d-\d\d\b|\b\d{1,2}\ [A-Z][a-z]{2,8}\ \d{4}\b|\b[A-Z][a-z]{2,8}\ \d{1,2},?\ \d{4}\b)
+    | (?P<clock>\b\d{1,2}:\d\d(?![:\d])(?:\ ?[AaPp]\.?[Mm]\b)?|\b\d{1,2}\ ?[AaPp][Mm]\b)
+    | (?P<file>(?<![\w/.@~-])(?:~?/|\.{1,2}/)?(?:[\w.-]{1,64}/){0,9}
+        [\w-]{1,64}(?:\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}(?![\w/@]|\.\w))
+    | (?P<folder>(?<![\w/.@~-])(?:~/|\.{1,2}/|/)?(?:[\w.-]{1,64}/){1,9}(?:[\w-]{1,64})?(?![\w.@]))
+    | (?P<expression>(?<![\w.,/:)-])(?:OPERAND(?:\ ?OPERATOR\ ?OPERAND){1,12}|[a-z]{2,6}\(\d{1,15}\))
+        (?![\w:/°%]|[.,]\d))
+    | (?P<number>(?<![\w.,/:-])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,15})?(?:[eE][-+]?\d{1,3})?(?![\d:/_-]))
+    | (?P<name>(?<![\w-])(?=[\w*-]{0,63}[\d*_])(?=[\w*.-]{0,63}[A-Za-z])[A-Za-z*][\w*.-]{1,63}(?<![.-]))
+    """.replace("OPERATOR", r"(?:\*\*|[-+*/^×÷−]|\bplus\b|\bminus\b|\btimes\b|\bdivided\ by\b)").replace(
+        "OPERAND", r"-?\({0,9}(?:[a-z]{2,6}\()?\d{1,15}(?:\.\d{1,15})?\){0,9}"
+    ),
+    re.VERBOSE,
+)
+_SIGNS = {"×": "*", "÷": "/", "−": "-", "^": "**", "plus": "+", "minus": "-", "times": "*", "divided by": "/"}
+_KINDS = {kind.name.lower(): frozenset({kind}) for kind in Kind} | {
+    "folder": frozenset({Kind.FOLDER, Kind.FILE}),
+    "name": frozenset({Kind.TEXT}),
+}
+_DATES = ("%Y-%m-%d", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y")
+_NUMERALS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_RESULTS = re.compile(rf"\b(?:the\s|all\s(?:the\s)?|both\s)?(?:({'|'.join(_NUMERALS)})\s)?results?\b", re.IGNORECASE)
+
+
+def values_in(text: str, results: Sequence[StepResult] = ()) -> list[Value]:
+    """The values in a text, in text order; "the result" and "all three results" refer to results of earlier steps."""
+    found = list(_typed(text))
+    for match in _RESULTS.finditer(text):
+        taken = any(value.start < match.end() and match.start() < value.end for value in found)
+        if meant := () if taken else _meant(match, results):
+            found.append(Value(frozenset({Kind.TEXT}), joined(meant), *match.span()))
+    return sorted(found, key=lambda value: value.start)
+
+
+def refers_to(text: str, results: Sequence[StepResult]) -> tuple[StepResult, ...]:
+    """The results of earlier steps that a text refers to."""
+    return next(filter(None, (_meant(match, results) for match in _RESULTS.finditer(text))), ())
+
+
+def _meant(match: re.Match[str], results: Sequence[StepResult]) -> tuple[StepResult, ...]:
+    """All results for a plural, the last one for a singular; none if their number is another."""
+    if not match.group().lower().endswith("s"):
+        return tuple(results[-1:]) if match[1] is None else ()
+    counted = 2 + _NUMERALS.index(match[1].lower()) if match[1] else len(results)
+    return tuple(results) if counted == len(results) else ()
+
+
+def _typed(text: str) -> Iterator[Value]:
+    for match in _PATTERN.finditer(text):
+        kind, said = str(match.lastgroup), match.group()
+        match kind:
+            case "text":
+                inner = said[1:-1]
+                whole = _PATTERN.fullmatch(inner)
+                named = _KINDS.get(str(whole.lastgroup), frozenset()) if whole else frozenset()
+                yield Value(frozenset({Kind.TEXT}) | named & _PLACES, inner, *match.span())
+            case "date" | "clock":
+                if value := (_date if kind == "date" else _clock)(said):
+                    yield Value(_KINDS[kind], value, *match.span())
+            case "expression":
+                for word, sign in _SIGNS.items():
+                    said = said.replace(word, sign)
+                yield Value(_KINDS[kind], said, *match.span())
+            case "number":
+                number = float(said.replace(",", "").replace("−", "-"))
+                whole_number = said.lstrip("-−+").replace(",", "").isdigit()
+                yield Value(_KINDS[kind], int(number) if whole_number else number, *match.span())
+            case _:
+                yield Value(_KINDS[kind], said, *match.span())
+
+
+_PLACES = frozenset({Kind.FILE, Kind.FOLDER, Kind.URL, Kind.EMAIL})
+
+
+def _date(said: str) -> str:
+    """ISO 8601; empty if there is no such day."""
+    for form in _DATES:
+        try:
+            return datetime.strptime(said.replace(",", ""), form).date().isoformat()
+        except ValueError:
+            continue
+    return ""
+
+
+def _clock(said: str) -> str:
+    """``HH:MM``; empty if there is no such time."""
+    plain = said.lower().replace(" ", "").replace(".", "")
+    for form in ("%H:%M", "%I:%M%p", "%I%p"):
+        try:
+            return f"{datetime.strptime(plain, form):%H:%M}"
+        except ValueError:
+            continue
+    return ""
+
+
+def in_words(output: str) -> str:
+    """A tool's output: a text as it is, JSON as its fields and values."""
+    try:
+        value = json.loads(output)
+    except (ValueError, RecursionError):
+        return output.strip()
+    return "; ".join(f"{name} {inner}".strip() for name, inner in _fields("", value))
+
+
+def joined(results: Sequence[StepResult]) -> str:
+    """The text to write: a single result, or a line for each of several."""
+    if len(results) == 1:
+        return results[0].result
+    return "\n".join(f"{result.text.strip()}: {result.result}" for result in results)
+
+
+def _fields(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The plain values inside a value, each with the names that lead to it."""
+    match value:
+        case dict():
+            for key, inner in value.items():
+                yield from _fields(f"{name} {str(key).replace('_', ' ')}".strip(), inner)
+        case list() if any(isinstance(inner, dict | list) for inner in value):
+            for inner in value:
+                yield from _fields(name, inner)
+        case list():
+            yield name, ", ".join(map(_plain, value))
+        case _:
+            yield name, _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float):
+        value = float(f"{value:.12g}")  # not 160.01999999999998
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

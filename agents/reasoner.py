@@ -1,0 +1,142 @@
+"""What plans a request, works on its steps and answers: by default a chat model."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+
+from callsheet.agents.planning.plan import Mode, Plan, StepResult
+from callsheet.agents.planning.planner import decompose, single
+from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.agents.work.answer import synthesize
+from callsheet.agents.work.brief import Brief
+from callsheet.agents.work.equipment import Equipment
+from callsheet.agents.work.worker_agent import carry_out
+from callsheet.graphs.catalog.model import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTask:
+    """A request to plan, and what is known about it.
+
+    Attributes:
+        request: The request, checked and understandable without the conversation.
+        mode: ``auto``, or the mode that the settings ask for.
+        catalog: The agents that the user may see.
+        registry: The tools, and what is known about them.
+        find: The ids of the tools for a text, best first.
+        context: What a planner should know besides the request: agents, surroundings, earlier results.
+        prompt: The system prompt of the planner.
+        answers: Questions that the user answered, with the answers.
+        earlier: Ids of the results of all earlier requests.
+        last: The results of the last request.
+        tools: Maximum tools per worker.
+        max_steps: Maximum steps.
+        max_request: Maximum characters of the request.
+    """
+
+    request: str
+    mode: str
+    catalog: Catalog
+    registry: ToolRegistry
+    find: Callable[[str], Sequence[str]]
+    context: Callable[[], Awaitable[str]]
+    prompt: str
+    answers: Sequence[str] = ()
+    earlier: Sequence[str] = ()
+    last: Sequence[StepResult] = ()
+    tools: int = 12
+    max_steps: int = 12
+    max_request: int = 32_000
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTask:
+    """The results to answer from.
+
+    Attributes:
+        request: The request.
+        results: The results of its steps, in plan order.
+        prompt: The system prompt.
+        conversation: Earlier messages.
+    """
+
+    request: str
+    results: Sequence[StepResult]
+    prompt: str
+    conversation: Sequence[BaseMessage] = ()
+
+
+class Reasoner(Protocol):
+    """Plans a request, works on its steps and answers from their results.
+
+    Attributes:
+        prose: Whether its results are written for people, so that the result of a single step is the answer.
+    """
+
+    @property
+    def prose(self) -> bool:
+        """See the class."""
+        ...
+
+    async def plan(self, task: PlanTask) -> Plan:
+        """The steps of a request.
+
+        Raises:
+            PlanError: It cannot be planned.
+        """
+        ...
+
+    async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
+        """The result of a step.
+
+        Raises:
+            ModelError: There was no result.
+            ConcurrentRunError: Another run of the thread works on the same step.
+        """
+        ...
+
+    async def answer(self, task: AnswerTask) -> AIMessage:
+        """The answer to a request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReasoner:
+    """A chat model that plans, works and answers."""
+
+    model: BaseChatModel
+    prose = True
+
+    async def plan(self, task: PlanTask) -> Plan:
+        """One step for a single small agent, or where the settings say so; otherwise the model's plan."""
+        if task.mode == "none":
+            return single(task.request)
+        if task.mode == "auto" and len(task.catalog.agents) == 1 and len(task.catalog.tools) <= task.tools:
+            return single(task.request, mode="adaptive")
+        plan = await decompose(
+            "\n".join([task.request, *task.answers]),
+            self.model,
+            prompt=task.prompt,
+            context=await task.context(),
+            earlier=task.earlier,
+            max_steps=task.max_steps,
+            max_request=task.max_request,
+        )
+        mode: Mode = "once" if task.mode == "once" else "adaptive"
+        return plan.model_copy(update={"mode": mode})
+
+    async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
+        """Lets the worker's loop do the step."""
+        return await carry_out(brief, replace(equipment, model=self.model), app)
+
+    async def answer(self, task: AnswerTask) -> AIMessage:
+        """The model's answer, with a line for each step that was not done."""
+        return await synthesize(
+            task.request, task.results, self.model, prompt=task.prompt, conversation=task.conversation
+        )

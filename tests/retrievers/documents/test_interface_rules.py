@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from benchmarks.measurements.interface_rules import Call, Interface, Rules, moves, next_call, words_of
+from callsheet.retrievers.documents import DocumentIndex, DocumentTools, content_words, names
+
+Made = Callable[..., DocumentIndex]
+QUESTION = "In which city does the person work who signs requests for leave?"
+DISTRACTORS = {f"x{i}.md": f"# Matter {i}\n\nPaint and bricks of colour {i} are kept in shed {i}.\n" for i in range(20)}
+
+
+def played(index: DocumentIndex, question: str, rules: Rules, **how: object) -> list[Call]:
+    """All calls of the rules, each carried out by the tool of its name."""
+    tools = {tool.name: tool for tool in DocumentTools(index, sentences=1).as_tools()}
+    playing = moves(question, index, rules, **how)  # type: ignore[arg-type]
+    calls = []
+    try:
+        call = next(playing)
+        while True:
+            calls.append(call)
+            message = tools[call.name].invoke(
+                {"type": "tool_call", "id": "1", "name": call.name, "args": dict(call.args)}
+            )
+            call = playing.send(message.artifact["tokens"])
+    except StopIteration:
+        return calls
+
+
+def read(calls: list[Call]) -> list[str]:
+    return [chunk for call in calls if call.name == "chunk_read" for chunk in call.args["chunk_ids"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The Fight of the Century, by J. K. Rowling", ["Fight of the Century", "J. K. Rowling"]),
+        ("Who signs it, John Emory? In 1915 he did.", ["John Emory", "1915"]),
+        ('She sang "text me" with the U.S. Army', ["text me", "U.S. Army"]),
+        ("Poland and Switzerland", ["Poland and Switzerland", "Poland", "Switzerland"]),
+        ("Émile Zola und Ödön von Horváth", ["Émile Zola", "Ödön von Horváth"]),
+        ("Толстой жил в Москве", ["Толстой", "Москве"]),
+        ("休暇は25日", []),
+        ("nothing here", []),
+        ("", []),
+    ],
+)
+def test_names_by_their_form(text: str, found: list[str]) -> None:
+    assert names(text) == found
+
+
+def test_content_words_leave_out_what_says_nothing() -> None:
+    assert content_words("How many days of the LEAVE are there? Days!") == ["days", "leave"]
+    assert content_words("北京大学") == ["北京", "京大", "大学"]
+
+
+def test_rarity_is_inverse_document_frequency(made: Made) -> None:
+    """log(1 + (N - n + .5) / (n + .5)), divided by that of a word of one chunk."""
+    index = made({"a.txt": "Alpha beta.", "b.txt": "Beta gamma.", "c.txt": "Beta delta."})
+    found = words_of(index, ["alpha", "beta", "absent"])
+    beta = math.log1p((3 - 3 + 0.5) / (3 + 0.5)) / math.log1p((3 - 0.5) / 1.5)
+    assert found.rarity == pytest.approx(np.array([1.0, beta, 0.0]))
+    assert found.coverage(["alpha", "beta"]) == pytest.approx(np.array([1.0, beta / (1 + beta), beta / (1 + beta)]))
+
+
+def test_key_phrases_then_meaning_then_reading_then_names(made: Made) -> None:
+    index = made()
+    first = next_call(QUESTION, index, [])
+    assert first == Call("keyword_search", {"keywords": content_words(QUESTION), "top_k": 1})
+    assert next_call(QUESTION, index, [10]) == Call("semantic_search", {"query": QUESTION, "top_k": 1})
+    assert next_call(QUESTION, index, [10, 10]) == Call("chunk_read", {"chunk_ids": ["leave.md#1"]})
+    followed = next_call(QUESTION, index, [10, 10, 20])
+    assert followed is not None
+    assert (followed.name, followed.args["keywords"]) == ("keyword_search", ["Leave", "Anna Berg"])
+    assert next_call(QUESTION, index, [10, 10, 20, 10]) == Call("chunk_read", {"chunk_ids": ["people.md#1"]})
+
+
+def test_the_second_hop_is_found_among_many(made: Made) -> None:
+    files = {
+        "leave.md": "# Leave\n\nAnna Berg signs requests for leave.\n",
+        "anna.md": "# Anna Berg\n\nShe sits in Oslo.\n",
+    }
+    assert read(played(made({**files, **DISTRACTORS}), "Where is the one who signs requests for leave?", Rules()))[
+        :2
+    ] == [
+        "leave.md#1",
+        "anna.md#1",
+    ]
+
+
+def test_nothing_more_is_read_once_the_tokens_are_spent(made: Made) -> None:
+    index = made({**DISTRACTORS, "leave.md": "# Leave\n\nAnna Berg signs requests for leave.\n"})
+    question = "Which bricks and which paint are in the shed of leave?"
+    assert len(read(played(index, question, Rules(tokens=1, enough=0)))) == Rules().least == 2
+    assert len(read(played(index, question, Rules(most=5, enough=0)))) == 5
+
+
+def test_it_stops_where_little_speaks_for_more(made: Made) -> None:
+    index = made({**DISTRACTORS, "leave.md": "# Leave\n\nAnna Berg signs requests for leave.\n"})
+    assert len(read(played(index, "Who signs requests for leave?", Rules(least=1, enough=0.9)))) == 1
+
+
+def test_no_chunk_is_read_twice_and_a_small_folder_ends(made: Made) -> None:
+    calls = played(made(), QUESTION, Rules(most=50, enough=0))
+    assert sorted(read(calls)) == sorted(set(read(calls)))
+    assert len(read(calls)) <= 3
+
+
+@pytest.mark.parametrize("interfaces", [("keyword_search", "chunk_read"), ("semantic_search", "chunk_read")])
+def test_without_an_interface_it_is_not_called(made: Made, interfaces: tuple[Interface, ...]) -> None:
+    calls = played(made(), QUESTION, Rules(), interfaces=interfaces)
+    assert {call.name for call in calls} == set(interfaces)
+    assert "leave.md#1" in read(calls)
+
+
+@pytest.mark.parametrize("question", ["", "??", "的", "a" * 100_000, "\ud800"])
+def test_no_question_is_too_odd(made: Made, question: str) -> None:
+    if question.strip():
+        played(made(), question, Rules())
+    else:
+        assert read(played(made(), "of the", Rules())) == read(played(made(), "of the", Rules()))
