@@ -19,7 +19,7 @@ from callsheet.orchestrator.cli.catalog.index import index
 from callsheet.orchestrator.cli.catalog.infer import infer
 from callsheet.orchestrator.cli.catalog.store import store
 from callsheet.orchestrator.cli.catalog.sync import sync
-from callsheet.orchestrator.cli.gateway.install import install, uninstall
+from callsheet.orchestrator.cli.mcp_install import install
 from callsheet.orchestrator.cli.requests.ask import ask
 from callsheet.orchestrator.cli.requests.discover import discover
 from callsheet.orchestrator.cli.requests.documents import documents
@@ -65,8 +65,7 @@ for command in (
     sync,
 ):
     callsheet.add_command(command)
-for command in (install, uninstall):
-    mcp.add_command(command)
+mcp.add_command(install)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

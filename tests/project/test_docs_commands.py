@@ -98,8 +98,6 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "docs").mkdir()
     (folder / "docs" / "leave.md").write_text("# Leave\n\nThere are 30 days of leave in a year.\n", encoding="utf-8")
     (folder / "policy.json").write_text('{"default": "allow"}', encoding="utf-8")
-    (folder / "home" / ".cursor").mkdir(parents=True)
-    (folder / "home" / ".cursor" / "mcp.json").write_text(json.dumps(config), encoding="utf-8")
     (folder / "report.json").write_text("{}", encoding="utf-8")
     (folder / "dependencies.json").write_text('{"callsheet_dependencies": 1, "edges": []}', encoding="utf-8")
     (folder / "catalog.ttl").write_text(to_rdf(load(folder / "manifests").catalog), encoding="utf-8")
@@ -112,9 +110,6 @@ def at_home(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(workspace)
     monkeypatch.setenv("CALLSHEET_HOME", str(workspace / "home"))
     monkeypatch.setenv("CALLSHEET_YES", "1")
-    monkeypatch.setenv("HOME", str(workspace / "home"))  # configurations of MCP clients are there
-    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
-        monkeypatch.delenv(name, raising=False)
     with (workspace / "queries.jsonl").open(encoding="utf-8") as some:
         monkeypatch.setattr("sys.stdin", some)
         yield workspace

@@ -24,15 +24,9 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     "cypher": (),
     "cypher-schema": (),
     "mermaid": ("around", "depth"),
-    "svg": (),
-    "html": (),
     "json": (),
 }
 """The options of each format, by the name for ``--format``; other options are a usage error."""
-
-
-DRAWN = ("mermaid", "svg", "html")
-"""The formats that draw agents and tools only."""
 
 
 def written(
@@ -46,7 +40,6 @@ def written(
 ) -> str:
     """The catalog as a document in this format."""
     from callsheet.graphs import dump, export
-    from callsheet.graphs.export import pictures
 
     match form:
         case "graphml":
@@ -57,10 +50,6 @@ def written(
             return export.cypher_schema()
         case "mermaid":
             return export.to_mermaid(catalog, around=around, depth=depth or 2)
-        case "svg":
-            return pictures.to_svg(catalog)
-        case "html":
-            return pictures.to_html(catalog)
         case "json":
             return dump(catalog) + "\n"
     from callsheet.graphs.rdf import BASE, RdfFormat, to_rdf
@@ -111,7 +100,7 @@ def export(
     with status("Writing"):
         catalog = with_inferred(visible(loaded), rejected=loaded.rejected)
         document = written(form, catalog, taxonomy.capabilities if taxonomy else None, **options)
-    if catalog.skills and form in DRAWN:
+    if catalog.skills and form == "mermaid":
         click.echo(f"{counted(len(catalog.skills), 'skill')} left out: {form} shows agents and tools", err=True)
         catalog = Catalog(agents=catalog.agents)
     if file is None:

@@ -132,8 +132,10 @@ def test_a_malformed_rdf_file_is_one_line(tmp_path: Path, capsys: pytest.Capture
     assert line.startswith(f"error: {tmp_path / 'x.ttl'}: not valid Turtle: ")
 
 
-@pytest.mark.parametrize(("form", "said"), [("svg", "1 skill left out: svg shows agents and tools\n"), ("json", "")])
-def test_a_picture_says_that_it_leaves_out_skills(form: str, said: str, sample: Catalog, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "said"), [("mermaid", "1 skill left out: mermaid shows agents and tools\n"), ("json", "")]
+)
+def test_a_chart_says_that_it_leaves_out_skills(form: str, said: str, sample: Catalog, tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(dump(Catalog(agents=sample.agents, skills=(Skill(name="s"),))), encoding="utf-8")
     assert run(tmp_path / "c.json", "--format", form).stderr == said
     saved = run(tmp_path / "c.json", "--format", form, "-o", str(tmp_path / "out")).stderr

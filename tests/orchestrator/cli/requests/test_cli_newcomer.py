@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.agents import chat_model
-from callsheet.graphs import Agent, Catalog, SettingsError, Tool
-from callsheet.graphs.export.pictures.layout import lay_out
+from callsheet.graphs import SettingsError
 from callsheet.orchestrator.cli.output import run_output
 from callsheet.orchestrator.cli.output.console import SafeConsole
 from commands import run
@@ -86,9 +85,3 @@ def test_a_model_of_ollama_names_its_package(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("callsheet.agents.models.chat_models.find_spec", lambda _: None)
     with pytest.raises((SettingsError, ImportError), match=r"pip install.*langchain-ollama"):
         chat_model("ollama:no-such-model")
-
-
-def test_a_picture_names_agents_as_commands_do() -> None:
-    tools = (Tool(agent="filesystem", name="read"),)
-    agent = Agent(id="filesystem", name="secure-filesystem-server", tools=tools)
-    assert [frame.title for frame in lay_out(Catalog(agents=(agent,))).frames] == ["filesystem"]

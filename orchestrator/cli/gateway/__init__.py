@@ -1,1 +1,0 @@
-"""Commands around the gateway: ``callsheet mcp install`` and its undo."""
