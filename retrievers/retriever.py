@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -35,6 +35,9 @@ from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, Sele
 from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Selector
 from callsheet.retrievers.selection.selector_factory import Assembly, assembly_of
+
+if TYPE_CHECKING:
+    from langchain_core.vectorstores import VectorStore
 
 
 class AgentGraphRetriever(BaseRetriever):
@@ -81,7 +84,7 @@ class AgentGraphRetriever(BaseRetriever):
         *,
         k: int = 5,
         embeddings: str | Embeddings = EMBEDDED,
-        index: str | Path | VectorIndex | None = None,
+        index: str | Path | VectorIndex | VectorStore | None = None,
         settings: SelectSettings | None = None,
         progress: Progress | None = None,
         reranker: Reranker | None = None,
@@ -95,8 +98,9 @@ class AgentGraphRetriever(BaseRetriever):
             source: One source or several; see ``callsheet.graphs.load``.
             k: Maximum number of agents.
             embeddings: An embedder, ``minilm``, or ``provider:model``.
-            index: A folder, the address of ``chroma run``, ``:memory:``, or any ``VectorIndex``; by default
-                the user's cache for a catalog on disk, and memory for one that was made in memory.
+            index: A folder, the address of ``chroma run``, ``:memory:``, a ``VectorIndex``, or a LangChain
+                ``VectorStore`` or ``module:object`` that names one; by default the user's cache for a catalog on
+                disk, and memory for one that was made in memory.
             settings: Settings of the selection.
             progress: Called during embedding.
             reranker: Reorders the first tools, for example a LangChain document compressor.

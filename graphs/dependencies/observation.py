@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog, DependencyKind
 from callsheet.graphs.dependencies.proposals import Proposal
-from callsheet.graphs.storage import DatabaseError, StoredFile, file_named, state_file
+from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
 
 
 class CountFile(ABC):
@@ -79,7 +79,7 @@ class CountFile(ABC):
             return json.loads(self.file.text())
         except FileNotFoundError:
             return None
-        except DatabaseError as error:
+        except StoreError as error:
             raise CatalogError(f"the counts in {self.file} cannot be read: {error}") from error
         except (OSError, ValueError, RecursionError) as error:
             raise CatalogError(

@@ -1,43 +1,35 @@
-"""One file of Callsheet's data: in a local folder, or a row of the shared database."""
+"""Files of Callsheet's data: in local folders, or in a store that several machines share."""
 
 from __future__ import annotations
 
 import os
 import re
-import threading
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Hashable
+from contextlib import AbstractContextManager
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Protocol
 
-from callsheet.graphs.catalog.errors import SettingsError, TrustError
-from callsheet.graphs.storage.change_listener import CHANNEL
-from callsheet.graphs.storage.database import Database, DatabaseError, shared_database
-from callsheet.graphs.storage.local_files import (
-    cache_folder,
-    locked,
-    private_folder,
-    replace_bytes,
-    state_folder,
-)
+from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
+from callsheet.graphs.storage.local_files import cache_folder, locked, private_folder, replace_bytes, state_folder
 
-_SCHEME = "store:"
-_RECENT = 1.0
+SHARED = "store:"
+"""The names of files in the shared store begin with it."""
 _NAME = re.compile(r"(?:[\w-][\w.-]{0,99}/)?[\w-][\w.-]{0,199}", re.ASCII)
-_WRITE = """
-INSERT INTO files VALUES (%s, %s, nextval('versions'), coalesce(to_timestamp(%s), clock_timestamp()))
-ON CONFLICT (name) DO UPDATE
-SET content = EXCLUDED.content, version = EXCLUDED.version, modified = EXCLUDED.modified
-"""
-_CONTENT = "SELECT content FROM files WHERE name = %s"
-_VERSION = "SELECT version FROM files WHERE name = %s"
-_MODIFIED = "SELECT modified FROM files WHERE name = %s"
+
+
+class StoreError(CallsheetError, OSError):
+    """The shared store does not answer, or refuses."""
+
+    def __str__(self) -> str:
+        """The message, without a number."""
+        return str(self.strerror)
 
 
 class StoredFile(ABC):
-    """A file that is read whole and replaced whole. Its text form names it (``file_named``)."""
+    """A text in UTF-8 that is read whole and replaced whole. Its text form names it (``file_named``)."""
 
     @abstractmethod
     def read(self) -> bytes:
@@ -49,15 +41,19 @@ class StoredFile(ABC):
         """
 
     @abstractmethod
-    def replace(self, content: bytes, *, modified: float | None = None) -> None:
-        """Replaces the content at once: readers see the old one or the new one. Creates the file and its folder.
-
-        Args:
-            content: The new content.
-            modified: The time that ``modified`` tells from then on; None: now.
+    def replace(self, content: bytes) -> None:
+        """Replaces the content atomically: readers see the old one or the new one. Creates the file and its folder.
 
         Raises:
             OSError: It cannot be written.
+        """
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Removes the file, if it exists.
+
+        Raises:
+            OSError: It cannot be removed.
         """
 
     @abstractmethod
@@ -66,14 +62,6 @@ class StoredFile(ABC):
 
         Raises:
             TrustError: It is not writable, or another process has held the lock for 30 seconds.
-        """
-
-    @abstractmethod
-    def remove(self) -> None:
-        """Removes it, if it exists.
-
-        Raises:
-            OSError: It cannot be removed.
         """
 
     @abstractmethod
@@ -94,7 +82,7 @@ class StoredFile(ABC):
         """The file of this name beside it."""
 
     def text(self) -> str:
-        """The content as UTF-8.
+        """The content as text.
 
         Raises:
             FileNotFoundError, OSError: As for ``read``.
@@ -104,7 +92,7 @@ class StoredFile(ABC):
 
 
 class LocalFile(StoredFile):
-    """A file on this machine."""
+    """A file on this machine; a new one can be read by its owner only."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -117,20 +105,18 @@ class LocalFile(StoredFile):
         """As in ``StoredFile``."""
         return self.path.read_bytes()
 
-    def replace(self, content: bytes, *, modified: float | None = None) -> None:
-        """As in ``StoredFile``; a new file can be read by its owner only."""
+    def replace(self, content: bytes) -> None:
+        """As in ``StoredFile``."""
         private_folder(self.path.parent)
         replace_bytes(self.path, content)
-        if modified is not None:
-            os.utime(self.path, (modified, modified))
-
-    def locked(self) -> AbstractContextManager[None]:
-        """As in ``StoredFile``."""
-        return locked(self.path)
 
     def remove(self) -> None:
         """As in ``StoredFile``."""
         self.path.unlink(missing_ok=True)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """As in ``StoredFile``."""
+        return locked(self.path)
 
     def version(self) -> Hashable:
         """Time and size."""
@@ -149,94 +135,40 @@ class LocalFile(StoredFile):
         return LocalFile(self.path.with_name(name))
 
 
-class DatabaseFile(StoredFile):
-    """A row of the shared database. A changed content is announced to all processes that listen.
+class SharedStore(Protocol):
+    """A store that several machines share."""
+
+    def file(self, name: str) -> StoredFile:
+        """The file of this name."""
+        ...
+
+    def catalog_version(self) -> Hashable:
+        """A value that changes with each change of pins or listings, of which catalogs are made.
+
+        Raises:
+            StoreError: The store does not answer, or refuses.
+        """
+        ...
+
+
+def shared_store() -> SharedStore | None:
+    """The store that ``CALLSHEET_STORE`` names; None if it names none, so that data are local files.
 
     Raises:
-        SettingsError: The name is not that of a file, or of one in a folder.
+        SettingsError: The address is invalid, or the extra ``postgres`` is not installed.
     """
+    address = os.environ.get("CALLSHEET_STORE", "").strip()
+    return _store_at(address) if address else None
 
-    def __init__(self, database: Database, name: str) -> None:
-        if not _NAME.fullmatch(name):
-            raise SettingsError(f"{name[:100]!r} cannot be the name of a stored file: name it as in pins/team.json")
-        self._database = database
-        self.name = name
-        self._last: tuple[float, Hashable] = (0.0, None)
-        self._looking = threading.Lock()
 
-    def __str__(self) -> str:
-        """Its name in the store."""
-        return f"{_SCHEME}{self.name}"
-
-    def read(self) -> bytes:
-        """As in ``StoredFile``."""
-        return bytes(self._value(_CONTENT))
-
-    def replace(self, content: bytes, *, modified: float | None = None) -> None:
-        """As in ``StoredFile``."""
-        with self._database.transaction() as connection:
-            before = connection.execute(_CONTENT, [self.name]).fetchone()
-            connection.execute(_WRITE, [self.name, content, modified])
-            if before is None or bytes(before[0]) != content:
-                self._announce(connection)
-        self._last = (0.0, None)
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """As in ``StoredFile``."""
-        try:
-            with self._database.locked(self.name):
-                yield
-        except DatabaseError as error:
-            raise TrustError(f"{self} cannot be written: {error}") from error
-
-    def remove(self) -> None:
-        """As in ``StoredFile``."""
-        with self._database.transaction() as connection:
-            connection.execute("DELETE FROM files WHERE name = %s", [self.name])
-            self._announce(connection)
-        self._last = (0.0, None)
-
-    def version(self) -> Hashable:
-        """A number, about a second old: only the first call waits for the database; later ones have it looked up."""
-        when = self._last[0]
-        if not when:
-            self._looking.acquire()
-            self._look()
-        elif time.monotonic() - when > _RECENT and self._looking.acquire(blocking=False):
-            threading.Thread(target=self._look, name="callsheet-store", daemon=True).start()
-        return self._last[1]
-
-    def _look(self) -> None:
-        """Looks the version up; while the database does not answer, the last one holds."""
-        try:
-            known = self._value(_VERSION)
-        except FileNotFoundError:
-            known = None
-        except OSError:
-            known = self._last[1]
-        self._last = (time.monotonic(), known)
-        self._looking.release()
-
-    def modified(self) -> float:
-        """As in ``StoredFile``."""
-        return float(self._value(_MODIFIED).timestamp())
-
-    def sibling(self, name: str) -> StoredFile:
-        """As in ``StoredFile``."""
-        return DatabaseFile(self._database, "/".join([*self.name.split("/")[:-1], name]))
-
-    def _value(self, query: LiteralString) -> Any:
-        with self._database.transaction() as connection:
-            row = connection.execute(query, [self.name]).fetchone()
-        if row is None:
-            raise FileNotFoundError(2, "no such file", str(self))
-        return row[0]
-
-    def _announce(self, connection: Any) -> None:
-        connection.execute(
-            "SELECT pg_notify(%s, %s)", [CHANNEL, f"{self._database.schema} {self._database.token} {self.name}"]
-        )
+@cache
+def _store_at(address: str) -> SharedStore:
+    """The store at an address, found by entry point because this package must not import ``langgraph``."""
+    plugins = tuple(entry_points(group="callsheet.stores", name="langgraph"))
+    if not plugins:
+        raise SettingsError("nothing is installed that opens a shared store: install callsheet itself")
+    opened: SharedStore = plugins[0].load()(address)
+    return opened
 
 
 def state_file(name: str) -> StoredFile:
@@ -261,17 +193,21 @@ def file_named(name: str | Path | StoredFile) -> StoredFile:
     """The file with this text form: ``store:`` and its name in the shared store, or a path; a file is itself.
 
     Raises:
-        SettingsError: It is in the shared store, and ``CALLSHEET_STORE`` names none.
+        SettingsError: It is in the shared store, and ``CALLSHEET_STORE`` names none; or the name is invalid.
     """
     if isinstance(name, StoredFile):
         return name
-    if not isinstance(name, str) or not name.startswith(_SCHEME):
+    if not isinstance(name, str) or not name.startswith(SHARED):
         return LocalFile(Path(name).expanduser())
-    if (file := _shared_file(name.removeprefix(_SCHEME))) is None:
+    if (file := _shared_file(name.removeprefix(SHARED))) is None:
         raise SettingsError(f"{name} is in a shared store: set CALLSHEET_STORE to its address")
     return file
 
 
 def _shared_file(name: str) -> StoredFile | None:
     """The file in the shared store; None if there is none."""
-    return DatabaseFile(database, name) if (database := shared_database()) else None
+    if (store := shared_store()) is None:
+        return None
+    if not _NAME.fullmatch(name):
+        raise SettingsError(f"{name[:100]!r} cannot be the name of a stored file: name it as in pins/team.json")
+    return store.file(name)

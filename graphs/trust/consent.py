@@ -13,7 +13,7 @@ from pathlib import Path
 
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.formats.server_config import FolderConfig, ServerConfig, is_address
-from callsheet.graphs.storage import DatabaseError, file_named, state_file, yes_from_environment
+from callsheet.graphs.storage import StoreError, file_named, state_file, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
 
 # These variables select the program, or code in it; their values are shown, and consent includes them.
@@ -129,7 +129,7 @@ class Agreements:
         """
         try:
             content = json.loads(self.file.text())
-        except DatabaseError as error:
+        except StoreError as error:
             raise TrustError(f"consents cannot be read: {error}") from error
         except (OSError, ValueError, RecursionError):
             return frozenset()

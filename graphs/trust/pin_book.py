@@ -11,7 +11,7 @@ from pathlib import Path
 
 from callsheet.graphs.catalog.errors import CatalogError, TrustError
 from callsheet.graphs.catalog.record import Record
-from callsheet.graphs.storage import DatabaseError, StoredFile, file_named, state_file
+from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.graphs.trust.pins import Admitted, Change, Listed, ServerPin, accepted, compare, digest, pinned, standing
 
@@ -93,7 +93,7 @@ class PinBook:
             content = json.loads(self.file.text())
         except FileNotFoundError:
             return {}
-        except DatabaseError as error:
+        except StoreError as error:
             raise TrustError(f"the pins cannot be read, so nothing is used: {error}") from error
         except OSError as error:
             raise TrustError(

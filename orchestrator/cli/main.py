@@ -17,7 +17,6 @@ from callsheet.orchestrator.cli.catalog.export import export
 from callsheet.orchestrator.cli.catalog.forget import forget
 from callsheet.orchestrator.cli.catalog.index import index
 from callsheet.orchestrator.cli.catalog.infer import infer
-from callsheet.orchestrator.cli.catalog.store import store
 from callsheet.orchestrator.cli.catalog.sync import sync
 from callsheet.orchestrator.cli.mcp_install import install
 from callsheet.orchestrator.cli.requests.ask import ask
@@ -61,7 +60,6 @@ for command in (
     retrieve,
     sign_in,
     sign_out,
-    store,
     sync,
 ):
     callsheet.add_command(command)

@@ -113,7 +113,7 @@ def index_options(command: Command) -> Command:
         "place",
         default=environment.index,
         metavar="PLACE",
-        help="Folder of the index, or address of a Chroma server or a database.  [default: the user's cache]",
+        help="Folder, Chroma server's address, or module:object of a VectorStore.  [default: the user's cache]",
     )
     return place(embeddings(command))
 
@@ -180,12 +180,12 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
 
 def follow_shared_store(registry: ToolRegistry, catalogs: tuple[str, ...], *, yes: bool) -> None:
     """Keeps a registry up to date with what other processes change in the shared store, if there is one."""
-    from callsheet.graphs.storage import shared_database
+    from callsheet.graphs.storage import shared_store
     from callsheet.orchestrator.run.process.catalog_updates import follow_store
 
-    if (database := shared_database()) is not None:
+    if (store := shared_store()) is not None:
         read = reader(catalogs, yes=yes)
-        follow_store(database, registry, lambda: read(False))
+        follow_store(store, registry, lambda: read(False))
 
 
 def reader(catalogs: tuple[str, ...], *, yes: bool) -> Callable[[bool], Loaded]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
@@ -18,9 +18,7 @@ from callsheet.graphs.storage import replace_bytes
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_name, encode, encode_spans
 from callsheet.retrievers.index.matrix import Matrix, Vectors, precision
 from callsheet.retrievers.index.protocols import Changes, Node, Progress, Span
-from callsheet.retrievers.index.rows import DatabaseSearch, rows_of, searched
-from callsheet.retrievers.index.rows.chroma_rows import PAGE
-from callsheet.retrievers.index.rows.postgres_rows import settings_errors
+from callsheet.retrievers.index.rows import PAGE, rows_of
 
 
 class ChromaIndex:
@@ -37,11 +35,10 @@ class ChromaIndex:
         embeddings: The embedder.
         catalog: Name that distinguishes the rows of this catalog from others in the collection.
         recipe: Version of the format of the texts.
-        where: A folder, an ``http(s)://`` address of ``chroma run``, or ``postgresql://...``; None: in memory only.
+        where: A folder, or an ``http(s)://`` address of ``chroma run``; None: in memory only.
 
     Attributes:
-        embeddings: As given.
-        where: As given, without a password.
+        embeddings, where: As given.
     """
 
     def __init__(self, embeddings: Embedder, *, catalog: str, recipe: str, where: str | Path | None = None) -> None:
@@ -52,7 +49,7 @@ class ChromaIndex:
         self.where = self._rows.where
         folder = self._rows.folder
         self._snapshot = None if folder is None else Snapshot(folder / f"{name}-{self._catalog}.vectors")
-        self._vectors: Matrix | DatabaseSearch = Matrix(np.zeros((0, 1), np.float32))
+        self._vectors = Matrix(np.zeros((0, 1), np.float32))
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
         """As in ``VectorIndex``. Other processes that write to the same folder wait for each other.
@@ -74,8 +71,8 @@ class ChromaIndex:
                 if progress:
                     progress(min(start + PAGE, len(missing)), len(missing))
             self._rows.delete([row for row in held if row not in rows])
-            self._vectors = searched(self._rows, list(rows), self._mine)
-            if self._snapshot and isinstance(self._vectors, Matrix):
+            self._vectors = Matrix(self._rows.vectors(list(rows), self._mine))
+            if self._snapshot:
                 self._snapshot.write(list(rows), self._vectors.rows)
         before = set(held.values())
         wanted = {node.id for node in nodes}
@@ -90,34 +87,21 @@ class ChromaIndex:
         """As in ``VectorIndex``, for every node; of a large catalog, all but the best are estimates.
 
         Raises:
-            SettingsError: The query's vector has other dimensions, or the database does not answer.
+            SettingsError: The query's vector has other dimensions.
         """
-        return self.scores_of(None, query, spans)
-
-    def scores_of(
-        self,
-        rows: NDArray[np.intp] | None,
-        query: str,
-        spans: Sequence[Span] = (),
-        also: Iterable[NDArray[np.intp]] = (),
-    ) -> NDArray[np.float32]:
-        """As in ``RestrictedIndex``."""
         if not len(self._vectors):
             return np.zeros((1 + len(spans), 0), np.float32)
-        vectors = self._fitting(encode_spans(self.embeddings, query, spans))
-        with settings_errors():
-            return self._vectors.best_products(vectors, rows, also)
+        return self._vectors.products(self._fitting(encode_spans(self.embeddings, query, spans)))
 
     def products(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """As in ``VectorProducts``; of a large catalog in memory, all but the best are estimates.
+        """As in ``VectorProducts``; of a large catalog, all but the best are estimates.
 
         Raises:
             SettingsError: As for ``scores``.
         """
         if not len(self._vectors):
             return np.zeros((len(vectors), 0), np.float32)
-        with settings_errors():
-            return self._vectors.products(self._fitting(vectors))
+        return self._vectors.products(self._fitting(vectors))
 
     def _fitting(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         if vectors.shape[1] != (there := self._vectors.dimensions):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -64,16 +64,6 @@ class Matrix:
     def dimensions(self) -> int:
         """Length of each row."""
         return int(self.rows.shape[1])
-
-    def best_products(
-        self,
-        queries: NDArray[np.float32],
-        rows: NDArray[np.intp] | None = None,
-        also: Iterable[NDArray[np.intp]] = (),
-    ) -> NDArray[np.float32]:
-        """The same as ``products``, of these rows if any are named; ``also`` is for a search that holds no rows."""
-        products = self.products(queries)
-        return products if rows is None else products[:, rows]
 
     def products(self, queries: NDArray[np.float32]) -> NDArray[np.float32]:
         """The products of all rows with these queries ``(q, d)``, as ``(q, n) float32``."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import hashlib
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 """Start and end of a part of a query, in characters."""
-_FROM_STORE = 200
+_FROM_STORE, _PAGE = 200, 1_000
 
 Progress = Callable[[int, int], None]
 """Called with the number of embedded texts and the number of all texts."""
@@ -93,72 +97,61 @@ class VectorProducts(Protocol):
         ...
 
 
-@runtime_checkable
-class RestrictedIndex(Protocol):
-    """An index that does not compare all nodes, but can be told which ones matter."""
-
-    def scores_of(
-        self,
-        rows: NDArray[np.intp] | None,
-        query: str,
-        spans: Sequence[Span] = (),
-        also: Iterable[NDArray[np.intp]] = (),
-    ) -> NDArray[np.float32]:
-        """As ``VectorIndex.scores``, for some nodes.
-
-        Args:
-            rows: The rows to search, so that nodes that a user may not see do not displace them; None: all rows.
-            query: The whole query.
-            spans: Start and end of each part, in characters.
-            also: For the query and each part, rows whose cosines are wanted, for example the best by words.
-
-        Returns:
-            ``(1 + len(spans), len(rows))``.
-        """
-        ...
-
-
 class VectorStoreIndex:
-    """A LangChain ``VectorStore`` as an index; node ids become the ids of its documents.
+    """A LangChain ``VectorStore`` as an index.
+
+    The id of a document is made of the node's id and text, so that several processes can share a store: what one of
+    them has added, no other embeds again, and a search passes over what is not of its own catalog.
 
     Args:
-        store: A store that is empty or was filled by this class; it uses its own embedder.
+        store: A store for this catalog only; it uses its own embedder.
     """
 
     def __init__(self, store: VectorStore) -> None:
+        # Cosines below 0 are as they should be; the warning holds all texts.
+        warnings.filterwarnings("ignore", "Relevance scores must be between 0 and 1")
         self._store = store
-        self._texts: dict[str, str] = {}
+        self._nodes: dict[str, str] = {}  # the nodes of the catalog by the ids of their documents
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
-        """As in ``VectorIndex``. Compares with the texts that this object added, as a store cannot list its own."""
-        wanted = {node.id: node.text for node in nodes}
-        changed = [node for node in nodes if self._texts.get(node.id) != node.text]
-        updated = [node.id for node in changed if node.id in self._texts]
-        removed = [node_id for node_id in self._texts if node_id not in wanted]
-        if updated or removed:
-            self._store.delete([*updated, *removed])
-        if changed:
+        """As in ``VectorIndex``. A store cannot list its documents: only those that this object knew are deleted."""
+        wanted = {_document_id(node): node for node in nodes}
+        missing = self._missing([row for row in wanted if row not in self._nodes])
+        for start in range(0, len(missing), _PAGE):
+            page = {row: wanted[row] for row in missing[start : start + _PAGE]}
             self._store.add_texts(
-                [node.text for node in changed],
-                metadatas=[{"node": node.id, "kind": node.kind} for node in changed],
-                ids=[node.id for node in changed],
+                [node.text for node in page.values()],
+                metadatas=[{"node": node.id, "kind": node.kind, "row": row} for row, node in page.items()],
+                ids=list(page),
             )
-        if progress:
-            progress(len(changed), len(changed))
-        self._texts = wanted
-        return Changes(len(changed) - len(updated), len(updated), len(removed))
+            if progress:
+                progress(start + len(page), len(missing))
+        if gone := [row for row in self._nodes if row not in wanted]:
+            self._store.delete(gone)
+        before, after = set(self._nodes.values()), {node.id for node in nodes}
+        updated = sum(wanted[row].id in before for row in missing)
+        self._nodes = {row: node.id for row, node in wanted.items()}
+        return Changes(len(missing) - updated, updated, len(before - after))
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
         """As in ``VectorIndex``, with the store's relevance scores, or its plain scores if it has no others."""
-        rows = {node: row for row, node in enumerate(self._texts)}
-        scores = np.zeros((1 + len(spans), len(rows)), np.float32)
+        column = {row: i for i, row in enumerate(self._nodes)}
+        scores = np.zeros((1 + len(spans), len(column)), np.float32)
         for i, text in enumerate((query, *(query[start:end] for start, end in spans))):
-            hits = self._similar(text, min(len(rows), _FROM_STORE))
+            hits = self._similar(text, min(len(column), _FROM_STORE))
             scores[i] = min((score for _, score in hits), default=0.0)
-            for node, score in hits:
-                if node in rows:
-                    scores[i, rows[node]] = score
+            for row, score in hits:
+                if row in column:
+                    scores[i, column[row]] = score
         return scores
+
+    def _missing(self, rows: Sequence[str]) -> list[str]:
+        """Those of these documents that the store does not have, in their order."""
+        there: set[str | None] = set()
+        with suppress(NotImplementedError):  # a store without ``get_by_ids``: they are added again under the same ids
+            for start in range(0, len(rows), _PAGE):
+                there |= {document.id for document in self._store.get_by_ids(rows[start : start + _PAGE])}
+        return [row for row in rows if row not in there]
 
     def _similar(self, text: str, k: int) -> list[tuple[str, float]]:
         if k == 0:
@@ -167,7 +160,12 @@ class VectorStoreIndex:
             hits = self._store.similarity_search_with_relevance_scores(text, k=k)
         except NotImplementedError:
             hits = self._store.similarity_search_with_score(text, k=k)
-        return [(document.metadata["node"], float(score)) for document, score in hits]
+        return [(str(document.metadata.get("row")), float(score)) for document, score in hits]
+
+
+def _document_id(node: Node) -> str:
+    """A UUID, which every store takes."""
+    return str(uuid.UUID(bytes=hashlib.sha256(f"{node.id}\0{node.text}".encode()).digest()[:16]))
 
 
 class PartOfIndex:
@@ -188,17 +186,4 @@ class PartOfIndex:
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
         """As in ``VectorIndex``, for these rows."""
-        return self.scores_of(None, query, spans)
-
-    def scores_of(
-        self,
-        rows: NDArray[np.intp] | None,
-        query: str,
-        spans: Sequence[Span] = (),
-        also: Iterable[NDArray[np.intp]] = (),
-    ) -> NDArray[np.float32]:
-        """As in ``RestrictedIndex``; rows are places among these rows."""
-        own = self._rows if rows is None else self._rows[rows]
-        if isinstance(self._whole, RestrictedIndex):
-            return self._whole.scores_of(own, query, spans, (self._rows[more] for more in also))
-        return self._whole.scores(query, spans)[:, own]
+        return self._whole.scores(query, spans)[:, self._rows]

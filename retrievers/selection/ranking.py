@@ -24,7 +24,7 @@ from callsheet.graphs.dependencies import Outcomes
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers
-from callsheet.retrievers.index.protocols import Node, RestrictedIndex, VectorIndex
+from callsheet.retrievers.index.protocols import Node, VectorIndex
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
 from callsheet.retrievers.selection.query_units import Unit, spans_of, units_of
 from callsheet.retrievers.selection.result import Ranked
@@ -44,9 +44,6 @@ from callsheet.retrievers.selection.scoring import (
 
 if TYPE_CHECKING:
     from callsheet.retrievers.selection.select_settings import SelectSettings
-
-_BY_WORDS = 400
-"""Number of the best rows by words whose cosines are wanted of an index that does not compare all."""
 
 
 class Ranker:
@@ -180,11 +177,7 @@ class Ranker:
         """Cosines, BM25 and coverage for each unit; those of implied steps are cached."""
         own = [unit for unit in units if unit.kind != "implied"]
         words = [self._lexical.scores(unit.text) for unit in own]
-        if isinstance(self._vectors, RestrictedIndex):
-            best = (best_rows(found.scores, _BY_WORDS) for found in words)
-            meanings = self._vectors.scores_of(None, query, spans_of(units), best)
-        else:
-            meanings = self._vectors.scores(query, spans_of(units))
+        meanings = self._vectors.scores(query, spans_of(units))
         result = [
             (cosines, by_words.scores, by_words.coverage) for cosines, by_words in zip(meanings, words, strict=True)
         ]

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from callsheet.graphs import Catalog, CatalogError, Loaded, Taxonomy, default_taxonomy
+from callsheet.graphs import Catalog, CatalogError, Loaded, SettingsError, Taxonomy, default_taxonomy
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, following
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.chroma_index import ChromaIndex
 from callsheet.retrievers.index.embedding.providers import Embedder
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import RECIPE, nodes_of
-from callsheet.retrievers.index.protocols import Changes, Progress, VectorIndex
-from callsheet.retrievers.index.rows import IN_MEMORY, default_folder, default_place, is_url
+from callsheet.retrievers.index.protocols import Changes, Progress, VectorIndex, VectorStoreIndex
+from callsheet.retrievers.index.rows import IN_MEMORY, default_place, is_url
 from callsheet.retrievers.inference import with_inferred
 from callsheet.retrievers.selection.reranking import Reranker
 from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Selector
 
+if TYPE_CHECKING:
+    from langchain_core.vectorstores import VectorStore
+
 _LOG = logging.getLogger(__name__)
+_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 @runtime_checkable
@@ -74,7 +80,7 @@ class Assembly:
         """The folder for what was inferred, beside the vectors or on this machine; None if these are in memory."""
         if not (place := self.place):
             return None
-        return (default_folder() if is_url(place) else Path(place)) / "inferred"
+        return (default_place() if is_url(place) else Path(place)) / "inferred"
 
     @contextmanager
     def next(self, loaded: Loaded, progress: Progress | None = None) -> Iterator[tuple[Selector, Changes]]:
@@ -148,7 +154,7 @@ def assembly_of(
     loaded: Loaded,
     embedder: Embedder,
     *,
-    index: str | Path | VectorIndex | None = None,
+    index: str | Path | VectorIndex | VectorStore | None = None,
     settings: SelectSettings | None = None,
     reranker: Reranker | None = None,
     taxonomy: Taxonomy | None = None,
@@ -158,8 +164,23 @@ def assembly_of(
     Raises:
         SettingsError: The index cannot be opened.
     """
-    if not isinstance(index, VectorIndex):
-        place = (default_place() if loaded.label else None) if index is None else index
-        where = None if place == IN_MEMORY else place
-        index = ChromaIndex(embedder, catalog=loaded.label, recipe=RECIPE, where=where)
-    return Assembly(index, embedder, settings, reranker, taxonomy or default_taxonomy(), learned=bool(loaded.label))
+    opened = _opened(index, loaded.label, embedder)
+    return Assembly(opened, embedder, settings, reranker, taxonomy or default_taxonomy(), learned=bool(loaded.label))
+
+
+def _opened(index: str | Path | VectorIndex | VectorStore | None, label: str, embedder: Embedder) -> VectorIndex:
+    if isinstance(index, str) and _REFERENCE.fullmatch(index):
+        try:
+            index = resolve_name(index)
+        except (ImportError, AttributeError) as error:
+            raise SettingsError(f"the index {index} cannot be imported: {error}") from error
+    match index:
+        case VectorIndex():
+            return index
+        case str() | Path() | None:
+            place = (default_place() if label else None) if index is None else index
+            where = None if place == IN_MEMORY else place
+            return ChromaIndex(embedder, catalog=label, recipe=RECIPE, where=where)
+        case _ if hasattr(index, "similarity_search_with_relevance_scores"):  # without an import that takes a second
+            return VectorStoreIndex(index)
+    raise SettingsError(f"an index is a place, a VectorIndex or a VectorStore of LangChain, not {type(index).__name__}")

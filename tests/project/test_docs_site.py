@@ -74,12 +74,3 @@ def test_the_architecture_page_names_one_file_for_each_of_twenty_tasks() -> None
     assert len(files) >= 20
     assert [file for file in files.values() if not (ROOT / file).is_file()] == []
     assert [file for file in re.findall(r"`(\w+/[\w/]+\.\w+)`", page) if not (ROOT / file).is_file()] == []
-
-
-def test_the_modules_of_the_sequences_exist() -> None:
-    page = (DOCS / "concepts" / "architecture.md").read_text(encoding="utf-8")
-    section = page.partition("## What a command passes through")[2].partition("\n## ")[0]
-    rooms = re.findall(r"`([\w/]+)`: ([\w, ]+)", section)
-    named = [(room, name) for room, names in rooms if (ROOT / room).is_dir() for name in re.findall(r"\w+", names)]
-    assert len(named) > 100
-    assert [(room, name) for room, name in named if not [*(ROOT / room).rglob(f"{name}.py")]] == []

@@ -31,7 +31,7 @@ _CONTEXT.set_forkserver_preload([
     "callsheet.agents.servers.session_pool",
     "langgraph.checkpoint.sqlite.aio",
     "mcp",
-    "psycopg",
+    "langgraph.store.postgres",
     "remembered_passes",
 ])  # fmt: skip
 

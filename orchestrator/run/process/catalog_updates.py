@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import CallsheetError, Loaded
-from callsheet.graphs.storage import Database, listen
+from callsheet.graphs.storage import SharedStore
 from callsheet.retrievers import AgentGraphRetriever
 
 _LOG = logging.getLogger("callsheet")
-_CATALOG = ("pins/", "listings/")  # the stored files that a catalog is made of
-_SETTLED, _LONGEST_PAUSE, _RETRY = 0.2, 60.0, 5.0
+_LOOK_SECONDS, _LONGEST_PAUSE, _RETRY = 2.0, 60.0, 5.0
+_CALM = 3
+"""So many changes in a row are followed at once; after each further one, the pause is doubled."""
 
 
 class Following:
@@ -84,31 +84,37 @@ def follow_every(
     return stop
 
 
-def follow_store(database: Database, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:
-    """Reloads a catalog when another process changes pins or listings in the shared store, in a thread.
+def follow_store(store: SharedStore, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:
+    """Reloads a catalog, in a thread, when another process has changed pins or listings in the shared store.
 
-    While the database does not answer, the last known catalog stays in use. What could not be reloaded is tried again
-    after five seconds at most.
+    The version of the catalog is looked at every two seconds. While the store does not answer, the last known catalog
+    stays in use. What could not be reloaded is tried again after five seconds at most.
 
     Returns:
         An event that stops it when set.
     """
-    changed = threading.Event()
-    stop = listen(database, lambda name: changed.set() if name.startswith(_CATALOG) or not name else None)
+    stop = threading.Event()
 
     def again() -> None:
-        pause, last, failed = _SETTLED, 0.0, False
-        while not stop.is_set():
-            if changed.wait(_SETTLED):
-                # Changes come together. A server that says something else each time must not keep all machines busy.
-                longest = _RETRY if failed else _LONGEST_PAUSE
-                pause = min(2 * pause, longest) if time.monotonic() - last < 4 * pause else _SETTLED
-                stop.wait(pause)
-                changed.clear()
-                failed = not _reload(registry, read)
-                if failed:
-                    changed.set()  # such as when the database answers the listener, but not the reader yet
-                last = time.monotonic()
+        seen, changes, pause, warned = None, 0, 0.0, False
+        while not stop.wait(pause):
+            try:
+                version = store.catalog_version()
+            except CallsheetError as error:
+                if not warned:
+                    _LOG.warning("changes by other processes are not seen: %s", error)
+                warned, pause = True, _LOOK_SECONDS
+                continue
+            warned = False
+            if version == seen:
+                changes, pause = 0, _LOOK_SECONDS
+                continue
+            reloaded = _reload(registry, read)
+            seen = version if reloaded else seen
+            # A server that says something else each time must not keep all machines busy.
+            changes += 1
+            longest = _LONGEST_PAUSE if reloaded else _RETRY
+            pause = min(2 * pause, longest) if changes > _CALM else _LOOK_SECONDS
 
     threading.Thread(target=again, name="callsheet-reading", daemon=True).start()
     return stop

@@ -17,7 +17,7 @@ class Environment(BaseSettings):
     Attributes:
         catalog: One or more catalogs, separated by commas.
         model: Chat model, ``provider:model``.
-        index: Folder of the index, the address of ``chroma run``, or of a database.
+        index: Folder of the index, the address of ``chroma run``, or ``module:object`` of a ``VectorStore``.
         embeddings: Embedder, ``minilm`` or ``provider:model``.
         documents: Folder of documents, for ``arag``.
         approval: Which calls need approval: ``always``, ``risky`` or ``never``.

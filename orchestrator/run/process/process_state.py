@@ -10,7 +10,7 @@ from functools import cache
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import Loaded, load, shown
-from callsheet.graphs.storage import shared_database
+from callsheet.graphs.storage import shared_store
 from callsheet.orchestrator.run.process.catalog_updates import follow_every, follow_store
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.retrievers import AgentGraphRetriever
@@ -62,6 +62,6 @@ def _opened() -> Served:
             lambda: load(*environment.catalogs(), anew=True),
             at_once=bool(loaded.remembered),
         )
-    if (database := shared_database()) is not None:
-        follow_store(database, registry, lambda: load(*environment.catalogs()))
+    if (store := shared_store()) is not None:
+        follow_store(store, registry, lambda: load(*environment.catalogs()))
     return Served(loaded, retriever, registry, lambda anew: load(*environment.catalogs(), anew=anew))

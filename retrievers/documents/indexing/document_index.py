@@ -21,8 +21,7 @@ from callsheet.retrievers.documents.reading.folder_scan import Found, digest_of,
 from callsheet.retrievers.documents.reading.loaders import LOADERS, DocumentError, Loader
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 from callsheet.retrievers.index.embedding.providers import Embedder, embedder_of
-from callsheet.retrievers.index.rows import IN_MEMORY, default_folder, is_url
-from callsheet.retrievers.index.rows.chroma_rows import exclusive
+from callsheet.retrievers.index.rows import IN_MEMORY, default_place, exclusive, is_url
 
 RECIPE = "d3"
 
@@ -94,7 +93,7 @@ class DocumentIndex:
         if chunk_tokens < 1:
             raise SettingsError(f"chunk_tokens must be at least 1, not {chunk_tokens}")
         self._chunk_tokens = chunk_tokens
-        where = default_folder() if index is None else index
+        where = default_place() if index is None else index
         name = f"documents-{hashlib.sha256(f'{self.folder}|{chunk_tokens}'.encode()).hexdigest()[:16]}-{RECIPE}"
         self.place = self._place_of_texts(where)
         self._store = TextStore(self.place / f"{name}.sqlite")
@@ -181,7 +180,7 @@ class DocumentIndex:
             folder = tempfile.TemporaryDirectory(prefix="callsheet-")
             weakref.finalize(self, folder.cleanup)
             return Path(folder.name)
-        return default_folder() if is_url(where) else Path(where)
+        return default_place() if is_url(where) else Path(where)
 
 
 _TRIES = 2

@@ -1,7 +1,8 @@
-"""Files of the data: on disk, and as rows of a Postgres database, behave alike."""
+"""Files of the data: on disk, and as items of LangGraph's store in Postgres, behave alike."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -14,26 +15,21 @@ import pytest
 
 from callsheet.graphs import Agreements, SettingsError, TrustError
 from callsheet.graphs.dependencies import ObservationLog
-from callsheet.graphs.storage import (
-    Database,
-    DatabaseError,
-    DatabaseFile,
-    LocalFile,
-    StoredFile,
-    database,
-    file_named,
-    listen,
-    replace_bytes,
-    state_file,
-    stored_file,
-)
+from callsheet.graphs.storage import LocalFile, StoredFile, StoreError, file_named, replace_bytes, state_file
+from callsheet.orchestrator.run.process import postgres_store
+from callsheet.orchestrator.run.process.postgres_store import PostgresFiles
 
 
 @pytest.fixture(params=["disk", "database"])
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> StoredFile:
     if request.param == "disk":
         return LocalFile(tmp_path / "folder" / "a.json")
-    return DatabaseFile(Database(request.getfixturevalue("store")), "folder/a.json")
+    return PostgresFiles(request.getfixturevalue("store")).file("folder/a.json")
+
+
+def terminate(postgres: str, process: int) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(%s)", [process])
 
 
 def test_what_is_replaced_is_read(file: StoredFile) -> None:
@@ -42,12 +38,12 @@ def test_what_is_replaced_is_read(file: StoredFile) -> None:
     with pytest.raises(FileNotFoundError):
         file.modified()
     assert file.version() is None
-    file.replace("é\0".encode())
-    assert file.text() == "é\0"
+    file.replace("é\n".encode())
+    assert file.text() == "é\n"
     assert abs(file.modified() - time.time()) < 60
     beside = file.sibling("b.json")
     beside.replace(b"2")
-    assert (file.read(), beside.read()) == ("é\0".encode(), b"2")
+    assert (file.read(), beside.read()) == ("é\n".encode(), b"2")
     file.remove()
     file.remove()
     with pytest.raises(FileNotFoundError):
@@ -68,29 +64,30 @@ def test_one_at_a_time_reads_and_replaces_it(file: StoredFile) -> None:
 
 
 def test_processes_exclude_each_other(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two ``Database`` objects have two connections, as two processes have."""
-    monkeypatch.setattr(database, "_LOCK_SECONDS", 1)
-    mine, theirs = (DatabaseFile(Database(store), "a") for _ in range(2))
-    with mine.locked():
-        mine.replace(b"mine")
-        with pytest.raises(FileNotFoundError):  # not before the block ends
-            theirs.read()
-        with pytest.raises(TrustError, match="another process has held a in "), theirs.locked():
-            pytest.fail("both hold it")
-    assert theirs.read() == b"mine"
+    """Two objects have two connections, as two processes have."""
+    monkeypatch.setattr(postgres_store, "_LOCK_SECONDS", 0.1)
+    mine, theirs = (PostgresFiles(store).file("a") for _ in range(2))
+    with (
+        mine.locked(),
+        pytest.raises(TrustError, match="another process has held a in "),
+        theirs.locked(),
+    ):
+        pytest.fail("both hold it")
+    with theirs.locked():
+        pass
 
 
-def test_a_block_that_fails_changes_nothing(store: str) -> None:
-    file = DatabaseFile(Database(store), "a")
-    file.replace(b"before")
-    with suppress(ZeroDivisionError), file.locked():
-        file.replace(b"after")
+def test_a_block_that_fails_leaves_no_lock(store: str) -> None:
+    file = PostgresFiles(store).file("a")
+    with suppress(ZeroDivisionError), file.locked(), file.sibling("b").locked():
         raise ZeroDivisionError
-    assert file.read() == b"before"
+    for name in "ab":
+        with PostgresFiles(store).file(name).locked():
+            pass
 
 
 def test_files_are_in_the_store_that_the_environment_names(store: str) -> None:
-    assert isinstance(state_file("pins/a.json"), DatabaseFile)
+    assert str(state_file("pins/a.json")) == "store:pins/a.json"
     Agreements().add(())
     assert Agreements().known() == frozenset()
     ObservationLog().add({("a/x", "b/y", "id"): 2})
@@ -100,48 +97,48 @@ def test_files_are_in_the_store_that_the_environment_names(store: str) -> None:
     assert ObservationLog().forget("b/*") == 1
 
 
-def test_a_change_is_announced_and_the_same_content_is_not(store: str) -> None:
-    heard: list[str] = []
-    told = threading.Event()
-
-    def changed(name: str) -> None:
-        heard.append(name)
-        if name == "last":
-            told.set()
-
-    mine, place = Database(store), Database(store)
-    stop = listen(mine, changed)
-    deadline = time.monotonic() + 20
-    while not heard and time.monotonic() < deadline:  # until it listens: any file may have changed before
-        time.sleep(0.01)
-    DatabaseFile(mine, "own").replace(b"0")
-    for content in (b"1", b"1", b"2"):
-        DatabaseFile(place, "a").replace(content)
-    DatabaseFile(Database(store.replace("schema=", "schema=other_")), "a").replace(b"3")
-    DatabaseFile(place, "last").replace(b"")
-    assert told.wait(20)
-    stop.set()
-    assert heard == ["", "a", "a", "last"]
+def test_what_changes_a_catalog_changes_its_version(store: str) -> None:
+    mine, theirs = PostgresFiles(store), PostgresFiles(store)
+    versions = [mine.catalog_version()]
+    for name in ("pins/a.json", "pins/a.json", "listings/b.json", "observed.json"):
+        theirs.file(name).replace(b"1")
+        versions.append(mine.catalog_version())
+    theirs.file("pins/a.json").remove()
+    versions.append(mine.catalog_version())
+    PostgresFiles(store.replace("schema=", "schema=other_")).file("pins/a.json").replace(b"4")
+    versions.append(mine.catalog_version())
+    changed = [after != before for before, after in itertools.pairwise(versions)]
+    assert changed == [True, False, True, False, True, False]
 
 
 def test_a_lost_connection_is_opened_again(store: str, postgres: str) -> None:
-    file = DatabaseFile(place := Database(store), "a")
+    file = (files := PostgresFiles(store)).file("a")
     file.replace(b"1")
-    with place.transaction() as connection:
-        pid = connection.info.backend_pid
-    with psycopg.connect(postgres, autocommit=True) as other:
-        other.execute("SELECT pg_terminate_backend(%s)", [pid])
-    place._used = 0.0  # as after a pause
+    ((_, connection),) = files._idle
+    terminate(postgres, connection.info.backend_pid)
+    files._idle = [(0.0, connection)]  # as after a pause
+    assert file.read() == b"1"
+
+
+def test_who_has_lost_its_lock_writes_nothing_and_hears_of_it(store: str, postgres: str) -> None:
+    file = (files := PostgresFiles(store)).file("a")
+    file.replace(b"1")
+    ((_, connection),) = files._idle
+
+    def change() -> None:
+        with file.locked():
+            terminate(postgres, connection.info.backend_pid)
+            file.replace(b"2")
+
+    with pytest.raises(TrustError, match="store:a cannot be written"):
+        change()
     assert file.read() == b"1"
 
 
 def test_a_database_that_does_not_answer_is_an_error_without_its_password() -> None:
-    place = Database("postgresql://ann:geheim@127.0.0.1:1/books")
-    file = DatabaseFile(place, "a")
+    file = PostgresFiles("postgresql://ann:geheim@127.0.0.1:1/books").file("a")
     for _ in range(2):
-        with pytest.raises(
-            DatabaseError, match=r"the store at 127\.0\.0\.1/books, schema callsheet cannot be used"
-        ) as e:
+        with pytest.raises(StoreError, match=r"the store at 127\.0\.0\.1/books, schema callsheet cannot be used") as e:
             file.read()
         assert "geheim" not in str(e.value)
     assert file.version() is None
@@ -168,14 +165,15 @@ def test_a_password_is_in_no_message() -> None:
         "postgresql://ann:geh%zzeim@h",
     ):
         with pytest.raises(SettingsError) as raised:
-            Database(address)
+            PostgresFiles(address)
         assert "ge" not in str(raised.value).replace("message", "")
     for address in ("postgresql://ann:geheim@h/b?sslpassword=geheim", "postgresql://ann:ge[heim@h/b"):
-        assert str(Database(address)) == "h/b, schema callsheet"
+        assert str(PostgresFiles(address)) == "h/b, schema callsheet"
 
 
 def test_options_reach_the_database(store: str) -> None:
-    with Database(f"{store}&options=-c%20application_name%3Da%2Bb").transaction() as connection:
+    files = PostgresFiles(f"{store}&options=-c%20application_name%3Da%2Bb")
+    with files._connection() as connection:
         assert connection.execute("SHOW application_name").fetchone() == ("a+b",)
 
 
@@ -185,7 +183,7 @@ def test_an_empty_schema_of_its_own_is_enough_for_a_user(store: str, postgres: s
         connection.execute(f"CREATE ROLE {role} LOGIN".encode())
         connection.execute(f"ALTER SCHEMA {role} OWNER TO {role}".encode())
     try:
-        file = DatabaseFile(Database(store.replace("//postgres:@", f"//{role}@")), "a")
+        file = PostgresFiles(store.replace("//postgres:@", f"//{role}@")).file("a")
         file.replace(b"1")
         assert file.read() == b"1"
     finally:
@@ -195,18 +193,18 @@ def test_an_empty_schema_of_its_own_is_enough_for_a_user(store: str, postgres: s
 
 
 def test_a_thread_that_waits_for_a_lock_keeps_no_other_waiting(store: str) -> None:
-    place, elsewhere = Database(store), DatabaseFile(Database(store), "pins/a.json")
-    other = DatabaseFile(place, "pins/b.json")
+    files, elsewhere = PostgresFiles(store), PostgresFiles(store).file("pins/a.json")
+    other = files.file("pins/b.json")
     other.replace(b"1")
     with ThreadPoolExecutor(1) as pool, elsewhere.locked():
-        waiting = pool.submit(lambda: place.locked("pins/a.json").__enter__())
+        waiting = pool.submit(lambda: files.file("pins/a.json").locked().__enter__())
         time.sleep(0.2)
         assert other.read() == b"1"
         assert not waiting.done()
 
 
 def test_a_forked_process_has_a_connection_of_its_own(store: str) -> None:
-    file = DatabaseFile(Database(store), "a")
+    file = PostgresFiles(store).file("a")
     file.replace(b"1")
     if not (child := os.fork()):
         with suppress(BaseException):
@@ -217,16 +215,16 @@ def test_a_forked_process_has_a_connection_of_its_own(store: str) -> None:
 
 
 def test_what_was_known_holds_while_the_database_does_not_answer(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = DatabaseFile(Database(store), "a")
+    file = PostgresFiles(store).file("a")
     file.replace(b"1")
     known = file.version()
     assert known is not None
 
-    def lost(_: str) -> None:
-        raise DatabaseError(5, "lost")
+    def lost() -> None:
+        raise StoreError(5, "lost")
 
-    monkeypatch.setattr(file, "_value", lost)
-    monkeypatch.setattr(stored_file, "_RECENT", 0.0)
+    monkeypatch.setattr(file, "_item", lost)
+    monkeypatch.setattr(postgres_store, "_RECENT", 0.0)
     assert [file.version() for _ in range(5)] == [known] * 5
 
 
@@ -242,16 +240,9 @@ def test_a_name_in_the_store_without_a_store(monkeypatch: pytest.MonkeyPatch) ->
         file_named("store:pins/a.json")
 
 
-def test_a_schema_of_a_newer_version_is_refused(store: str) -> None:
-    with Database(store).transaction() as connection:
-        connection.execute("UPDATE migrations SET version = 99")
-    with pytest.raises(DatabaseError, match="newer version"):
-        DatabaseFile(Database(store), "a").read()
-
-
 def test_many_processes_create_the_schema_at_once(store: str) -> None:
     with ThreadPoolExecutor(6) as pool:
-        files = [DatabaseFile(Database(store), f"{n}") for n in range(6)]
+        files = [PostgresFiles(store).file(f"{n}") for n in range(6)]
         list(pool.map(lambda file: file.replace(b"x"), files))
     assert [file.read() for file in files] == [b"x"] * 6
 

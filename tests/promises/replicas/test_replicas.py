@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import signal
@@ -155,28 +154,45 @@ def test_an_indexer_that_is_killed_leaves_the_old_catalog(site: Site) -> None:
     assert soon(lambda: fresh.ask("weather")["known"] == replica.ask("weather")["known"])
 
 
-def test_changes_without_end_cause_fewer_and_fewer_reloads(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[Callable[[str], None]] = []
-    reads: list[float] = []
-    stop = threading.Event()
-    monkeypatch.setattr(catalog_updates, "listen", lambda _, changed: told.append(changed) or stop)
+def follow(monkeypatch: pytest.MonkeyPatch, looks: list[str], reads: Callable[[], Any]) -> list[float]:
+    """Follows a store whose versions are these, until they end; the pauses before each look."""
+    pauses: list[float] = []
+    versions = iter(looks)
+    done = threading.Event()
 
-    def read() -> Any:
-        reads.append(time.monotonic())
-        raise CatalogError("not now")  # what fails once is tried again with the next change
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout or 0.0)
+            if len(pauses) > len(looks):
+                done.set()
+            return done.is_set()
 
-    database: Any = None
-    registry: Any = SimpleNamespace(follow=pytest.fail)
-    catalog_updates.follow_store(database, registry, read)
-    end = time.monotonic() + 4
-    while time.monotonic() < end:
-        told[0]("listings/a.json")
-        told[0]("observed.json")
-        time.sleep(0.01)
-    stop.set()
-    assert 2 <= len(reads) <= 6
-    pauses = [after - before for before, after in itertools.pairwise(reads)]
-    assert pauses == sorted(pauses)
+    monkeypatch.setattr(catalog_updates, "threading", SimpleNamespace(Event=Stop, Thread=threading.Thread))
+    store: Any = SimpleNamespace(catalog_version=lambda: next(versions))
+    registry: Any = SimpleNamespace(follow=lambda _: None)
+    catalog_updates.follow_store(store, registry, reads)
+    assert done.wait(10)
+    return pauses
+
+
+def test_a_change_is_looked_for_every_two_seconds_and_those_without_end_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads: list[None] = []
+    pauses = follow(monkeypatch, [*"aabbcdefghijkllm"], lambda: reads.append(None))
+    assert pauses == [0, 2, 2, 2, 2, 2, 2, 2, 4, 8, 16, 32, 60, 60, 60, 2, 2]
+    assert len(reads) == len({*"abcdefghijklm"})
+
+
+def test_what_could_not_be_reloaded_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = [CatalogError("not now"), *[OSError("the database starts")] * 5]
+
+    def read() -> None:
+        if failures:
+            raise failures.pop()
+
+    assert follow(monkeypatch, [*"aaaaaaaaa"], read) == [0, 2, 2, 2, 4, 5, 5, 10, 2, 2]
+    assert not failures
 
 
 def test_a_lost_database_stops_new_processes_and_no_search(

@@ -14,36 +14,31 @@ from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, ONNXMin
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import Changes, ChromaIndex, Node, VectorIndex
-from callsheet.retrievers.index.rows import chroma_rows
-from callsheet.retrievers.index.rows.chroma_rows import ChromaRows, clear_unused_slots
+from callsheet.retrievers.index import rows as stored_rows
+from callsheet.retrievers.index.rows import ChromaRows, clear_unused_slots
 from counting import Counting, best, index, nodes, other_process
 
 CANARY = b"CANARY-of-memory"
-
-
-@pytest.fixture(params=["folder", "database"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
-    return tmp_path if request.param == "folder" else request.getfixturevalue("store")
 
 
 def test_it_is_a_vector_index() -> None:
     assert isinstance(index(None, Counting()), VectorIndex)
 
 
-def test_an_empty_index_finds_nothing(place: str | Path) -> None:
-    made = index(place, Counting())
+def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
+    made = index(tmp_path, Counting())
     assert made.scores("text").shape == (1, 0)
     assert made.sync([]) == Changes()
     assert made.scores("text of", [(0, 4), (5, 7)]).shape == (3, 0)
 
 
-def test_a_second_indexing_embeds_only_what_changed_and_removes_what_is_gone(place: str | Path) -> None:
+def test_a_second_indexing_embeds_only_what_changed_and_removes_what_is_gone(tmp_path: Path) -> None:
     before = nodes("a", 10)
-    assert index(place, Counting()).sync(before) == Changes(added=10)
+    assert index(tmp_path, Counting()).sync(before) == Changes(added=10)
     changed = Node("a/4", "tool", "a", "quite another text", "")
     after = [*before[:4], changed, *before[5:9], *nodes("b", 2)]
     embedder = Counting()
-    made = index(place, embedder)
+    made = index(tmp_path, embedder)
     assert made.sync(after) == Changes(added=2, updated=1, removed=1)
     assert sorted(embedder.asked) == ["quite another text", "text of b 0", "text of b 1"]
     fresh = index(None, Counting())
@@ -52,10 +47,10 @@ def test_a_second_indexing_embeds_only_what_changed_and_removes_what_is_gone(pla
     assert best(made, "quite another text") == 4
 
 
-def test_nothing_changed_nothing_embedded(place: str | Path) -> None:
-    index(place, Counting()).sync(nodes("a", 3))
+def test_nothing_changed_nothing_embedded(tmp_path: Path) -> None:
+    index(tmp_path, Counting()).sync(nodes("a", 3))
     embedder = Counting()
-    made = index(place, embedder)
+    made = index(tmp_path, embedder)
     assert made.sync(nodes("a", 3)) == Changes()
     assert embedder.asked == []
     assert best(made, "text of a 2") == 2
@@ -70,13 +65,13 @@ def test_another_embedder_or_recipe_has_vectors_of_its_own(tmp_path: Path, name:
     assert index(tmp_path, Counting()).sync(nodes("a", 3)) == Changes()
 
 
-def test_two_catalogs_in_one_place_do_not_disturb_each_other(place: str | Path) -> None:
-    one, other = (index(place, Counting(), catalog=name) for name in ("one", "other"))
+def test_two_catalogs_in_one_place_do_not_disturb_each_other(tmp_path: Path) -> None:
+    one, other = (index(tmp_path, Counting(), catalog=name) for name in ("one", "other"))
     one.sync(nodes("a", 3))
     assert other.sync([*nodes("a", 2), *nodes("b", 1)]) == Changes(added=3)
     assert other.sync([]) == Changes(removed=3)
     embedder = Counting()
-    again = index(place, embedder, catalog="one")
+    again = index(tmp_path, embedder, catalog="one")
     assert again.sync(nodes("a", 3)) == Changes()
     assert best(again, "text of a 1") == 1
 
@@ -161,14 +156,14 @@ def test_two_processes_that_index_at_once_wait_for_each_other(
     assert writer.stdin
     assert writer.stdout.readline() == "indexing\n"
     made = index(tmp_path, embedder)
-    monkeypatch.setattr(chroma_rows, "_LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(stored_rows, "_LOCK_SECONDS", 0.05)
     with pytest.raises(
         SettingsError, match=r"another process has been writing .* wait for it, or give this one another"
     ):
         made.sync(nodes("new", 600))
     writer.stdin.write("go on\n")
     writer.stdin.flush()
-    monkeypatch.setattr(chroma_rows, "_LOCK_SECONDS", 60.0)
+    monkeypatch.setattr(stored_rows, "_LOCK_SECONDS", 60.0)
     assert made.sync(nodes("new", 600)) == Changes()
     assert embedder.asked == []
     assert best(made, "text of new 7") == 7
@@ -197,6 +192,13 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "chroma.sqlite3").write_bytes(b"this is no database" * 100)
     with pytest.raises(SettingsError, match=r"cannot be opened: .*not a database"):
         index(tmp_path, Counting()).sync([])
+
+
+@pytest.mark.parametrize("place", ["postgresql://ann:geheim@h/b", "mysql://h"])
+def test_an_address_of_something_else_is_refused(place: str) -> None:
+    with pytest.raises(SettingsError, match=r"an index cannot be at \w+://: give a folder") as raised:
+        index(place, Counting())
+    assert "geheim" not in str(raised.value)
 
 
 def test_a_server_that_does_not_answer_is_refused() -> None:

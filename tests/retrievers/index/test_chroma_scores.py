@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
+from callsheet.graphs import SettingsError
 from callsheet.retrievers import Changes, ChromaIndex, MiniLMEmbeddings, Node
 
 EMBEDDER = DeterministicFakeEmbedding(size=16)
@@ -84,3 +85,11 @@ def test_products_are_the_scores_of_the_same_vectors() -> None:
     lengths = [float(np.linalg.norm(EMBEDDER.embed_query(text))) for text in texts]
     for row, length, text in zip(products, lengths, texts, strict=True):
         assert np.allclose(row / length, made.scores(text)[0], atol=1e-5)
+
+
+def test_vectors_of_other_dimensions_are_named() -> None:
+    made = index(None)
+    made.sync(nodes("a", 3))
+    made.embeddings = DeterministicFakeEmbedding(size=24)
+    with pytest.raises(SettingsError, match=r"has vectors of 16 dimensions, but .+ made one of 24"):
+        made.scores("q")

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from callsheet.graphs import Catalog
+from callsheet.graphs import Catalog, SettingsError
 from callsheet.retrievers import AgentGraphRetriever, Changes, MiniLMEmbeddings, Node, VectorIndex, VectorStoreIndex
 from callsheet.retrievers.index import protocols
 
@@ -58,10 +61,11 @@ def test_what_the_store_does_not_compare_has_the_lowest_score_that_it_found(
 
 def test_a_node_that_only_the_store_still_holds_is_passed_over(minilm: MiniLMEmbeddings) -> None:
     store = InMemoryVectorStore(minilm)
-    VectorStoreIndex(store).sync([node("gone/x", "weather forecast"), node("a/x", "weather")])
+    VectorStoreIndex(store).sync([node("gone/x", "weather forecast"), node("a/x", "weather"), node("a/y", "rain")])
     made = VectorStoreIndex(store)
-    made.sync([node("a/x", "weather")])
-    assert made.scores("weather")[0] == pytest.approx([1.0], abs=1e-4)
+    assert made.sync([node("a/x", "weather"), node("a/y", "another text")]) == Changes(added=1)
+    assert made.scores("weather")[0, 0] == pytest.approx(1.0, abs=1e-4)
+    assert made.scores("rain")[0, 1] < 0.9  # the text of before
 
 
 def test_progress_is_told(made: VectorStoreIndex) -> None:
@@ -74,3 +78,39 @@ def test_the_retriever_works_over_it(catalog: Catalog, made: VectorStoreIndex) -
     retriever = AgentGraphRetriever.from_catalog(catalog, k=1, index=made)
     assert [document.id for document in retriever.invoke("Convert 3 miles to kilometres")] == ["units"]
     assert retriever.place is None
+
+
+def test_the_retriever_takes_a_store_or_the_name_of_one(
+    catalog: Catalog, minilm: MiniLMEmbeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = InMemoryVectorStore(minilm)
+    module = ModuleType("my_index")
+    module.store = store  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "my_index", module)
+    first, second = (AgentGraphRetriever.from_catalog(catalog, k=1, index=index) for index in (store, "my_index:store"))
+    assert (first.changes.added, second.changes.added) == (len(catalog.tools) + len(catalog.agents), 0)
+    for wrong in ("my_index:nothing", "no_such_module:store"):
+        with pytest.raises(SettingsError, match=f"the index {wrong} cannot be imported"):
+            AgentGraphRetriever.from_catalog(catalog, index=wrong)
+    with pytest.raises(SettingsError, match="a VectorStore of LangChain, not int"):
+        AgentGraphRetriever.from_catalog(catalog, index=5)  # type: ignore[arg-type]
+
+
+def test_vectors_in_postgres(catalog: Catalog, postgres: str, minilm: MiniLMEmbeddings) -> None:
+    """As docs/how-to/deploy.md says: two processes share the vectors, of which the first one embeds all."""
+    from langchain_postgres import PGEngine, PGVectorStore
+
+    engine = PGEngine.from_connection_string(postgres.replace("postgresql://", "postgresql+psycopg://"))
+    engine.init_vectorstore_table("tools", vector_size=384, overwrite_existing=True)
+    stores = [PGVectorStore.create_sync(engine, minilm, "tools") for _ in range(2)]
+    first, second = (AgentGraphRetriever.from_catalog(catalog, k=1, index=store) for store in stores)
+    assert (first.changes.added, second.changes.added) == (len(catalog.tools) + len(catalog.agents), 0)
+    in_memory = AgentGraphRetriever.from_catalog(catalog, k=1, index=":memory:", embeddings=minilm)
+    for query in ("Convert 3 miles to kilometres", "Will it rain in Oslo?"):
+        ids = [document.id for document in in_memory.invoke(query)]
+        assert [document.id for document in second.invoke(query)] == ids
+    index = VectorStoreIndex(stores[0])
+    index.sync([node("a/x", "weather forecast"), node("a/y", "tax return")])
+    assert index.scores("weather forecast")[0, 0] == pytest.approx(1.0, abs=1e-3)
+    assert index.sync([node("a/y", "tax return")]) == Changes(removed=1)
+    assert VectorStoreIndex(stores[1]).sync([node("a/x", "weather forecast")]) == Changes(added=1)

@@ -78,7 +78,7 @@ def test_any_command_tells_of_a_full_disk(fleet: Fleet, monkeypatch: pytest.Monk
             raise RuntimeError("error returned from database: (code: 13)") from error
 
     fleet.serve("a", definition("work"))
-    monkeypatch.setattr("callsheet.retrievers.index.rows.chroma_rows.ChromaRows.add", fails)
+    monkeypatch.setattr("callsheet.retrievers.index.rows.ChromaRows.add", fails)
     status, _, err = run(capsys, "index", "--catalog", str(fleet.config), "--yes")
     assert (status, FREE in err, "Traceback" in err) == (2, True, False)
 
@@ -88,7 +88,7 @@ def test_what_is_no_full_disk_is_not_taken_for_one(fleet: Fleet, monkeypatch: py
         raise RuntimeError("a fault of ours")
 
     fleet.serve("a", definition("work"))
-    monkeypatch.setattr("callsheet.retrievers.index.rows.chroma_rows.ChromaRows.add", fails)
+    monkeypatch.setattr("callsheet.retrievers.index.rows.ChromaRows.add", fails)
     with pytest.raises(RuntimeError, match="a fault of ours"):
         main(["index", "--catalog", str(fleet.config), "--yes"])
     assert not is_full(OSError(errno.EACCES, "x"))

@@ -1,11 +1,11 @@
-"""Vectors by the ids of their rows, in one Chroma collection."""
+"""Storage of vectors by the ids of their rows: in Chroma, or in memory."""
 
 from __future__ import annotations
 
 import itertools
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs.catalog.errors import SettingsError
-from callsheet.graphs.storage import private_file
+from callsheet.graphs.storage import cache_folder, private_file
 from callsheet.retrievers.index.matrix import Vectors, precision
 
 if TYPE_CHECKING:
@@ -22,10 +22,29 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
     from chromadb.api.types import GetResult
 
+IN_MEMORY = ":memory:"
 PAGE = 256
 _LOCK_SECONDS = 600.0
 _CURE = "it can be made again: delete the folder, or choose another with index= or CALLSHEET_INDEX"
 _OPENINGS = itertools.count(1)
+
+
+def rows_of(name: str, where: str | Path | None) -> ChromaRows | MemoryRows:
+    """The rows of a collection.
+
+    Args:
+        name: Name of the collection.
+        where: A folder, an ``http(s)://`` address of ``chroma run``, or None for memory only.
+
+    Raises:
+        SettingsError: It is an address of something else.
+    """
+    return MemoryRows() if where is None else ChromaRows(name, where)
+
+
+def default_place() -> Path:
+    """Where indexes are: a folder in ``CALLSHEET_HOME``, otherwise in the user's cache."""
+    return cache_folder() / "index"
 
 
 class ChromaRows:
@@ -45,16 +64,9 @@ class ChromaRows:
     def __init__(self, name: str, where: str | Path) -> None:
         self._name = name
         self.where = where
-        self.folder = None if is_chroma_server(where) else Path(where)
+        self.folder = None if is_url(where) else Path(where)
         self._spelling = ""
         self._opened: Collection | None = None
-
-    @classmethod
-    def collections(cls, folder: Path) -> list[str]:
-        """The names of all collections in a folder; none if it has no index."""
-        if not (folder / "chroma.sqlite3").exists():
-            return []
-        return sorted(collection.name for collection in cls("", folder)._connect().list_collections())
 
     def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
         """The rows with these values among their metadata: id -> all of their metadata."""
@@ -88,12 +100,6 @@ class ChromaRows:
             embeddings=vectors,
             metadatas=[dict(metadata) for metadata in metadatas] if metadatas and any(metadatas) else None,
         )
-
-    def metadata(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
-        """The metadata of these rows, in the order of the ids; all of them must be there."""
-        found = self._collection.get(ids=list(ids), include=["metadatas"])
-        known = dict(zip(found["ids"], found["metadatas"] or [{}] * len(ids), strict=True))
-        return [known[row] or {} for row in ids]
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes rows."""
@@ -188,9 +194,76 @@ class ChromaRows:
         return chromadb.PersistentClient(f"{self.folder}{self._spelling}", settings)
 
 
-def is_chroma_server(where: str | Path) -> bool:
-    """Whether a place is the address of ``chroma run``."""
-    return str(where).startswith(("http://", "https://"))
+class MemoryRows:
+    """The same rows as ``ChromaRows``, in a dictionary that ends with its owner.
+
+    A collection of Chroma in memory takes 2.7 MB, which Chroma keeps until the process ends.
+
+    Attributes:
+        where, folder: None, as for ``ChromaRows`` without a folder.
+    """
+
+    where = folder = None
+
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[Vectors, int, Mapping[str, str]]] = {}  # an array and the place in it
+
+    def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
+        """The rows with these values among their metadata: id -> all of their metadata."""
+        return {row: told for row, (_, _, told) in [*self._rows.items()] if metadata.items() <= told.items()}
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self._rows)
+
+    def ids(self) -> Iterator[str]:
+        """The ids of all rows."""
+        return iter([*self._rows])
+
+    def missing(self, ids: Sequence[str]) -> list[str]:
+        """Those of these ids that there is no row of, in their order."""
+        return [row for row in ids if row not in self._rows]
+
+    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Mapping[str, str]] | None = None) -> None:
+        """Adds rows; of an id that is there already the old row stays."""
+        own: Vectors = vectors.astype(precision(len(self._rows)))
+        for place, (row, told) in enumerate(zip(ids, metadatas or [{}] * len(ids), strict=True)):
+            self._rows.setdefault(row, (own, place, told))
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Deletes rows."""
+        for row in ids:
+            self._rows.pop(row, None)
+
+    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> Vectors:
+        """The vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there."""
+        if not ids:
+            return np.zeros((0, 1), np.float32)
+        vectors: Vectors = np.empty((len(ids), self._rows[ids[0]][0].shape[1]), precision(len(ids)))
+        for place, row in enumerate(ids):  # held once, as part of what is returned
+            array, old, told = self._rows[row]
+            vectors[place] = array[old]
+            self._rows[row] = (vectors, place, told)
+        return vectors
+
+    def writing(self) -> AbstractContextManager[None]:
+        """No other process writes here."""
+        return nullcontext()
+
+
+def is_url(where: str | Path) -> bool:
+    """Whether a place is the address of ``chroma run`` rather than a folder.
+
+    Raises:
+        SettingsError: It is an address of something else.
+    """
+    scheme, separator, _ = str(where).partition("://")
+    if separator and scheme not in ("http", "https"):
+        raise SettingsError(
+            f"an index cannot be at {scheme}://: give a folder, http(s):// of a Chroma server, or module:object of a "
+            "LangChain VectorStore, such as a PGVectorStore for vectors in Postgres"
+        )
+    return bool(separator)
 
 
 @contextmanager
