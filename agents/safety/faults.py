@@ -11,7 +11,7 @@ from callsheet.agents.tools.tool_result import Effect, Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 if TYPE_CHECKING:
-    from callsheet.agents.servers.transport.stdio_process import ChildProcess
+    from callsheet.agents.servers.transport.stdio import ChildProcess
 
 CLOSED = "Connection closed"
 """The client library's message for a broken connection."""

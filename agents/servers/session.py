@@ -19,7 +19,7 @@ from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_resources import listed_resources, listed_tools
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.transport.call_context import Ask, Progress
-from callsheet.agents.servers.transport.loop_share import beside_if_large
+from callsheet.agents.servers.transport.messages import beside_if_large
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import clean
@@ -27,7 +27,7 @@ from callsheet.graphs.text.sanitizing import clean
 if TYPE_CHECKING:
     from mcp import Client
 
-    from callsheet.agents.servers.transport.stdio_process import ChildProcess
+    from callsheet.agents.servers.transport.stdio import ChildProcess
 
 _GOODBYE, _SETTLING = 4.0, 0.5
 
@@ -266,9 +266,9 @@ class Session:
 
 
 def _client_library() -> tuple[Any, Any]:
-    from callsheet.agents.servers.transport import stdio_process as child, transports as transport
+    from callsheet.agents.servers.transport import client, stdio
 
-    return child, transport
+    return stdio, client
 
 
 async def _exchange(
@@ -276,7 +276,7 @@ async def _exchange(
 ) -> dict[str, Any]:
     from mcp import types
 
-    from callsheet.agents.servers.transport.transports import RAW
+    from callsheet.agents.servers.transport.client import RAW
 
     request: Any = types.client_request_adapter.validate_python(
         {"method": method, "params": dict(params)}, by_name=False

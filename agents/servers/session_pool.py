@@ -26,8 +26,7 @@ from callsheet.agents.servers.catalogs.server_resources import read_outcome, rea
 from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.open_sessions import Listed, OpenSessions, any_live, end_all
-from callsheet.agents.servers.transport.call_context import Order, Permit, ask_of_caller, progress_of_caller
-from callsheet.agents.servers.transport.reaper import REAPER
+from callsheet.agents.servers.transport.call_context import CallRequest, Permit, ask_of_caller, progress_of_caller
 from callsheet.agents.tools.tool_result import Fault, KeptResults, Outcome, failed, outcome_of
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -107,8 +106,8 @@ class SessionPool:
             CancelledError: The caller was cancelled; the session is closed then.
         """
         waiting = progress_of_caller(), ask_of_caller()
-        order = Order(run_id, agent_id, server, tool, args, repeatable, permit, reads, *waiting)
-        return await _LOOP.awaited(self._call(order))
+        request = CallRequest(run_id, agent_id, server, tool, args, repeatable, permit, reads, *waiting)
+        return await _LOOP.awaited(self._call(request))
 
     def call_blocking(
         self,
@@ -123,8 +122,8 @@ class SessionPool:
         reads: bool = False,
     ) -> Outcome:
         """As ``call``, for callers without an event loop."""
-        order = Order(run_id, agent_id, server, tool, args, repeatable, permit, reads)
-        return _LOOP.blocking(self._call(order))
+        request = CallRequest(run_id, agent_id, server, tool, args, repeatable, permit, reads)
+        return _LOOP.blocking(self._call(request))
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[None]:
@@ -226,63 +225,65 @@ class SessionPool:
 
         return await read_card(server, self.limits, self._environ)
 
-    async def _call(self, order: Order) -> Outcome:
-        began, agent_id = time.monotonic(), order.agent_id
+    async def _call(self, request: CallRequest) -> Outcome:
+        began, agent_id = time.monotonic(), request.agent_id
         try:
-            order = replace(order, args=clean(dict(order.args)))
-            json.dumps(order.args, allow_nan=False, default=str)
+            request = replace(request, args=clean(dict(request.args)))
+            json.dumps(request.args, allow_nan=False, default=str)
         except CallsheetError as error:
-            return failed(agent_id, order.tool, "refused", f"the arguments are {error}")
+            return failed(agent_id, request.tool, "refused", f"the arguments are {error}")
         except ValueError:  # it would be sent as null
-            return failed(agent_id, order.tool, "refused", "the arguments contain a number that JSON does not support")
-        async with self._server_turn(order), self._turns:
+            return failed(
+                agent_id, request.tool, "refused", "the arguments contain a number that JSON does not support"
+            )
+        async with self._server_turn(request), self._turns:
             if why := self.circuits.barred(agent_id):
-                return failed(agent_id, order.tool, "refused", why)
+                return failed(agent_id, request.tool, "refused", why)
             try:
-                outcome, again = await self._asked(order)
+                outcome, again = await self._asked(request)
                 if again:
-                    outcome, _ = await self._asked(order)
+                    outcome, _ = await self._asked(request)
             except BaseException:
                 self.circuits.given_up(agent_id)
                 raise
             self.circuits.told(agent_id, outcome)
         return replace(outcome, seconds=time.monotonic() - began)
 
-    def _server_turn(self, order: Order) -> asyncio.Semaphore:
+    def _server_turn(self, request: CallRequest) -> asyncio.Semaphore:
         """The semaphore of one server, which may have its own limit."""
-        if (turns := self._server_turns.get(order.agent_id)) is None:
-            most = order.server.callsheet.limits.get("server_calls", self.limits.server_calls)
-            turns = self._server_turns[order.agent_id] = asyncio.Semaphore(max(1, int(most)))
+        if (turns := self._server_turns.get(request.agent_id)) is None:
+            most = request.server.callsheet.limits.get("server_calls", self.limits.server_calls)
+            turns = self._server_turns[request.agent_id] = asyncio.Semaphore(max(1, int(most)))
         return turns
 
-    async def _asked(self, order: Order) -> tuple[Outcome, bool]:
+    async def _asked(self, request: CallRequest) -> tuple[Outcome, bool]:
         """The outcome of a call, and whether it may be sent again."""
         sent = False
         try:
-            key = (order.run_id, order.agent_id, order.user)
-            session = await self._open.ready(key, order.server, asks=order.ask is not None)
-            if why := order.permit():
-                return failed(order.agent_id, order.tool, "refused", why), False
-            limits = session.limits.own(order.server.callsheet.tools.get(order.tool, {}))
+            key = (request.run_id, request.agent_id, request.user)
+            session = await self._open.ready(key, request.server, asks=request.ask is not None)
+            if why := request.permit():
+                return failed(request.agent_id, request.tool, "refused", why), False
+            limits = session.limits.own(request.server.callsheet.tools.get(request.tool, {}))
             sent = True
-            call = "tools/call", {"name": order.tool, "arguments": order.args}
-            method, params = read_request(order.tool, order.args) if order.reads else call
-            result = await session.ask(method, params, limits.call, order.progress, order.ask)
+            call = "tools/call", {"name": request.tool, "arguments": request.args}
+            method, params = read_request(request.tool, request.args) if request.reads else call
+            result = await session.ask(method, params, limits.call, request.progress, request.ask)
         except Fault as fault:
             effect = fault.effect if sent else "none"
-            outcome = failed(order.agent_id, order.tool, fault.kind, str(fault), effect)
+            outcome = failed(request.agent_id, request.tool, fault.kind, str(fault), effect)
             # A server that crashed, or one that restarted and lost the session.
-            return outcome, fault.kind == "crash" and (effect == "none" or order.repeatable)
+            return outcome, fault.kind == "crash" and (effect == "none" or request.repeatable)
         except CallsheetError as error:
-            return failed(order.agent_id, order.tool, "start", str(error)), False
-        keep = self.results.of(order.run_id, order.agent_id, order.tool)
-        convert = read_outcome if order.reads else outcome_of
-        read: Callable[[Any], Outcome] = partial(convert, order.agent_id, order.tool, limits=limits, keep=keep)
+            return failed(request.agent_id, request.tool, "start", str(error)), False
+        keep = self.results.of(request.run_id, request.agent_id, request.tool)
+        convert = read_outcome if request.reads else outcome_of
+        read: Callable[[Any], Outcome] = partial(convert, request.agent_id, request.tool, limits=limits, keep=keep)
         try:
             outcome = await asyncio.to_thread(read, result)  # media and long texts are written to files
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
-            outcome = failed(order.agent_id, order.tool, "protocol", why, "reported")
+            outcome = failed(request.agent_id, request.tool, "protocol", why, "reported")
         return replace(outcome, error=session.hidden(outcome.error)), False
 
 
@@ -297,4 +298,3 @@ def _close_all() -> None:
     if _LOOP.started and any_live():
         with suppress(TimeoutError, CancelledError):
             _LOOP.blocking(end_all(), _LAST_GOODBYE)
-    REAPER.close()

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.safety.origins import origin
@@ -50,9 +51,19 @@ class ApiSession(Session):
 
     async def _live(self) -> Fault | None:
         # In a thread: the import takes a second, and certificates are read.
-        child_module, make = await asyncio.to_thread(_client_library)
-        self._child = self._faults.child = child_module.ChildProcess(self.limits, self._over)
-        async with await asyncio.to_thread(make, self._expanded.headers, self._child, self._auth()) as client:
+        stdio, http, timeout = await asyncio.to_thread(_client_library)
+        self._child = self._faults.child = child = stdio.ChildProcess(self.limits, self._over)
+
+        def fail(fault: Fault) -> None:
+            child.fault = fault
+
+        more = {
+            "headers": self._expanded.headers,
+            "auth": self._auth(),
+            "timeout": timeout(None, connect=self.limits.start),
+        }
+        make = partial(http.BoundedHttpClient, "openapi", self.limits.message, fail, lambda: 0, **more)
+        async with await asyncio.to_thread(make) as client:
             self._client.set_result(client)
             await self._stop.wait()
         return None
@@ -95,10 +106,12 @@ class ApiSession(Session):
         raise Fault("protocol", f"its server answers with more than {_MOST_REDIRECTS} redirects", effect="reported")
 
 
-def _client_library() -> tuple[Any, Any]:
-    from callsheet.agents.servers.transport import http_client, stdio_process
+def _client_library() -> tuple[Any, Any, Any]:
+    import httpx2
 
-    return stdio_process, http_client.bounded_client
+    from callsheet.agents.servers.transport import http, stdio
+
+    return stdio, http, httpx2.Timeout
 
 
 def _result(response: httpx2.Response) -> dict[str, Any]:

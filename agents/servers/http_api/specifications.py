@@ -135,7 +135,7 @@ def _fetched(server: ServerConfig, limits: Limits) -> bytes:
     """The text at the address of a specification; headers are sent only to the host of the server itself."""
     import httpx2
 
-    from callsheet.agents.servers.transport.http_client import certificates
+    from callsheet.agents.servers.transport.http import certificates
 
     same = server.url is not None and origin(server.url) == origin(server.openapi)
     headers = {**(server.headers if same else {}), "accept-encoding": "identity"}

@@ -25,7 +25,7 @@ from pydantic import AnyUrl, BaseModel, ConfigDict, ValidationError
 
 from callsheet.agents.safety.origins import of_this_machine
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, Tokens, check_scope, expiry, posted
-from callsheet.agents.servers.transport.bounded_body import BoundedBody
+from callsheet.agents.servers.transport.http import BoundedBody
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.text.sanitizing import shown
 

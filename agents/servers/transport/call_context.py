@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
+T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Asks the person behind a call: message and JSON Schema of a form; returns an ``ElicitResult`` in wire form."""
 Permit = Callable[[], str]
@@ -33,7 +34,7 @@ USER: ContextVar[str] = ContextVar("callsheet_user", default="")
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CallRequest:
     """One call; the fields are those of ``SessionPool.call``.
 
     Attributes:
@@ -83,31 +84,25 @@ def ask_of_caller() -> Ask | None:
     return pass_on
 
 
-@contextmanager
-def asked_by(ask: Ask) -> Iterator[None]:
+def asked_by(ask: Ask) -> AbstractContextManager[None]:
     """Passes the questions of servers in the calls of this block to ``ask``."""
-    token = ASK.set(ask)
-    try:
-        yield
-    finally:
-        ASK.reset(token)
+    return _within(ASK, ask)
 
 
-@contextmanager
-def for_user(user: str) -> Iterator[None]:
+def for_user(user: str) -> AbstractContextManager[None]:
     """Makes the calls of this block for a user."""
-    token = USER.set(user)
-    try:
-        yield
-    finally:
-        USER.reset(token)
+    return _within(USER, user)
+
+
+def reporting_to(receive: Progress) -> AbstractContextManager[None]:
+    """Reports the progress of the calls of this block."""
+    return _within(PROGRESS, receive)
 
 
 @contextmanager
-def reporting_to(receive: Progress) -> Iterator[None]:
-    """Reports the progress of the calls of this block."""
-    token = PROGRESS.set(receive)
+def _within(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        PROGRESS.reset(token)
+        variable.reset(token)

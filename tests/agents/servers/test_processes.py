@@ -1,7 +1,8 @@
-"""No process that Callsheet started outlives the run, or Callsheet itself, however that ends."""
+"""No process of a server outlives its run, or the program; one that is killed leaves only what ignores its end."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -12,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.agents.servers.transport.reaper import Reaper
-from callsheet.agents.servers.transport.reaper_process import MARK, end_all, marked
+from callsheet.agents.servers.transport.process_family import family
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from servers import FIXTURES, HANG, alive, until
 
@@ -51,69 +51,47 @@ def started(tmp_path: Path, last: str, *modes: str) -> tuple[subprocess.Popen[st
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-def test_servers_and_their_children_end_when_the_program_is_killed(tmp_path: Path, number: int) -> None:
-    process, tag = started(tmp_path, "import time; time.sleep(600)", "ok", "grandchild", "escape", "stubborn")
+def test_servers_end_with_their_input_when_the_program_is_killed(tmp_path: Path, number: int) -> None:
+    process, tag = started(tmp_path, "import time; time.sleep(600)", "ok", "ok")
     process.send_signal(number)
     process.wait(HANG)
     assert until(lambda: not alive(tag)), alive(tag)
 
 
-@pytest.mark.parametrize("last", ["", "1 / 0", "import os; os._exit(1)"])
-def test_they_end_with_the_program(tmp_path: Path, last: str) -> None:
-    process, tag = started(tmp_path, last, "ok", "grandchild", "escape")
+SIGNAL = "import os, signal; from callsheet.__main__ import exit_on_signals as on; on(); os.kill(os.getpid(), signal.{})"
+
+
+@pytest.mark.parametrize("last", ["", "1 / 0", "pool.close()", SIGNAL.format("SIGTERM"), SIGNAL.format("SIGHUP")])
+def test_they_and_their_children_end_with_the_program(tmp_path: Path, last: str) -> None:
+    process, tag = started(tmp_path, last, "ok", "grandchild", "escape", "stubborn")
     process.wait(HANG)
     assert until(lambda: not alive(tag)), alive(tag)
 
 
-async def test_a_child_that_left_its_servers_group_ends_with_the_run() -> None:
+@pytest.mark.parametrize(("mode", "processes"), [("grandchild", 2), ("escape", 2), ("flee", 2), ("flee_twice", 3)])
+async def test_children_end_with_the_run(mode: str, processes: int) -> None:
+    """Those too that left the group of their server, and those that emptied their environment."""
     tag = f"callsheet-{uuid.uuid4().hex}"
     pool = SessionPool()
-    server = ServerConfig(command=sys.executable, args=(str(FAULTS), "escape", "0", tag))
+    server = ServerConfig(command=sys.executable, args=(str(FAULTS), mode, "0", tag))
     assert not (await pool.call("run", "a", server, "work", {})).error
-    assert len(alive(tag)) == 2
+    assert await asyncio.to_thread(until, lambda: len(alive(tag)) == processes)
     await pool.close_run("run")
     assert until(lambda: not alive(tag)), alive(tag)  # a killed process needs a turn of a processor to end
 
 
-def test_a_forked_child_does_not_keep_the_servers_of_its_parent(tmp_path: Path) -> None:
-    child = tmp_path / "child"
-    fork = (
-        "import os, time\nif os.fork() == 0:\n"
-        f"    open({str(child)!r}, 'w').write(str(os.getpid()))\n    time.sleep(600)\n    os._exit(0)\n"
-        f"while not os.path.exists({str(child)!r}) or not os.path.getsize({str(child)!r}): time.sleep(.01)\n"
-        "os.kill(os.getpid(), 9)"
-    )
-    process, tag = started(tmp_path, fork, "ok")
-    process.wait(HANG)
+def test_marks_and_starts_tell_processes_apart() -> None:
+    marks = [f"{uuid.uuid4().hex}.{number}" for number in (1, 2)]
+    children = [subprocess.Popen(["sleep", "600"], env={"A": "1", "MARK": mark}) for mark in marks]
+    first, second = (child.pid for child in children)
     try:
-        assert until(lambda: not alive(tag)), alive(tag)
+        assert until(lambda: set(family(-1, f"MARK={marks[0]}", {})) == {first})
+        known = family(second, "MARK=none", {})
+        assert set(known) == {second}
+        assert set(family(-1, "MARK=none", known)) == {second}
+        assert not family(-1, "MARK=none", {second: known[second]._replace(began="another time")})
     finally:
-        os.kill(int(child.read_text()), signal.SIGKILL)  # it was there all the time
-
-
-def test_a_reaper_that_was_killed_is_replaced_and_knows_what_was_started() -> None:
-    reaper = Reaper()
-    first = reaper.mark()
-    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
-    reaper.watch(child.pid)
-    assert reaper._process is not None
-    reaper._process.kill()
-    reaper._process.wait(HANG)
-    second = reaper.mark()
-    assert first.partition(".")[0] == second.partition(".")[0]
-    assert first != second
-    reaper.close()
-    assert child.wait(HANG) != 0
-
-
-def test_marks_tell_processes_apart() -> None:
-    name = uuid.uuid4().hex
-    children = [subprocess.Popen(["sleep", "600"], env={"A": "1", MARK: f"{name}.{number}."}) for number in (1, 10, 2)]
-    try:
-        assert until(lambda: len(marked(name)) == 3)
-        assert marked(f"{name}.1.") == [children[0].pid]
-    finally:
-        end_all(set(), f"{name}.1.")
-        assert children[0].wait(HANG) == -signal.SIGTERM
-        end_all(set(), name)
-        assert [child.wait(HANG) for child in children[1:]] == [-signal.SIGTERM] * 2
+        for child in children:
+            child.kill()
+            child.wait(HANG)
+    assert not family(second, "MARK=none", known)

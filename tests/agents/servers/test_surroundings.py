@@ -8,7 +8,7 @@ import pytest
 
 from callsheet.agents.servers.catalogs import listings
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.agents.servers.transport.process_environment import environment_of, program_of
+from callsheet.agents.servers.transport.stdio import environment_of, program_of
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 

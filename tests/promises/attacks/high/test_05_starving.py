@@ -7,8 +7,6 @@ import statistics
 import sys
 import threading
 import time
-from itertools import count
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +14,6 @@ import pytest
 from callsheet.agents import Limits, ToolRegistry
 from callsheet.agents.safety import arguments
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.agents.servers.transport import loop_share
-from callsheet.agents.servers.transport.loop_share import Share
-from callsheet.agents.servers.transport.stdio_process import ChildProcess
 from callsheet.agents.tools.tool_result import outcome_of
 from callsheet.graphs import Agent, Catalog, ServerConfig, Tool, load
 from fleet import Fleet, definition
@@ -73,67 +68,6 @@ async def test_the_others_have_their_turns_while_it_talks() -> None:
     await pool.close_run("run")
     await flood
     assert beside < 60 * alone  # it was 7,000 times as long
-
-
-async def test_what_a_server_printed_is_read_in_slices() -> None:
-    child, turns, taken = ChildProcess(PATIENT, lambda: None), 0, 0
-
-    async def take() -> None:
-        nonlocal taken
-        async for _ in child.messages:
-            taken += 1
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    note = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n'
-    tasks = [asyncio.create_task(task) for task in (take(), others())]
-    child.pipe_data_received(1, note + (b"{}\n" * 500 + note) * 40)
-    child.pipe_connection_lost(1, None)
-    before = turns
-    await child.read()
-    await asyncio.sleep(0)
-    for task in tasks:
-        task.cancel()
-    assert taken == 41
-    assert turns - before > 40
-
-
-async def test_a_server_has_a_quarter_of_the_loops_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock on which each of its lines takes ten milliseconds."""
-    ticks, slept = count(), list[float]()
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-
-    monkeypatch.setattr(loop_share, "time", SimpleNamespace(thread_time=lambda: next(ticks) / 100))
-    monkeypatch.setattr(loop_share, "asyncio", SimpleNamespace(sleep=sleep))
-    child = ChildProcess(PATIENT, lambda: None)
-    child.pipe_data_received(1, b"{}\n" * 40)
-    child.pipe_connection_lost(1, None)
-    await child.read()
-    assert slept == pytest.approx([3 * 0.01] * 40)
-
-
-async def test_what_is_read_in_a_thread_counts_for_the_servers_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted: list[str] = []
-    used = Share.used
-
-    def counting(share: Share) -> Any:
-        counted.append(threading.current_thread().name)
-        return used(share)
-
-    monkeypatch.setattr(Share, "used", counting)
-    child = ChildProcess(PATIENT, lambda: None)
-    for padding in (b"", b" " * 100_000):
-        child.pipe_data_received(1, b"{" + padding + b"}\n")
-    child.pipe_connection_lost(1, None)
-    await child.read()
-    here = threading.current_thread().name
-    assert [name == here for name in counted] == [True, False]
 
 
 async def test_what_a_server_lists_is_looked_at_beside_the_loop() -> None:

@@ -1,0 +1,220 @@
+"""Connections to MCP servers over a child process or HTTP, tolerant of invalid answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Any, Self
+
+import anyio
+import httpx2
+from mcp import Client, MCPError
+from mcp.client.session import ElicitationFnT, IncomingMessage
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    Implementation,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    ToolListChangedNotification,
+)
+
+from callsheet.agents.servers.transport.http import BoundedHttpClient
+from callsheet.agents.servers.transport.stdio import ChildProcess
+from callsheet.agents.tools.tool_result import Fault
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
+
+# Errors of a server become outcomes; without a handler, their tracebacks would also be printed.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
+
+RAW = "callsheet/raw"
+"""Key of ``_meta`` for the server's raw answer."""
+
+_MOST_UNANSWERED, _MOST_UNSOLICITED, _COURTESY = 4, 5_000, 0.5
+_CHANGES = (ToolListChangedNotification, ResourceListChangedNotification, PromptListChangedNotification)
+_PAGE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+_MENDED: Mapping[str, dict[str, Any]] = {
+    "tools/call": {"resultType": "complete", "content": []},
+    "tools/list": {**_PAGE, "tools": []},
+    "resources/list": {**_PAGE, "resources": []},
+    "resources/templates/list": {**_PAGE, "resourceTemplates": []},
+    "prompts/list": {**_PAGE, "prompts": []},
+    "resources/read": {**_PAGE, "contents": []},
+    "prompts/get": {"resultType": "complete", "messages": []},
+}
+
+
+@asynccontextmanager
+async def connected(
+    server: ServerConfig,
+    child: ChildProcess,
+    changed: Callable[[], object],
+    fail: Callable[[Fault], None],
+    auth: httpx2.Auth | None = None,
+    *,
+    elicited: ElicitationFnT | None = None,
+) -> AsyncIterator[Client]:
+    """A client that has initialised the server; leaving it ends the connection and its process.
+
+    Args:
+        server: The server, variables expanded.
+        child: The process of a stdio server; for other servers, only the limits and the recorded fault.
+        changed: Called when the server announces changed tools, resources or prompts.
+        fail: Ends the session with a fault that the client library does not report.
+        auth: How requests over HTTP are authenticated.
+        elicited: Answers questions of the server; without it, the server is told that nobody can be asked.
+    """
+
+    async def listen(message: IncomingMessage) -> None:
+        if isinstance(message, _CHANGES):
+            changed()
+
+    wire: AbstractAsyncContextManager[Any]
+    exchange, most = _Exchange(child), child.limits.message
+    http = partial(BoundedHttpClient, server.transport, most, fail, lambda: exchange.answers)
+    match server.transport:
+        case "stdio":
+            wire = child.running(server)
+        case "sse":
+            wire = sse_client(server.url or "", headers=dict(server.headers), httpx_client_factory=http, auth=auth)
+        case "http":
+            wire = _http(server, http(headers=dict(server.headers), auth=auth), most)
+        case "a2a" | "openapi":
+            what = "an A2A agent" if server.transport == "a2a" else "an API over HTTP"
+            raise Fault("protocol", f"it is {what}, and has no MCP session", effect="none")
+    info = Implementation(name="callsheet", version="0.1.0")
+    mode = "legacy" if server.transport == "sse" else "auto"
+    options: dict[str, Any] = {"mode": mode, "cache": None, "client_info": info, "elicitation_callback": elicited}
+    async with (
+        Client(exchange.over(wire), message_handler=listen, **options) as client,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(_listen, client)
+        yield client
+        group.cancel_scope.cancel()
+
+
+async def _listen(client: Client) -> None:
+    """Subscribes to changed lists at a server of the newer protocol; older ones announce them unasked."""
+    listen = partial(client.listen, resources_list_changed=True, prompts_list_changed=True)
+    try:
+        async with listen(tools_list_changed=True) as changes:
+            async for _ in changes:
+                pass  # the message handler has it already
+    except (ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
+        return
+
+
+@asynccontextmanager
+async def _http(server: ServerConfig, client: BoundedHttpClient, most: int) -> AsyncIterator[Any]:
+    async with (
+        client,
+        streamable_http_client(server.url or "", http_client=client, max_sse_event_size=most) as streams,
+    ):
+        yield streams
+
+
+class _Exchange:
+    """The messages of a session: bounds what comes unasked, mends answers, and keeps them raw.
+
+    Without that, one audio block, one tool without a schema or one wrong structured result would make a whole answer
+    invalid.
+
+    Attributes:
+        answers: Answers to our requests so far.
+    """
+
+    def __init__(self, child: ChildProcess) -> None:
+        self.answers, self._child = 0, child
+        # Our open requests whose answers are mended: id -> method.
+        self._methods: dict[str, str] = {}
+        # Messages since the last answer to our requests, and bytes received until then.
+        self._unsolicited, self._solicited = 0, child.received
+        # Requests of the server that were not answered yet.
+        self._unanswered, self._answered = 0, asyncio.Event()
+
+    @asynccontextmanager
+    async def over(self, wire: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
+        """A wire whose messages go through this exchange."""
+        async with wire as (incoming, outgoing):
+            yield _Stream(incoming, self._receive), _Stream(outgoing, self._send)
+
+    async def _send(self, stream: Any, item: SessionMessage) -> None:
+        message = item.message
+        if isinstance(message, JSONRPCRequest) and message.method in _MENDED:
+            self._methods[str(message.id)] = message.method
+        called_off = isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled"
+        # Whoever has waited for too long is not kept by a server that does not take this either.
+        with anyio.move_on_after(_COURTESY if called_off else None):
+            await stream.send(item)
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            self._unanswered -= 1
+            self._answered.set()
+
+    async def _receive(self, stream: Any) -> SessionMessage | Exception:
+        while self._unanswered >= _MOST_UNANSWERED:
+            self._answered.clear()
+            await self._answered.wait()
+        item: SessionMessage | Exception = await stream.receive()
+        self._count()
+        match item:
+            case SessionMessage(message=JSONRPCResponse() as response):
+                self._mend(response)
+            case SessionMessage(message=JSONRPCRequest()):
+                self._unanswered += 1
+        return item
+
+    def _count(self) -> None:
+        """Ends a session with too many unsolicited messages."""
+        self._unsolicited += 1
+        # One answer may have the size of a message, and so may the messages before it.
+        most = 2 * self._child.limits.message
+        if self._unsolicited > _MOST_UNSOLICITED:
+            self._child.fault = Fault("too_large", f"it sent more than {_MOST_UNSOLICITED:,} messages unasked")
+            raise self._child.fault
+        if self._child.received - self._solicited > most:
+            self._child.fault = Fault("too_large", f"it sent more than {most:,} bytes, most of them unasked")
+            raise self._child.fault
+
+    def _mend(self, response: JSONRPCResponse) -> None:
+        if method := self._methods.pop(str(response.id), ""):
+            self._unsolicited, self._solicited, self.answers = 0, self._child.received, self.answers + 1
+            raw = response.result
+            cursor = raw.get("nextCursor")
+            page = {"nextCursor": cursor} if method.endswith("/list") and isinstance(cursor, str) else {}
+            response.result = {**_MENDED[method], **page, "_meta": {RAW: raw}}
+
+
+class _Stream:
+    """One direction of a wire."""
+
+    def __init__(self, inner: Any, act: Callable[..., Awaitable[Any]]) -> None:
+        self._inner = inner
+        self.send = self.receive = partial(act, inner)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            raise StopAsyncIteration from None

@@ -1,0 +1,200 @@
+"""HTTP clients that read no more of an answer than a message may have, and follow nobody elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import cache, partial
+from typing import Any, cast
+from urllib.parse import urljoin, urlsplit
+
+import httpx2
+from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, next_request_within_origin
+
+from callsheet.agents.servers.transport.messages import answer_to, beside_if_large
+from callsheet.agents.tools.tool_result import Fault
+
+_TIMEOUT = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT)
+_MOST_REDIRECTS, _SIGN_IN = 3, 10
+_BETWEEN_STREAMS = 0.5
+"""Seconds between two requests for a stream of events; a server may ask for none."""
+_PIECE, _MOST_EVENTS = 4_096, 5_000
+_ENDS = (b"\n\n", b"\r\r", b"\n\r")
+"""End of an event in a stream."""
+_NO_ENDPOINT = "its stream does not begin with an endpoint at its own address"
+
+
+@cache
+def certificates() -> ssl.SSLContext:
+    """The authorities that sign for servers; cached, because reading them takes longer than many calls."""
+    return httpx2.create_ssl_context()
+
+
+class BoundedHttpClient(httpx2.AsyncClient):
+    """A client that reads no more of any answer than a message may have, and not all the time.
+
+    Args:
+        transport: That of the server: ``sse``, where answers come on one stream and a message that is refused has none,
+            ``http``, or ``openapi`` for an API, which follows no redirects.
+        most: Bytes of a message.
+        fail: Ends the session.
+        answers: How many answers the session has had.
+        more: Headers, timeout and authentication, as of ``httpx2.AsyncClient``.
+    """
+
+    def __init__(
+        self, transport: str, most: int, fail: Callable[[Fault], None], answers: Callable[[], int], **more: Any
+    ) -> None:
+        auth = more.get("auth")
+        super().__init__(
+            # A compressed body could grow without bound after it was counted.
+            headers={**(more.pop("headers", None) or {}), "accept-encoding": "identity"},
+            timeout=more.pop("timeout", None) or _TIMEOUT,
+            verify=certificates(),
+            # The library counts the requests of a sign-in as redirects.
+            max_redirects=_MOST_REDIRECTS + (_SIGN_IN if auth and auth.requires_response_body else 0),
+            event_hooks={"response": [self._check]},
+            **more,
+        )
+        self._kind, self._most, self._fail, self._answers, self._next = transport, most, fail, answers, 0.0
+
+    async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
+        """Sends a request; the client library lets nobody know of a message that did not arrive.
+
+        Raises:
+            HTTPError: There was no answer.
+        """
+        if request.method == "GET" and self._kind != "openapi":
+            wait, now = self._next - time.monotonic(), time.monotonic()
+            self._next = max(now, self._next) + _BETWEEN_STREAMS
+            await asyncio.sleep(max(0.0, wait))
+        try:
+            response = await super().send(request, **given)
+            if self._kind == "sse" and request.method == "POST":
+                await response.aread()
+        except httpx2.HTTPError as error:
+            self._lost(request, f"{type(error).__name__}: {error}".rstrip(": "))
+            raise
+        if not response.is_success and next_request_within_origin(response) is None:
+            self._lost(request, f"it answered a message with status {response.status_code}")
+        return response
+
+    def _lost(self, request: httpx2.Request, why: str) -> None:
+        if self._kind == "sse" and request.method == "POST":
+            self._fail(Fault("crash", why))
+
+    async def _check(self, response: httpx2.Response) -> None:
+        session = response.headers.get("mcp-session-id", "")
+        if not (session.isascii() and session.isprintable()):
+            fault = Fault("protocol", "the id of its session is not visible ASCII", effect="none")
+            self._fail(fault)
+            raise fault
+        sent, asked = response.request, None
+        # What was redirected has its content still to be read.
+        is_message = sent.method == "POST" and sent.headers.get("content-type", "") == "application/json"
+        if is_message and self._kind == "http":
+            asked = json.loads(await sent.aread()).get("id")
+        opens = self._kind == "sse" and sent.method == "GET" and response.is_success
+        response.stream = BoundedBody(response, self._most, self._fail, self._answers, asked=asked, opens=opens)
+
+
+class BoundedBody(httpx2.AsyncByteStream):
+    """A body that ends the session if it is longer than a message may be, or compressed.
+
+    A stream ends it with too much between two answers, and one of transport ``sse`` that does not begin with an
+    endpoint. (The client library bounds each event.)
+
+    Args:
+        response: The response.
+        most: Maximum size of a message, in bytes.
+        fail: Ends the session.
+        answers: Returns the number of answers of the session so far.
+        asked: Id of the request; None if there is none, or if the body is not an answer to it.
+        opens: Whether it is the stream of transport ``sse``.
+    """
+
+    def __init__(
+        self,
+        response: httpx2.Response,
+        most: int,
+        fail: Callable[[Fault], None],
+        answers: Callable[[], int],
+        *,
+        asked: Any = None,
+        opens: bool = False,
+    ) -> None:
+        self._inner, self._most, self._fail = cast("httpx2.AsyncByteStream", response.stream), most, fail
+        self._answers, self._asked, self._url = answers, asked, str(response.url)
+        self._compressed = response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
+        kind = response.headers.get("content-type", "").lower()
+        self._events, self._opens, self._head = kind.startswith("text/event-stream"), opens, b""
+        self._json = asked is not None and response.is_success and kind.startswith("application/json")
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yields the body; an answer in JSON whole, after its id was checked.
+
+        Raises:
+            Fault: It is too long, has too many events, no endpoint at the beginning, or is compressed without request.
+        """
+        if self._json:
+            body = b"".join([piece async for piece in self._pieces()])
+            yield await beside_if_large(partial(answer_to, self._asked), body.decode("utf-8", "replace"))
+            return
+        async for piece in self._pieces():
+            if self._opens:
+                self._open(piece)
+            yield piece
+        if self._opens:
+            raise self._failed("protocol", _NO_ENDPOINT, effect="none")
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        size, events, answers = 0, 0, self._answers()
+        async for chunk in self._inner:
+            for start in range(0, len(chunk), _PIECE):
+                piece = chunk[start : start + _PIECE]
+                if self._events and answers != self._answers():
+                    size, events, answers = 0, 0, self._answers()
+                size, events = size + len(piece), events + sum(map(piece.count, _ENDS))
+                if self._compressed:
+                    raise self._failed("too_large", "it sent a compressed message unasked")
+                if self._events and (events > _MOST_EVENTS or size > 2 * self._most):
+                    raise self._failed("too_large", f"it sent {events:,} events, {size:,} bytes, and no answer")
+                if not self._events and size > self._most:
+                    raise self._failed("too_large", f"it sent a message of more than {self._most:,} bytes")
+                yield piece
+                # The parser of these pieces may never wait, so other tasks get a turn here.
+                await asyncio.sleep(0)
+
+    def _open(self, piece: bytes) -> None:
+        """Checks the first event, because the client library waits without a limit for one that it can use."""
+        self._head += piece
+        text = self._head.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("utf-8", "replace")
+        for block in text.split("\n\n")[:-1]:
+            fields = {name: value.strip() for name, _, value in (line.partition(":") for line in block.split("\n"))}
+            if "data" in fields:
+                self._opens = fields.get("event") != "endpoint" or not _is_own(fields["data"], self._url)
+                break
+        else:
+            if len(self._head) <= _PIECE:
+                return
+        if self._opens:
+            raise self._failed("protocol", _NO_ENDPOINT, effect="none")
+
+    def _failed(self, *about: Any, **more: Any) -> Fault:
+        fault = Fault(*about, **more)
+        self._fail(fault)
+        return fault
+
+    async def aclose(self) -> None:
+        """Closes the response."""
+        await self._inner.aclose()
+
+
+def _is_own(endpoint: str, url: str) -> bool:
+    try:
+        return urlsplit(urljoin(url, endpoint))[:2] == urlsplit(url)[:2]
+    except ValueError:
+        return False

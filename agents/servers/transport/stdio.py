@@ -1,0 +1,254 @@
+"""A stdio server: its process and messages, the end of its standard error, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, cast
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+
+from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.transport.messages import parsed
+from callsheet.agents.servers.transport.process_family import family, signal_family
+from callsheet.agents.tools.tool_result import Fault
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.text.sanitizing import shown
+
+# Paths, not secrets. Behind a company's TLS proxy, uvx and npx cannot download without them.
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+_UV, _NODE = "install it: pip install uv", "install Node.js"
+_CURES = {"uv": _UV, "uvx": _UV, "node": _NODE, "npx": _NODE}
+_MARK = "CALLSHEET_SESSION"
+_TAIL, _BUFFER, _LARGE = 8_192, 65_536, 65_536  # bytes; larger messages are parsed in a thread
+_MOST_NOISE, _MOST_NOISE_LATER, _MOST_QUOTED, _LONGEST_QUOTE = 100, 1_000, 3, 200
+_GRACE, _KILL_AFTER, _SETTLING, _HELD_OPEN, _POLL = 1.0, 1.0, 0.3, 0.2, 0.03
+
+
+def environment_of(server: ServerConfig) -> dict[str, str]:
+    """The variables of a server's process: MCP's safe defaults, certificate paths, and those of its entry."""
+    certificates = {name: value for name in _CERTIFICATES if (value := os.environ.get(name))}
+    return get_default_environment() | certificates | server.env
+
+
+def program_of(command: str, environment: Mapping[str, str]) -> str:
+    """The path of a command's program.
+
+    Raises:
+        Fault: It is not found; the message says how to install it.
+    """
+    if program := shutil.which(command, path=environment.get("PATH")):
+        return program
+    first, *rest = command.split()[:4] or [""]
+    cure = _CURES.get(command, "install it or correct the path")
+    if rest and shutil.which(first):
+        cure = f"no shell reads it; write the program alone, {first!r}, and {shlex.join(rest)!r} word by word in 'args'"
+    raise Fault("start", f"the command {command!r} was not found: {cure}")
+
+
+class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
+    """A stdio server; for a server over HTTP, only the limits and the fault.
+
+    Args:
+        limits: Maximum size of a message, and of other output between two messages.
+        on_end: Called once if it ends by itself.
+
+    Attributes:
+        ended: Whether it ended by itself.
+        responsive: Whether it gets time for a graceful end.
+        fault: Its error, if that ended the session.
+        received: Bytes of complete lines received.
+    """
+
+    def __init__(self, limits: Limits, on_end: Callable[[], None]) -> None:
+        super().__init__(limit=_BUFFER, loop=asyncio.get_running_loop())
+        self.limits, self._on_end, self._mark = limits, on_end, uuid.uuid4().hex
+        self.transport: asyncio.SubprocessTransport
+        self.fault: Fault | None = None
+        self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
+        self.ended = self.responsive = self._stopping = False
+        self._greeted = self._hurried = self._reads = False
+        self.received = self._noise = 0
+        self._noise_since, self._quoted = (0, 0), list[bytes]()
+        self._partial, self._said = bytearray(), b""
+
+    @property
+    def last_words(self) -> str:
+        """The last lines of standard error, at most five."""
+        lines = self._said.decode("utf-8", "replace").split("\n")
+        return "\n".join([line.rstrip()[-500:] for line in lines if line.strip()][-5:])
+
+    @property
+    def printed(self) -> str:
+        """Its output that is not the protocol: the first lines, and the number of further ones."""
+        rest = [] if self._greeted else [bytes(self._partial[:_LONGEST_QUOTE])]
+        lines = [shown(line[:_LONGEST_QUOTE].decode("utf-8", "replace").strip()) for line in (*self._quoted, *rest)]
+        more = f" (and {self._noise - len(self._quoted):,} more lines)" if self._noise > len(self._quoted) else ""
+        return ", ".join(repr(line) for line in lines if line) + more
+
+    @property
+    def status(self) -> int | None:
+        """The exit status; None while it runs."""
+        return self.transport.get_returncode()
+
+    @asynccontextmanager
+    async def running(self, server: ServerConfig) -> AsyncIterator[Any]:
+        """The streams of messages from and to the process, which leaving this ends with all that it started.
+
+        Raises:
+            Fault: The command cannot be run.
+        """
+        environment, command = environment_of(server) | {_MARK: self._mark}, server.command or ""
+        # In a thread: it accesses the disk.
+        program = await asyncio.to_thread(program_of, command, environment)
+        start = asyncio.get_running_loop().subprocess_exec
+        try:
+            await start(lambda: self, program, *server.args, env=environment, cwd=server.cwd, start_new_session=True)
+        except (OSError, ValueError) as error:
+            raise Fault("start", f"the command {command!r} cannot be run: {error}") from error
+        self._incoming, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        send, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        async with anyio.create_task_group() as group, self._incoming, messages, send, outgoing:
+            group.start_soon(self._read)
+            group.start_soon(self._write, outgoing)
+            try:
+                yield messages, send
+            finally:
+                messages.close()
+                with anyio.CancelScope(shield=True):
+                    await self._stop()
+                group.cancel_scope.cancel()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Stores the transport."""
+        self.transport = cast("asyncio.SubprocessTransport", transport)
+        super().connection_made(transport)
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        """Keeps the end of standard error."""
+        if fd == 2 and isinstance(data, bytes):
+            self._said = (self._said + data)[-_TAIL:]
+        else:
+            super().pipe_data_received(fd, data)
+
+    def process_exited(self) -> None:
+        """Ends standard output soon: a child of the server may hold it open."""
+        super().process_exited()
+        asyncio.get_running_loop().call_later(_HELD_OPEN, self._let_go)
+
+    def _let_go(self) -> None:
+        if not self._reads:  # there is more to be read
+            asyncio.get_running_loop().call_later(_HELD_OPEN, self._let_go)
+        elif output := self.transport.get_pipe_transport(1):
+            output.close()
+
+    async def _read(self) -> None:
+        """Splits standard output into lines until it ends; what comes after the session is thrown away."""
+        while self.stdout is not None:
+            self._reads = True
+            data = await self.stdout.read(_BUFFER)
+            self._reads = False
+            if not data:
+                break
+            if self.ended or self._stopping:
+                continue
+            *lines, rest = data.split(b"\n")
+            for line in lines:
+                whole, self._partial = bytes(self._partial) + line, bytearray()
+                await self._deliver(whole)
+                await asyncio.sleep(0)  # other servers have their turn
+            self._partial += rest
+            if len(self._partial) > self.limits.message:
+                self._end(Fault("too_large", f"it sent a message of more than {self.limits.message:,} bytes"))
+            elif not (self._greeted or self._hurried) and self.printed:
+                # Who prints something before its first message has less time.
+                self._hurried = True
+                asyncio.get_running_loop().call_later(self.limits.noise, self._give_up)
+        self._end()
+
+    async def _deliver(self, line: bytes) -> None:
+        if self.ended or self._stopping:
+            return
+        self.received += len(line)
+        text = line.decode("utf-8", "replace")
+        message = await asyncio.to_thread(parsed, text) if len(line) > _LARGE else parsed(text)
+        if message is None:
+            self._ignored(line)
+            return
+        self._greeted, self._noise_since = True, (0, 0)
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self._incoming.send(SessionMessage(message))
+
+    def _ignored(self, line: bytes) -> None:
+        """Counts a line that is not the protocol, and stores the first ones for the error message."""
+        lines, size = self._noise_since
+        self._noise_since = lines + 1, size + len(line)
+        if line.strip():
+            self._noise += 1
+            if len(self._quoted) < _MOST_QUOTED:
+                self._quoted.append(line[:_LONGEST_QUOTE])
+        if not self._greeted and self._noise > _MOST_NOISE:
+            self._give_up()
+        elif lines >= _MOST_NOISE_LATER or size > self.limits.message:
+            said = f"it printed {lines + 1:,} consecutive lines that are not the protocol, such as {self.printed}"
+            self._end(Fault("protocol", said))
+
+    def _give_up(self) -> None:
+        said = (
+            f"it does not speak the protocol, it printed {self.printed}. If the server starts slowly, "
+            f"raise its limit 'noise' ({self.limits.noise:g} s now)"
+        )
+        if not self._greeted:
+            self._end(Fault("protocol", said, effect="none"))
+
+    def _end(self, fault: Fault | None = None) -> None:
+        if not (self.ended or self._stopping):
+            self.ended, self.fault = True, fault
+            self._incoming.close()
+            self._on_end()
+
+    async def _write(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        async for item in outgoing:
+            # The end of the process is seen by its output.
+            with suppress(OSError):
+                if self.stdin is not None:
+                    self.stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                    await self.stdin.drain()
+
+    async def _stop(self) -> None:
+        """Ends the process and its family: closes its input, then SIGTERM, then SIGKILL."""
+        self._stopping = True
+        ours = partial(family, self.transport.get_pid(), f"{_MARK}={self._mark}")
+        # Processes that left the group and cleared their environment are found by their parents, while these live.
+        members = ours({})
+        if self.stdin is not None:
+            self.stdin.close()
+        if self.responsive:
+            await self.settled(_GRACE)
+        for number in (signal.SIGTERM, 9):
+            if not (members := ours(members)):
+                break
+            signal_family(self.transport.get_pid(), members, number)
+            with anyio.move_on_after(_KILL_AFTER):
+                while ours(members):  # noqa: ASYNC110 (there is no event for their end)
+                    await anyio.sleep(_POLL)
+        with suppress(ProcessLookupError):
+            self.transport.kill()  # where processes cannot be listed
+        await self.settled(_KILL_AFTER)
+        self.transport.close()
+
+    async def settled(self, seconds: float = _SETTLING) -> None:
+        """Waits for exit status and standard error, which arrive after the end of output."""
+        with anyio.move_on_after(seconds):
+            while self.status is None:  # noqa: ASYNC110 (asyncio's event waits for the pipes too)
+                await anyio.sleep(_POLL)
