@@ -11,8 +11,6 @@ from importlib.resources.abc import Traversable
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from callsheet.graphs.export.pictures.svg import asset
-
 _MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
@@ -65,6 +63,4 @@ def _files() -> Mapping[str, tuple[bytes, str]]:
     """All files with their entity tags, read once: the event loop must not wait for the disk."""
     page = files("callsheet.orchestrator.server.explorer").joinpath("page")
     found = dict(_within(page))
-    dark = f"@media (prefers-color-scheme: dark) {{\n{asset('picture_dark.css')}}}\n"
-    found["picture.css"] = f"{asset('picture.css')}{dark}".encode()
     return {name: (body, f'"{hashlib.sha256(body).hexdigest()[:16]}"') for name, body in found.items()}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from callsheet.graphs import Change, Dependency, Finding, Severity, digest, told
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.dependencies import Proposal, read_dependencies
-from callsheet.graphs.export.pictures.drawing import UNREVIEWED
 from callsheet.graphs.trust.changes import sides_of
 from callsheet.orchestrator.server.explorer.answers.json_answers import Link, shown_line, shown_text
 from callsheet.orchestrator.server.explorer.answers.search_results import link
@@ -139,7 +138,7 @@ def _digest(change: Change) -> str:
 def _inferred(seen: Seen) -> Iterator[Proposal]:
     for tool in seen.catalog.tools.values():
         for edge in tool.depends_on:
-            if edge.provenance in UNREVIEWED:
+            if not edge.holds:
                 yield _proposal(tool.id, edge)
 
 

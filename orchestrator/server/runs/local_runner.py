@@ -99,10 +99,7 @@ class LocalRunner:
 
     def _check(self, thread: str) -> None:
         if thread not in self._work and thread not in self._threads.names():
-            raise RunRefusedError(
-                f"there is no thread {thread!r} of this page: "
-                "only the program that started a run can continue or stop it"
-            )
+            raise RunRefusedError(f"there is no thread {thread!r} of this page")
 
     def _begin(self, thread: str, live: LiveRun, given: Any) -> None:
         going = [name for name, work in self._work.items() if work.task is not None and not work.task.done()]

@@ -21,16 +21,14 @@ class Thread:
         id: Its id.
         request: The last request.
         status: LangGraph's status: ``idle``, ``busy``, ``interrupted`` or ``error``; ``unfinished`` if it has no answer
-            yet and may go on elsewhere; ``note`` if this is no thread but a remark, ``request``, about its source.
+            yet and may go on elsewhere.
         at: Time of the last change, in ISO 8601.
-        source: Name of the database of another program that has it; empty for those that the page can continue.
     """
 
     id: str
     request: str
     status: str
     at: str
-    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,6 @@ class Moment:
         running: Whether the run goes on.
         draft: The answer as far as a model has written it.
         trouble: What ended the run; empty if nothing did.
-        locked: Why the run can only be looked at here; empty if it can be continued.
     """
 
     values: Mapping[str, Any]
@@ -61,7 +58,6 @@ class Moment:
     running: bool = False
     draft: str = ""
     trouble: str = ""
-    locked: str = ""
 
 
 class Runs(Protocol):

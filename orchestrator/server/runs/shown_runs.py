@@ -94,7 +94,6 @@ class RunShown(Shown):
         note: How the plan was made.
         answer: The answer; what is written of it so far; empty if there is none yet.
         trouble: What ended it before its end; empty if nothing did.
-        locked: Why it can only be looked at here; empty if it can be continued.
         questions: The pending questions.
         steps: The steps.
         revisions: Changes of the plan.
@@ -111,7 +110,6 @@ class RunShown(Shown):
     note: Text
     answer: Text
     trouble: Text
-    locked: Text
     questions: tuple[QuestionShown, ...]
     steps: tuple[StepShown, ...]
     revisions: tuple[RevisionShown, ...]
@@ -167,7 +165,6 @@ def run_of(seen: Seen, last: Moment, begin: Moment | None = None) -> RunShown:
         note=str(plan.get("note") or ""),
         answer=WITHHELD if withheld else answer or last.draft,
         trouble=WITHHELD if withheld and last.trouble else last.trouble,
-        locked=last.locked,
         questions=asked,
         steps=steps,
         revisions=() if withheld else tuple(map(RevisionShown.model_validate, state.get("revisions") or ())),

@@ -23,7 +23,7 @@ FILES = Path(page_files.__file__).parent / "page"
 
 
 def test_every_answer_carries_the_headers(client: TestClient) -> None:
-    for name in ("", "explorer.js", "picture.css", "api/overview", "api/node?id=nothing", "health", "metrics"):
+    for name in ("", "explorer.js", "api/overview", "api/node?id=nothing", "health", "metrics"):
         headers = client.get(f"/callsheet/{name}").headers
         assert headers["x-content-type-options"] == "nosniff"
         policy = headers["content-security-policy"]
@@ -45,7 +45,6 @@ def test_nothing_inline_and_nothing_from_elsewhere(client: TestClient) -> None:
 def test_every_file_of_the_page_is_served_once_and_then_known(client: TestClient) -> None:
     assert {*page_files.names(), "explorer.html"} == {
         *(str(file.relative_to(FILES)) for file in FILES.rglob("*.*")),
-        "picture.css",
     }
     for name in page_files.names():
         first = client.get(f"/callsheet/{name}")

@@ -69,7 +69,7 @@ class Kept:
         return [Thread("t", "request b", "idle", "2026-01-01T10:00:09+00:00")]
 
     async def history(self, request: Request, thread: str) -> Sequence[Moment]:
-        return self.moments if thread in ("t", "u") else []
+        return self.moments if thread == "t" else []
 
     async def waiting(self, request: Request) -> int:
         return 3

@@ -8,8 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from callsheet.agents import ToolRegistry
-from callsheet.graphs import Agent, Change, Dependency, Parameter, Provenance, Skill, Tool, diff_of, told
-from callsheet.graphs.export.pictures.drawing import KINDS, UNREVIEWED
+from callsheet.graphs import (
+    Agent,
+    Change,
+    Dependency,
+    DependencyKind,
+    Parameter,
+    Provenance,
+    Skill,
+    Tool,
+    diff_of,
+    told,
+)
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.server.explorer.answers.json_answers import (
     Field,
@@ -28,6 +38,13 @@ from callsheet.retrievers.capabilities import Assigned, Assignments
 MOST = 200
 """Maximum number of neighbours of one kind."""
 _LARGEST = 100_000
+_KINDS: Mapping[DependencyKind, tuple[str, str]] = {
+    DependencyKind.TOOL_DIRECTLY: ("td", "needs the tool"),
+    DependencyKind.TOOL_INDIRECTLY: ("ti", "may need the tool"),
+    DependencyKind.PARAMETER_DIRECTLY: ("pd", "needs it for a parameter"),
+    DependencyKind.PARAMETER_INDIRECTLY: ("pi", "may need it for a parameter"),
+}
+"""The relation of ``Neighbour`` for a kind of dependency, and its meaning."""
 _NOT_PINNED = "no pin: its definition was read from a file or is part of this program, and does not come from a server"
 
 
@@ -75,9 +92,9 @@ def capability(seen: Seen, capability_id: str, known: Assignments) -> Node:
 
 
 def _tool(seen: Seen, tool: Tool, known: Assignments) -> Node:
-    needs = [_edge(seen, edge.tool, edge, KINDS[edge.kind][1]) for edge in tool.depends_on]
+    needs = [_edge(seen, edge.tool, edge, _KINDS[edge.kind][1]) for edge in tool.depends_on]
     needed = [
-        _edge(seen, other.id, edge, KINDS[edge.kind][1]) for other, edge in seen.knowledge.needed_by.get(tool.id, ())
+        _edge(seen, other.id, edge, _KINDS[edge.kind][1]) for other, edge in seen.knowledge.needed_by.get(tool.id, ())
     ]
     naming = [skill.id for skill in seen.catalog.skills if tool.id in skill.tools]
     needed += [beside(skill, seen.catalog, "ti", "names it") for skill in naming]
@@ -168,8 +185,7 @@ def _edge(seen: Seen, tool: str, edge: Dependency, meaning: str) -> Neighbour:
         said.append(f"{edge.provenance}, {edge.confidence:.0%} sure")
     if edge.reason:
         said.append(shown_line(edge.reason))
-    unreviewed = edge.provenance in UNREVIEWED
-    return beside(tool, seen.catalog, KINDS[edge.kind][0], "; ".join(said), unreviewed=unreviewed)
+    return beside(tool, seen.catalog, _KINDS[edge.kind][0], "; ".join(said), unreviewed=not edge.holds)
 
 
 def _capability(known: Assignments, name: str, relation: str, words: str) -> Neighbour:

@@ -32,7 +32,7 @@ export async function showThread(view, id, overview) {
   let last = null, told = 0;
 
   function show(run) {
-    if (last?.status !== run.status) announce({ running: "Running", waiting: `${count(run.questions.length, "question")} wait${run.questions.length === 1 ? "s" : ""} for ${run.locked ? "a person" : "you"}`, done: `Done. ${run.answer}`, stopped: run.locked ? "Not ended" : "Stopped" }[run.status]);
+    if (last?.status !== run.status) announce({ running: "Running", waiting: `${count(run.questions.length, "question")} wait${run.questions.length === 1 ? "s" : ""} for you`, done: `Done. ${run.answer}`, stopped: "Stopped" }[run.status]);
     // A new request of the conversation takes the place of the one before.
     if (last && last.status !== "running" && run.status === "running" && run.id !== last.id) earlier.append(turn(last));
     const first = last === null;
@@ -41,7 +41,7 @@ export async function showThread(view, id, overview) {
     live.show(run);
     ground.show(run);
     if (first) live.element.querySelector("h2").focus();
-    if (next) next.enable(!run.locked && (run.status === "done" || (run.status === "stopped" && !run.steps.length)));
+    if (next) next.enable(run.status === "done" || (run.status === "stopped" && !run.steps.length));
     tools.replaceChildren(...exports(run, live.element));
   }
 

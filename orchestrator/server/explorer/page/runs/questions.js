@@ -4,7 +4,7 @@ import { alert, announce, make, walk } from "../common/dom.js";
 
 const TITLES = { tool_approval: "Approve this call?", unknown_outcome: "Did this call take effect?", needs_input: "A value is missing", question: "A question for you", sign_in: "Sign in to go on" };
 
-/** The cards of all that waits; `decide` gets the answers by the ids of their questions; without it, nothing can be answered. */
+/** The cards of all that waits; `decide` gets the answers by the ids of their questions */
 export function questions(waiting, decide) {
   const answers = new Map();
   const all = make("p", { class: "small", role: "status" });
@@ -12,18 +12,18 @@ export function questions(waiting, decide) {
   const finish = () => decide(Object.fromEntries(answers)).catch((error) => alert(make("p", { text: error.message })));
   const bar = make("p", { class: "decided" }, all, proceed);
   const tell = () => {
-    bar.hidden = waiting.length < 2 || !decide;
+    bar.hidden = waiting.length < 2;
     all.textContent = `${answers.size} of ${waiting.length} decided`;
     proceed.disabled = !answers.size;
   };
-  const cards = waiting.map((one) => ({ one, ...card(one, decide && ((answer, words) => {
+  const cards = waiting.map((one) => ({ one, ...card(one, (answer, words) => {
     answers.set(one.id, answer);
     announce(words);
     tell();
     if (answers.size === waiting.length) finish();
-  }), () => { answers.delete(one.id); tell(); }) }));
+  }, () => { answers.delete(one.id); tell(); }) }));
   tell();
-  const shown = Object.values(Object.groupBy(cards, ({ one }) => subject(one))).map((alike) => decide && alike.length > 1 ? together(alike, answers) : alike.map(({ made }) => made));
+  const shown = Object.values(Object.groupBy(cards, ({ one }) => subject(one))).map((alike) => alike.length > 1 ? together(alike, answers) : alike.map(({ made }) => made));
   return make("section", { class: "questions", "aria-label": "Waits for you" }, shown.flat(), bar);
 }
 
@@ -50,7 +50,7 @@ function card(one, decided, undecided) {
   const made = make("article", { class: "card", "aria-labelledby": `asks-${one.id}`, "data-question": one.id },
     make("p", { class: "eyebrow", text: one.step ? `Step ${one.step}` : "The request" }), title,
     one.tool && make("p", {}, walk(one.tool), make("span", { class: "small", text: one.tool.about ? `  ${one.tool.about}` : "" })),
-    make("p", { class: "words", text: one.why ? `Why ${decided ? "you are" : "a person is"} asked: ${one.why}` : one.text }),
+    make("p", { class: "words", text: one.why ? `Why you are asked: ${one.why}` : one.text }),
     one.problem && make("p", { class: "error words", role: "alert", text: `The last answer was not used: ${one.problem}` }),
     one.unchecked && make("p", { class: "note", text: one.unchecked }), body);
   const send = (answer, words) => {
@@ -64,8 +64,7 @@ function card(one, decided, undecided) {
     decided(one.hash ? { ...answer, hash: one.hash } : answer, words);
   };
   const controls = () => (FORMS[one.kind] ?? other)(one, send, body).flat().filter(Boolean);
-  if (!decided) body.append(...(one.args === null ? [] : [args(one)]));
-  else body.append(...(one.decisions.length || !(one.kind in FORMS) ? controls() : [make("p", { class: "small", text: "Somebody who may see the tool has to decide." })]));
+  body.append(...(one.decisions.length || !(one.kind in FORMS) ? controls() : [make("p", { class: "small", text: "Somebody who may see the tool has to decide." })]));
   return { made, send };
 }
 

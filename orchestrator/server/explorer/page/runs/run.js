@@ -6,7 +6,6 @@ import { questions } from "./questions.js";
 import { timeline } from "./timeline.js";
 
 const STATES = { running: "Running", waiting: "Waits for you", done: "Done", stopped: "Stopped" };
-const ELSEWHERE = { ...STATES, waiting: "Waits for a person", stopped: "Not ended" };
 
 /** An article that shows a run, and is told of each change by `show`. */
 export function article({ decide, cancel, resume }) {
@@ -48,7 +47,7 @@ export function article({ decide, cancel, resume }) {
     last = run;
     made.dataset.status = run.status;
     put("head", [run.request, run.status, run.note, run.trouble, Math.round(run.seconds ?? 0), run.usage], () => head(run, cancel, resume));
-    put("asks", run.status === "waiting" ? run.questions : [], () => run.status === "waiting" && (decide || run.locked) && questions(run.questions, run.locked ? null : decide));
+    put("asks", run.status === "waiting" ? run.questions : [], () => run.status === "waiting" && decide && questions(run.questions, decide));
     pictures(run);
     put("answer", [run.answer, run.status], () => run.answer && [make("h3", { text: "Answer" }), make("p", { class: "answer-text words", text: run.answer })]);
     put("changes", run.revisions, () => run.revisions.length > 0 && [make("h3", { text: "Changes of the plan" }), make("ul", { class: "plain" }, run.revisions.map(revision))]);
@@ -62,10 +61,10 @@ function head(run, cancel, resume) {
   const took = run.seconds === null ? "" : seconds(run.seconds);
   const facts = [when(run.at), took, ...(run.usage ? [usage(run.usage), run.usage.cost.words] : []), run.note].filter(Boolean).join("  ·  ");
   return [make("div", { class: "run-title" }, make("h2", { tabindex: "-1", text: run.request }),
-    make("div", { class: "row" }, make("span", { class: `badge ${run.status}`, text: (run.locked ? ELSEWHERE : STATES)[run.status] ?? run.status }),
+    make("div", { class: "row" }, make("span", { class: `badge ${run.status}`, text: STATES[run.status] ?? run.status }),
       cancel && run.status === "running" && make("button", { type: "button", text: "Cancel", on: { click: cancel } }),
-      resume && run.status === "stopped" && !run.locked && make("button", { type: "button", text: "Resume", on: { click: resume } }))),
-  make("p", { class: "small", text: facts }), run.locked && make("p", { class: "note words", text: run.locked }), run.trouble && make("p", { class: "error words", text: run.trouble === "cancelled" ? "Cancelled. What was done is kept: Resume continues." : run.trouble })];
+      resume && run.status === "stopped" && make("button", { type: "button", text: "Resume", on: { click: resume } }))),
+  make("p", { class: "small", text: facts }), run.trouble && make("p", { class: "error words", text: run.trouble === "cancelled" ? "Cancelled. What was done is kept: Resume continues." : run.trouble })];
 }
 
 function revision(one) {
