@@ -1,13 +1,21 @@
 // What the page asks the server, and who it says it is.
 
-const TOKEN = "callsheet-token", KEY = "callsheet-key";
-const asking = new Map();
+import { alert } from "./dom.js";
+
+/** The bearer token of a signed-in user in `sessionStorage`, until the tab is closed. */
+export const TOKEN = "callsheet-token";
+const KEY = "callsheet-key", asking = new Map();
 
 /** The server wants to know who asks. */
 export class SignIn extends Error {}
 
 /** Somebody asked something else in the meantime. */
 export class Overtaken extends Error {}
+
+/** Shows an error; one of a question that was overtaken is none. */
+export function failed(error) {
+  if (!(error instanceof Overtaken)) alert(`${error.message}.`.replace(/\.\.$/, "."));
+}
 
 /** Asks for one thing; a later question in the same slot takes the place of an earlier one. */
 export async function ask(name, given = {}, slot = name) {
@@ -38,11 +46,11 @@ export async function watch(thread, take, signal) {
   let rest = "";
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return false;
+    if (done) return;
     const events = (rest + value).split("\n\n");
     rest = events.pop();
     for (const event of events) {
-      if (event.startsWith("event: end")) return true;
+      if (event.startsWith("event: end")) return;
       take(JSON.parse(event.slice(event.indexOf("data: ") + 6)));
     }
   }
@@ -61,25 +69,10 @@ function headers() {
   return { "X-Callsheet-Key": sessionStorage.getItem(KEY) ?? "page", ...(token ? { Authorization: `Bearer ${token}` } : {}) };
 }
 
-/** Keeps the key of the address that the command line printed, and takes it out of the address. */
-export function keepKey() {
+/** Stores the key of the address that the command line printed, and takes it out of the address. */
+export function storeKey() {
   const [, key] = location.hash.match(/^#key=([\w-]+)/) ?? [];
   if (!key) return;
   sessionStorage.setItem(KEY, key);
   history.replaceState(null, "", "#/");
-}
-
-/** Keeps a token until the tab is closed. */
-export function keep(token) {
-  sessionStorage.setItem(TOKEN, token);
-}
-
-/** Forgets the token. */
-export function forget() {
-  sessionStorage.removeItem(TOKEN);
-}
-
-/** Whether a token is kept. */
-export function kept() {
-  return sessionStorage.getItem(TOKEN) !== null;
 }
