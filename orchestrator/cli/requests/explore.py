@@ -85,10 +85,9 @@ def explore(
     from callsheet.orchestrator.run.process.process_state import Served
     from callsheet.orchestrator.run.thread_files import Threads
     from callsheet.orchestrator.server import Site, create_explorer
-    from callsheet.orchestrator.server.explorer.answers.reports import read_reports
+    from callsheet.orchestrator.server.explorer.evaluations import read_reports
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
-    from callsheet.orchestrator.server.runs.local_runner import LocalRunner
-    from callsheet.orchestrator.server.runs.stores.local_runs import LocalRuns
+    from callsheet.orchestrator.server.runs.local_runs import LocalRunner, LocalRuns
     from callsheet.orchestrator.supervisor import create_supervisor
 
     check_model(model)
@@ -106,7 +105,8 @@ def explore(
         threads, key = Threads(), secrets.token_urlsafe(24)
         threads.sweep()
         app = create_explorer(
-            Site(lambda: served, lambda: shown, priced),
+            Site(lambda: served, priced),
+            reports=lambda: shown,
             runs=LocalRuns(threads),
             runner=LocalRunner(workflow, threads, registry, retriever.user),
             key=key,

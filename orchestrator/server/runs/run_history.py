@@ -8,8 +8,6 @@ from typing import Any, Protocol
 
 from starlette.requests import Request
 
-from callsheet.orchestrator.server.page_key import RefusedError
-
 MOST_RUNS = 50
 
 
@@ -40,7 +38,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RunSnapshot:
     """The supervisor's state at one checkpoint.
 
     Attributes:
@@ -67,8 +65,8 @@ class Runs(Protocol):
         """The user's last threads, the latest first."""
         ...
 
-    async def history(self, request: Request, thread: str) -> Sequence[Moment]:
-        """The history of a thread, the latest moment first; empty if there is no such thread."""
+    async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
+        """The history of a thread, the latest state first; empty if there is no such thread."""
         ...
 
     async def waiting(self, request: Request) -> int | None:
@@ -83,7 +81,7 @@ class Runner(Protocol):
         """Starts a request, in a thread or in a new one, and returns the thread's id.
 
         Raises:
-            RunRefusedError: There is no such thread, or its last run has not ended.
+            RefusedError: There is no such thread, or its last run has not ended.
         """
         ...
 
@@ -91,7 +89,7 @@ class Runner(Protocol):
         """Answers questions by the ids of their interrupts, or without answers continues a run that stopped.
 
         Raises:
-            RunRefusedError: There is nothing to continue, or the run goes on.
+            RefusedError: There is nothing to continue, or the run goes on.
         """
         ...
 
@@ -99,10 +97,6 @@ class Runner(Protocol):
         """Stops a run; it can be continued."""
         ...
 
-    def watch(self, request: Request, thread: str) -> AsyncIterator[Moment]:
+    def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
         """The run of a thread as it goes, until it ends or waits for a person; empty if none goes on."""
         ...
-
-
-class RunRefusedError(RefusedError):
-    """A run cannot be started, continued or stopped as asked."""

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from callsheet.graphs import Catalog, Loaded, Policy, Problem
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.run.run_metrics import count_result
-from callsheet.orchestrator.server.explorer.answers.reports import Mistaken, Report
+from callsheet.orchestrator.server.explorer.evaluations import Mistaken, Report
 from explored import Authenticated, explorer
 
 POLICY = Policy(

@@ -21,8 +21,7 @@ from callsheet.graphs import Policy, User, load
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.thread_files import Threads
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.runs.local_runner import LocalRunner
-from callsheet.orchestrator.server.runs.stores.local_runs import LocalRuns
+from callsheet.orchestrator.server.runs.local_runs import LocalRunner, LocalRuns
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import served
 from scripted_model import ScriptedModel, calls, ended

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
-from callsheet.orchestrator.server.explorer.answers.reports import MissedQuery, Mistaken, Report, Row
+from callsheet.orchestrator.server.explorer.evaluations import MissedQuery, Mistaken, Report, Row
 from chromium import Browser
 
 REPORT = Report(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from callsheet.graphs import CatalogError, SettingsError
 from callsheet.graphs.catalog.record import Record
 
-_METRICS = {"recall": "recall", "map": "mAP", "ndcg": "nDCG"}
+_METRICS = {"recall": "recall", "map": "mAP", "ndcg": "nDCG", "complete": "complete"}
 Figures = dict[str, Annotated[float, Field(allow_inf_nan=False)]]
 
 
@@ -121,33 +121,26 @@ def _report(path: Path) -> Report:
         file = _File(**{**content, "complete": complete})
     except (CatalogError, TypeError) as error:
         raise SettingsError(f"the report {path} is not what `callsheet eval --json` prints: {error}") from error
-    cuts = tuple(sorted({_cut(name) for of in (file.agent, file.tool, file.complete) for name in of}))
+    cuts = tuple(sorted({_cut(name) for name in (*file.agent, *file.tool, *file.complete)}))
+    families = (("agent", file.agent), ("tool", file.tool), ("tool", file.complete))
     return Report(
         name=path.name,
         n=file.n,
         seconds=file.seconds,
         cuts=cuts,
-        rows=(*_rows("agent", file.agent, file, cuts), *_rows("tool", file.tool, file, cuts), *_complete(file, cuts)),
+        rows=tuple(row for of, figures in families for row in _rows(of, figures, file.intervals, cuts)),
         confused=file.confused,
         missed=tuple(_missed(query) for query in file.missed),
     )
 
 
-def _rows(of: str, figures: Figures, file: _File, cuts: tuple[int, ...]) -> list[Row]:
-    rows = []
+def _rows(
+    of: str, figures: Figures, intervals: Mapping[str, tuple[float, float]], cuts: tuple[int, ...]
+) -> Iterator[Row]:
     for name, title in _METRICS.items():
-        measured = [cut for cut in cuts if f"{name}@{cut}" in figures]
-        if measured:
-            values = tuple(figures.get(f"{name}@{cut}") for cut in cuts)
-            rows.append(Row(of, title, values, file.intervals.get(f"{of}.{name}@{measured[-1]}")))
-    return rows
-
-
-def _complete(file: _File, cuts: tuple[int, ...]) -> list[Row]:
-    if not file.complete:
-        return []
-    values = tuple(file.complete.get(f"complete@{cut}") for cut in cuts)
-    return [Row("tool", "complete", values, file.intervals.get(max(file.complete, key=_cut)))]
+        if measured := [f"{name}@{cut}" for cut in cuts if f"{name}@{cut}" in figures]:
+            interval = intervals.get(f"{of}.{measured[-1]}", intervals.get(measured[-1]))
+            yield Row(of, title, tuple(figures.get(f"{name}@{cut}") for cut in cuts), interval)
 
 
 def _missed(query: _Missed) -> MissedQuery:

@@ -18,10 +18,9 @@ from callsheet.orchestrator.run.thread_files import Threads
 from callsheet.orchestrator.run.thread_stream import stream_in_thread
 from callsheet.orchestrator.server import Site
 from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
-from callsheet.orchestrator.server.runs.pending_questions import WITHHELD
-from callsheet.orchestrator.server.runs.run_history import Moment
-from callsheet.orchestrator.server.runs.shown_runs import RunShown, run_of, runs_of
-from callsheet.orchestrator.server.runs.stores.local_runs import LocalRuns
+from callsheet.orchestrator.server.runs.local_runs import LocalRuns
+from callsheet.orchestrator.server.runs.run_history import RunSnapshot
+from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, RunShown, run_of, runs_of
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import explorer, served
 from kept_runs import ASKING, ENDED, REVISED, Kept, moment
@@ -31,7 +30,7 @@ Asked = Callable[..., Any]
 
 
 def test_a_run_is_shown_step_by_step_with_calls_and_durations(catalog: Catalog, asked: Asked) -> None:
-    history = [ENDED, moment("b", "05"), moment("a", "02", waiting=1), moment("a", "01"), Moment({}, "")]
+    history = [ENDED, moment("b", "05"), moment("a", "02", waiting=1), moment("a", "01"), RunSnapshot({}, "")]
     app = explorer(catalog, runs=Kept(history))
     assert asked(app, "overview")["runs"]
     assert [thread["id"] for thread in asked(app, "runs")] == ["t"]
@@ -48,7 +47,7 @@ def test_a_run_is_shown_step_by_step_with_calls_and_durations(catalog: Catalog, 
 
 def test_what_a_step_did_with_tools_that_may_not_be_seen_is_withheld(catalog: Catalog, asked: Asked) -> None:
     policy = Policy(default="allow", deny=("units/convert_length",))
-    ended = Moment({**ENDED.values, "revisions": REVISED.values["revisions"]}, ENDED.at)
+    ended = RunSnapshot({**ENDED.values, "revisions": REVISED.values["revisions"]}, ENDED.at)
     (run,) = asked(explorer(catalog, policy, runs=Kept([ended])), "run", id="t")
     step = run["steps"][0]
     assert run["revisions"] == []
@@ -131,7 +130,7 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
 ) -> None:
     loaded, threads = shop.loaded(monkeypatch), Threads(tmp_path / "threads")
     found = served(loaded)
-    seen = Site(lambda: found).seen(User())
+    seen = Site(lambda: found).visible_to(User())
     plan = planned(("a", "tell the weather of Oslo", []), ("b", "look up the rate of USD", ["a"]))
     workflow = create_supervisor(
         loaded,
@@ -143,11 +142,11 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
         answer_model=GenericFakeChatModel(messages=iter([AIMessage("Sun in Oslo, and 0.9 EUR.")] * 2)),
     )
     for request in ("the weather, and then the rate", "and once more"):
-        live, told = LiveRun(Moment({"request": request}, "")), list[RunShown]()
+        live, told = LiveRun(RunSnapshot({"request": request}, "")), list[RunShown]()
 
         def take(*part: Any, live: LiveRun = live, told: list[RunShown] = told) -> None:
             live.take(*part)
-            told.append(run_of(seen, live.moment))
+            told.append(run_of(seen, live.snapshot))
 
         with threads.locked("t"):
             given = {"messages": [{"role": "user", "content": request}]}

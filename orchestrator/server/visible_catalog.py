@@ -1,4 +1,4 @@
-"""The content of the explorer, and the part of it that each user may see."""
+"""A catalog as one user may see it, and its agents and tools as links whose texts are safe to display."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Literal
 
 from callsheet.agents import Prices, ToolRegistry
 from callsheet.graphs import (
@@ -22,20 +23,50 @@ from callsheet.graphs import (
     Tool,
     User,
     default_taxonomy,
+    escaped,
 )
 from callsheet.graphs.catalog.formats.mcp_format import tool_from_entry
 from callsheet.graphs.lint import RULES, Subject
+from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.run.process.process_state import Served
-from callsheet.orchestrator.server.explorer.answers.reports import Report
 from callsheet.retrievers import AgentGraphRetriever
 from callsheet.retrievers.capabilities import Assignments
 
-_MOST_KNOWN = 8
-_QUARANTINED = "quarantined"
+NodeName = Literal["agent", "tool", "skill", "capability"]
+_MOST_KNOWN, _LONGEST, _LONGEST_LINE = 8, 4_096, 240
+_WELL, _MAYBE = 0.6, 0.3
+
+
+def shown_text(text: str, *, most: int = _LONGEST) -> str:
+    """A foreign text for a person: hidden characters written out, and limited in length."""
+    if len(text) > most:
+        return f"{escaped(text[:most])} … ({counted(len(text) - most, 'more character')})"
+    return escaped(text)
+
+
+def shown_line(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(escaped(text[: _LONGEST_LINE * 2]).split())
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
+
+
+def fit(score: float) -> str:
+    """How well something fits a text, in words."""
+    return "fits well" if score >= _WELL else "may fit" if score >= _MAYBE else "is near, but hardly fits"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to a node: exact id, label for display, kind, and one line of description."""
+
+    id: str
+    label: str
+    kind: NodeName
+    about: str = ""
 
 
 class Knowledge:
-    """Derived data of a catalog, or of the part that some users may see; computed once.
+    """Derived data of a catalog, or of the part that some users may see; computed once, on first use.
 
     Args:
         retriever: Over what these users may see.
@@ -53,45 +84,42 @@ class Knowledge:
     ) -> None:
         self.catalog = retriever.catalog
         self._retriever, self._problems, self._work, self._closing = retriever, problems, work, closing
-        self._lock = threading.Lock()
-        self._capabilities: Future[Assignments] | None = None
-        self._findings: Future[Mapping[str, Sequence[Finding]]] | None = None
+        self._lock, self._results = threading.Lock(), dict[str, Future[Any]]()
 
     @cached_property
     def needed_by(self) -> Mapping[str, Sequence[tuple[Tool, Dependency]]]:
         """Tool id -> the tools that depend on it, each with its edge."""
-        found: dict[str, list[tuple[Tool, Dependency]]] = {}
+        needed: dict[str, list[tuple[Tool, Dependency]]] = {}
         for tool in self.catalog.tools.values():
             for edge in tool.depends_on:
-                found.setdefault(edge.tool, []).append((tool, edge))
-        return found
+                needed.setdefault(edge.tool, []).append((tool, edge))
+        return needed
 
     def capabilities(self) -> Future[Assignments]:
-        """The capabilities of each tool; computed on first use."""
-        with self._lock:
-            if self._capabilities is None:
-                self._capabilities = self._work.submit(self._retriever.capabilities)
-            return self._capabilities
+        """The capabilities of each tool."""
+        return self._once("capabilities", self._retriever.capabilities)
 
     def findings(self) -> Future[Mapping[str, Sequence[Finding]]]:
-        """Findings of ``callsheet check`` by tool or agent id; computed on first use."""
-        with self._lock:
-            if self._findings is None:
-                self._findings = self._work.submit(self._found)
-            return self._findings
+        """Findings of ``callsheet check`` by tool or agent id."""
+        return self._once("findings", self._check)
 
-    def _found(self) -> Mapping[str, Sequence[Finding]]:
-        problems = tuple(problem for problem in self._problems if problem.kind != _QUARANTINED)
-        subject = Subject(self.catalog, default_taxonomy(), problems)
-        found: dict[str, list[Finding]] = {}
+    def _once(self, name: str, compute: Callable[[], Any]) -> Future[Any]:
+        with self._lock:
+            if name not in self._results:
+                self._results[name] = self._work.submit(compute)
+            return self._results[name]
+
+    def _check(self) -> Mapping[str, Sequence[Finding]]:
+        problems = tuple(problem for problem in self._problems if problem.kind != "quarantined")
+        subject, findings = Subject(self.catalog, default_taxonomy(), problems), dict[str, list[Finding]]()
         for rule in RULES:
             for finding in () if self._closing.is_set() else rule.findings(subject):
-                found.setdefault(finding.tool or finding.agent, []).append(finding)
-        return found
+                findings.setdefault(finding.tool or finding.agent, []).append(finding)
+        return findings
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class VisibleCatalog:
     """What one user may see.
 
     Attributes:
@@ -133,23 +161,26 @@ class Seen:
         """Problems of the catalog; none if only a part is visible."""
         return self.loaded.problems if self.whole else ()
 
-    def may_see(self, node: str) -> bool:
-        """Whether an agent or tool may be named; with a policy, only if it is in the visible catalog."""
-        return self.policy is None or node in self.catalog.tools or node in self.catalog.by_id
-
-    def digest(self, tool: str) -> str:
-        """SHA-256 of a tool's accepted definition; empty without a pin."""
-        return self.loaded.digests.get(tool, "")
-
-    def changes(self, agent: str) -> list[Change]:
-        """The visible changes of an agent's server since its tools were accepted."""
-        return [change for change in self.loaded.changes if change.agent == agent and self._may_see_change(change)]
-
     @property
     def reviewable(self) -> list[Change]:
         """The visible changes of all servers; those of a whole server only if the user may see everything."""
         whole = self.whole
         return [one for one in self.loaded.changes if self._may_see_change(one) and (one.tool or whole)]
+
+    def may_see(self, node: str) -> bool:
+        """Whether an agent or tool may be named; with a policy, only if it is in the visible catalog."""
+        return self.policy is None or node in self.catalog.tools or node in self.catalog.by_id
+
+    def changes(self, agent: str) -> list[Change]:
+        """The visible changes of an agent's server since its tools were accepted."""
+        return [change for change in self.loaded.changes if change.agent == agent and self._may_see_change(change)]
+
+    def link(self, node: str) -> Link:
+        """A link to an agent, a tool or a skill, with the first line of its description."""
+        catalog = self.catalog
+        kind: NodeName = "tool" if node in catalog.tools else "skill" if node in catalog.skills_by_id else "agent"
+        known = catalog.tools.get(node) or catalog.skills_by_id.get(node) or catalog.by_id.get(node)
+        return Link(node, shown_line(node), kind, shown_line(known.description) if known else "")
 
     def _may_see_change(self, change: Change) -> bool:
         """A quarantined tool is in no catalog, so the policy decides on its old and its new definition."""
@@ -163,23 +194,21 @@ class Seen:
 
 
 class Site:
-    """A catalog with its explorer."""
+    """A catalog with its explorer.
 
-    def __init__(
-        self,
-        served: Callable[[], Served],
-        reports: Callable[[], Sequence[Report]] = tuple,
-        prices: Prices | None = None,
-    ) -> None:
-        self.reports, self._prices = reports, prices or Prices()
-        self._served, self._loaded = served, Loaded(Catalog())
+    Args:
+        served: The catalog, its retriever and its registry.
+        prices: Prices of models.
+    """
+
+    def __init__(self, served: Callable[[], Served], prices: Prices | None = None) -> None:
+        self._prices, self._served, self._loaded = prices or Prices(), served, Loaded(Catalog())
         self._watched: ToolRegistry | None = None
         self._work = ThreadPoolExecutor(1, thread_name_prefix="callsheet-explorer")
-        self._closing = threading.Event()
-        self._lock = threading.Lock()
+        self._closing, self._lock = threading.Event(), threading.Lock()
         self._known: OrderedDict[int, Knowledge] = OrderedDict()
 
-    def seen(self, user: User) -> Seen:
+    def visible_to(self, user: User) -> VisibleCatalog:
         """What a user may see; slow on first use, so not for an event loop.
 
         Raises:
@@ -189,7 +218,7 @@ class Site:
         self._watch(served)
         retriever, loaded = served.retriever.within(user), self._loaded
         knowledge = self._knowledge(retriever, loaded)
-        return Seen(user, retriever, knowledge, loaded, served.registry, served.read, self._prices)
+        return VisibleCatalog(user, retriever, knowledge, loaded, served.registry, served.read, self._prices)
 
     def follow(self, loaded: Loaded) -> None:
         """Uses a catalog that was loaded again, in calls and in searches; slow, so not for an event loop."""

@@ -1,9 +1,10 @@
-"""The key of the page's address, without which the page changes nothing."""
+"""What every request of the page is subject to: the key of the page's address, the form of a body, the headers."""
 
 from __future__ import annotations
 
 import secrets
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
@@ -12,8 +13,27 @@ from callsheet.graphs import CallsheetError
 
 HEADER = "x-callsheet-key"
 """The header of every request that changes something: no other site can send it, or knows its value."""
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+}
+"""Headers of every response: no inline scripts, nothing from other sites, no text as markup."""
+Endpoint = Callable[[Any, Request], Awaitable[object]]
+"""Answers a request of a user, of whom it gets the ``VisibleCatalog``."""
 _MOST_BYTES = 1_000_000
-_Given = TypeVar("_Given", bound=BaseModel)
+_Form = TypeVar("_Form", bound=BaseModel)
+
+
+class Parameters(BaseModel):
+    """Query parameters; unknown ones are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Body(BaseModel):
@@ -59,7 +79,7 @@ class PageKey:
             cure = "open the whole address that callsheet explore printed" if self._key else f"send the header {HEADER}"
             raise ForbiddenError(f"this page has no key, so it cannot change or run anything: {cure}")
 
-    async def body(self, request: Request, form: type[_Given]) -> _Given:
+    async def body(self, request: Request, form: type[_Form]) -> _Form:
         """The body of a request with the key.
 
         Raises:
