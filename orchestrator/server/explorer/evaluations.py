@@ -23,7 +23,7 @@ class _Part(Record):
     model_config = ConfigDict(extra="ignore")
 
 
-class Mistaken(_Part):
+class ConfusedTool(_Part):
     """A tool that was ranked above a wanted one, with the number of queries."""
 
     wanted: str
@@ -51,7 +51,7 @@ class _File(_Part):
     tool: Figures = Field(default_factory=dict)
     complete: Figures = Field(default_factory=dict)
     intervals: dict[str, tuple[float, float]] = Field(default_factory=dict)
-    confused: tuple[Mistaken, ...] = ()
+    confused: tuple[ConfusedTool, ...] = ()
     missed: tuple[_Missed, ...] = ()
 
 
@@ -91,7 +91,7 @@ class Report:
     seconds: float
     cuts: tuple[int, ...]
     rows: tuple[Row, ...]
-    confused: tuple[Mistaken, ...]
+    confused: tuple[ConfusedTool, ...]
     missed: tuple[MissedQuery, ...]
 
     @property

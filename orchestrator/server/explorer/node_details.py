@@ -75,7 +75,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Fact:
     """A term with its text, and further lines such as a diff."""
 
     term: str
@@ -109,11 +109,11 @@ class Node:
     groups: tuple[Group, ...]
     title: str = ""
     owner: Link | None = None
-    facts: tuple[Said, ...] = ()
+    facts: tuple[Fact, ...] = ()
     parameters: tuple[Field, ...] = ()
     outputs: tuple[Field, ...] = ()
-    schemas: tuple[Said, ...] = ()
-    pins: tuple[Said, ...] = ()
+    schemas: tuple[Fact, ...] = ()
+    pins: tuple[Fact, ...] = ()
 
 
 def neighbour(visible: VisibleCatalog, node: str, relation: str, words: str, *, unreviewed: bool = False) -> Neighbour:
@@ -156,7 +156,7 @@ def capability(visible: VisibleCatalog, capability_id: str, known: Assignments) 
         label=shown_line(entry.name),
         kind="capability",
         about=shown_text(entry.definition),
-        facts=(Said("Asked for as", shown_text("\n".join(entry.examples))),),
+        facts=(Fact("Asked for as", shown_text("\n".join(entry.examples))),),
         groups=_groups(
             ("above", "Part of", broader), ("below", "Parts of it", narrower), ("after", "Tools that can do it", tools)
         ),
@@ -181,8 +181,8 @@ def _tool(visible: VisibleCatalog, tool: Tool, known: Assignments) -> Node:
         facts=tuple(_facts(visible, tool)),
         parameters=tuple(map(_field, tool.parameters)),
         outputs=tuple(map(_field, tool.outputs)),
-        schemas=tuple(Said(term, _json(schema)) for term, schema in schemas.items() if schema is not None),
-        pins=(Said("Accepted", f"SHA-256 {digest}" if digest else _NOT_PINNED),),
+        schemas=tuple(Fact(term, _json(schema)) for term, schema in schemas.items() if schema is not None),
+        pins=(Fact("Accepted", f"SHA-256 {digest}" if digest else _NOT_PINNED),),
         groups=_groups(
             ("above", "Owner", [neighbour(visible, tool.agent, "owner", "owns it")]),
             ("before", "Needed by", needed),
@@ -199,7 +199,7 @@ def _skill(visible: VisibleCatalog, skill: Skill) -> Node:
         label=shown_line(skill.id),
         kind="skill",
         about=shown_text(skill.description),
-        facts=(Said("Instructions", shown_text(skill.text, most=_LARGEST)),),
+        facts=(Fact("Instructions", shown_text(skill.text, most=_LARGEST)),),
         groups=_groups(("after", "Names", names)),
     )
 
@@ -230,7 +230,7 @@ def _agent(visible: VisibleCatalog, agent: Agent, known: Assignments) -> Node:
         kind="agent",
         title=shown_line(agent.name) if agent.name != agent.id else "",
         about=shown_text(agent.description),
-        facts=tuple(Said(term, text) for term, text in facts.items() if text),
+        facts=tuple(Fact(term, text) for term, text in facts.items() if text),
         pins=tuple(map(_change, visible.changes(agent.id))),
         groups=_groups(
             ("above", "Can do", [_capability(known, name, "capability", share(n)) for name, n in can.most_common()]),
@@ -241,9 +241,9 @@ def _agent(visible: VisibleCatalog, agent: Agent, known: Assignments) -> Node:
     )
 
 
-def _change(change: Change) -> Said:
+def _change(change: Change) -> Fact:
     term = "In quarantine" if change.quarantines else "Changed"
-    return Said(term, shown_text(told(change)), shown_text(diff_of(change)))
+    return Fact(term, shown_text(told(change)), shown_text(diff_of(change)))
 
 
 def _groups(*given: tuple[Side, str, list[Neighbour]]) -> tuple[Group, ...]:
@@ -289,12 +289,12 @@ def _field(parameter: Parameter) -> Field:
     return Field(shown_line(parameter.name), shown_line(parameter.type), parameter.required, about)
 
 
-def _facts(visible: VisibleCatalog, tool: Tool) -> Iterator[Said]:
+def _facts(visible: VisibleCatalog, tool: Tool) -> Iterator[Fact]:
     if tool.core:
-        yield Said("Core tool", "many tools depend on it")
+        yield Fact("Core tool", "many tools depend on it")
     if tool.annotations:
-        yield Said("Hints of its author", shown_text(", ".join(f"{name}: {v}" for name, v in tool.annotations.items())))
-    yield Said("Calls", _calls(visible, tool.id))
+        yield Fact("Hints of its author", shown_text(", ".join(f"{name}: {v}" for name, v in tool.annotations.items())))
+    yield Fact("Calls", _calls(visible, tool.id))
 
 
 def _calls(visible: VisibleCatalog, tool: str) -> str:

@@ -36,6 +36,7 @@ from callsheet.orchestrator.server.runs.run_history import Runner, Runs
 from callsheet.orchestrator.server.runs.run_routes import RunRoutes
 from callsheet.orchestrator.server.runs.shown_runs import runs_of
 from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
+from callsheet.retrievers.capabilities import Assignments
 
 ROOT = "/callsheet"
 _UNGUARDED = (
@@ -45,6 +46,7 @@ _UNGUARDED = (
 _MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _Handler = Callable[[Request], Awaitable[Response]]
 _T = TypeVar("_T")
+_Form = TypeVar("_Form", bound=Parameters)
 _Text = Annotated[str, Field(max_length=10_000)]
 
 
@@ -96,7 +98,7 @@ def create_explorer(
     page_key = PageKey(key)
     review = ReviewRoutes(site, page_key, anonymous=bool(key) and not authenticated)
     changing = RunRoutes(runner, runs, page_key) if runner is not None and runs is not None else None
-    gets = {**Api(runs, reports, page_key if changing else None).endpoints(), "review": review.review}
+    gets = {**_reading(runs, reports, page_key.allows if changing else lambda _: False), "review": review.review}
     posts = {**review.posts(), **(changing.posts() if changing else {})}
     if changing:
         gets["watch"] = changing.watch
@@ -122,77 +124,71 @@ def create_explorer(
     return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=lifespan)
 
 
-class Api:
-    """The endpoints that only read; long work is done in threads.
+def _reading(
+    runs: Runs | None, reports: Callable[[], Sequence[Report]], asks: Callable[[Request], bool]
+) -> dict[str, Endpoint]:
+    """The endpoints that only read, by the last part of their address; long work is done in threads.
 
-    Args:
-        runs: Past runs; None shows none.
-        reports: Evaluations.
-        key: Decides whether a page may run requests; None if none may.
+    Each raises ``ValidationError`` for invalid parameters, and ``UnknownNameError`` for something that does not exist
+    or is hidden from the user.
     """
 
-    def __init__(self, runs: Runs | None, reports: Callable[[], Sequence[Report]], key: PageKey | None) -> None:
-        self._runs, self._reports, self._key = runs, reports, key
+    async def overview(visible: VisibleCatalog, request: Request) -> object:
+        shown = {"runs": runs is not None, "asks": asks(request)}
+        return await run_in_threadpool(search_results.overview, visible, **shown)
 
-    def endpoints(self) -> dict[str, Endpoint]:
-        """Endpoints by the last part of their address.
+    async def findings(visible: VisibleCatalog, request: Request) -> object:
+        of_node = await _result(visible.knowledge.findings())
+        return [finding.to_dict() for finding in of_node.get(_given(request, _Id).id, ())]
 
-        Each raises ``ValidationError`` for invalid parameters, and ``UnknownNameError`` for something that does not
-        exist or is hidden from the user.
-        """
-        named = (self.overview, self.map, self.agents, self.search, self.node, self.capability, self.findings)
-        return {endpoint.__name__: endpoint for endpoint in (*named, self.runs, self.run, self.evaluations)}
+    async def threads(visible: VisibleCatalog, request: Request) -> object:
+        return [*await runs.recent(request)] if runs else []
 
-    async def overview(self, visible: VisibleCatalog, request: Request) -> object:
-        """Counts of the catalog."""
-        asks = self._key is not None and self._key.allows(request)
-        return await run_in_threadpool(search_results.overview, visible, runs=self._runs is not None, asks=asks)
-
-    async def map(self, visible: VisibleCatalog, request: Request) -> object:
-        """All agents, tools and dependencies, for a picture."""
-        return await run_in_threadpool(search_results.catalog_map, visible)
-
-    async def agents(self, visible: VisibleCatalog, request: Request) -> object:
-        """A page of the list of agents: those that contain all ``words``, from ``start``."""
-        given = _List.model_validate(dict(request.query_params))
-        return await run_in_threadpool(search_results.list_agents, visible, given.words, given.start)
-
-    async def search(self, visible: VisibleCatalog, request: Request) -> object:
-        """Results for the query ``q``: at most this many ``agents`` and ``tools``."""
-        given = _Query.model_validate(dict(request.query_params))
-        return await run_in_threadpool(search_results.search, visible, given.q, agents=given.agents, tools=given.tools)
-
-    async def node(self, visible: VisibleCatalog, request: Request) -> object:
-        """The agent or tool ``id``."""
-        known = await _result(visible.knowledge.capabilities())
-        return await run_in_threadpool(node_details.node, visible, _id(request), known)
-
-    async def capability(self, visible: VisibleCatalog, request: Request) -> object:
-        """The capability ``id``."""
-        known = await _result(visible.knowledge.capabilities())
-        return await run_in_threadpool(node_details.capability, visible, _id(request), known)
-
-    async def findings(self, visible: VisibleCatalog, request: Request) -> object:
-        """Findings of ``callsheet check`` for the agent or tool ``id``."""
-        findings = await _result(visible.knowledge.findings())
-        return [finding.to_dict() for finding in findings.get(_id(request), ())]
-
-    async def runs(self, visible: VisibleCatalog, request: Request) -> object:
-        """The last threads."""
-        return [*await self._runs.recent(request)] if self._runs else []
-
-    async def run(self, visible: VisibleCatalog, request: Request) -> object:
-        """The requests of the thread ``id``."""
-        thread = _id(request)
-        history = await self._runs.history(request, thread) if self._runs else []
-        if not history:
-            raise UnknownNameError(f"there is no thread {thread!r} that you may see")
+    async def thread(visible: VisibleCatalog, request: Request) -> object:
+        name = _given(request, _Id).id
+        if not (history := await runs.history(request, name) if runs else []):
+            raise UnknownNameError(f"there is no thread {name!r} that you may see")
         return [*await run_in_threadpool(runs_of, visible, history)]
 
-    async def evaluations(self, visible: VisibleCatalog, request: Request) -> object:
-        """Evaluations; only the metrics for users who may not see everything."""
-        reports = await run_in_threadpool(self._reports)
-        return [report if visible.whole else report.figures for report in reports]
+    async def evaluations(visible: VisibleCatalog, request: Request) -> object:
+        shown = await run_in_threadpool(reports)  # only the metrics for users who may not see everything
+        return [report if visible.whole else report.figures for report in shown]
+
+    return {
+        "overview": overview,
+        "map": _threaded(Parameters, lambda visible, _: search_results.catalog_map(visible)),
+        "agents": _threaded(
+            _List, lambda visible, given: search_results.list_agents(visible, given.words, given.start)
+        ),
+        "search": _threaded(
+            _Query, lambda seen, given: search_results.search(seen, given.q, agents=given.agents, tools=given.tools)
+        ),
+        "node": _described(node_details.node),
+        "capability": _described(node_details.capability),
+        "findings": findings,
+        "runs": threads,
+        "run": thread,
+        "evaluations": evaluations,
+    }
+
+
+def _threaded(form: type[_Form], answer: Callable[[VisibleCatalog, _Form], object]) -> Endpoint:
+    """An endpoint whose answer takes long."""
+
+    async def endpoint(visible: VisibleCatalog, request: Request) -> object:
+        return await run_in_threadpool(answer, visible, _given(request, form))
+
+    return endpoint
+
+
+def _described(answer: Callable[[VisibleCatalog, str, Assignments], object]) -> Endpoint:
+    """An endpoint that describes the node ``id``, with the known capabilities."""
+
+    async def endpoint(visible: VisibleCatalog, request: Request) -> object:
+        known = await _result(visible.knowledge.capabilities())
+        return await run_in_threadpool(answer, visible, _given(request, _Id).id, known)
+
+    return endpoint
 
 
 def page_files() -> tuple[str, ...]:
@@ -326,8 +322,8 @@ def _error(message: str, status: int) -> Response:
     return _json({"error": shown(message)}, status)
 
 
-def _id(request: Request) -> str:
-    return _Id.model_validate(dict(request.query_params)).id
+def _given(request: Request, form: type[_Form]) -> _Form:
+    return form.model_validate(dict(request.query_params))
 
 
 async def _result(future: Future[_T]) -> _T:

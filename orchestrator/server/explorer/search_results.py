@@ -23,7 +23,7 @@ _ES = ("sses", "shes", "ches", "xes", "zes", "oes")
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTool:
+class ToolMatch:
     """A selected tool.
 
     Attributes:
@@ -42,17 +42,17 @@ class FoundTool:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundAgent:
+class AgentMatch:
     """A selected agent with its tools."""
 
     link: Link
     why: str
     score: float
-    tools: tuple[FoundTool, ...]
+    tools: tuple[ToolMatch, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FoundSkill:
+class SkillMatch:
     """A selected skill, and how well it fits."""
 
     link: Link
@@ -60,7 +60,7 @@ class FoundSkill:
 
 
 @dataclass(frozen=True, slots=True)
-class Considered:
+class Candidate:
     """A node that the search considered: scores and ranks by meaning and by words."""
 
     link: Link
@@ -73,7 +73,7 @@ class Considered:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class CutTool:
     """A tool that was found and then cut."""
 
     link: Link
@@ -82,7 +82,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryUnit:
     """A part of the query, as the search understood it."""
 
     kind: str
@@ -90,7 +90,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResults:
     """The results for a query, each kind best first.
 
     Attributes:
@@ -106,13 +106,13 @@ class Found:
     query: str
     fits: bool
     milliseconds: float
-    agents: tuple[FoundAgent, ...]
-    skills: tuple[FoundSkill, ...]
-    asked: tuple[Asked, ...]
+    agents: tuple[AgentMatch, ...]
+    skills: tuple[SkillMatch, ...]
+    asked: tuple[QueryUnit, ...]
     strength: float
     threshold: float
-    considered: tuple[Considered, ...]
-    cut: tuple[LeftOut, ...]
+    considered: tuple[Candidate, ...]
+    cut: tuple[CutTool, ...]
     notes: tuple[str, ...]
 
 
@@ -174,19 +174,19 @@ class CatalogMap:
     examples: tuple[str, ...]
 
 
-def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> Found:
+def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> SearchResults:
     """Finds at most this many agents and tools for a query."""
     began = time.perf_counter()
     selection = visible.retriever.select(query, agents=agents, tools=tools)
     took = 1000 * (time.perf_counter() - began)
     link, trace = visible.link, selection.trace
     evidence = {node.id: node for node in trace.nodes}
-    return Found(
+    return SearchResults(
         query=shown_text(selection.query),
         fits=selection.verdict == "found",
         milliseconds=round(took, 1),
         agents=tuple(
-            FoundAgent(
+            AgentMatch(
                 link(agent.id),
                 _why(evidence.get(agent.id)),
                 agent.score,
@@ -194,14 +194,14 @@ def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> F
             )
             for agent in selection.agents
         ),
-        skills=tuple(FoundSkill(link(skill.id), skill.score) for skill in selection.skills),
-        asked=tuple(Asked(unit.kind, shown_text(unit.text)) for unit in trace.units),
+        skills=tuple(SkillMatch(link(skill.id), skill.score) for skill in selection.skills),
+        asked=tuple(QueryUnit(unit.kind, shown_text(unit.text)) for unit in trace.units),
         strength=trace.strength,
         threshold=float(trace.settings.get("threshold", 0.0)),
         considered=tuple(
-            Considered(link(n.id), n.score, n.cosine, n.cosine_rank, n.words, n.words_rank, n.use) for n in trace.nodes
+            Candidate(link(n.id), n.score, n.cosine, n.cosine_rank, n.words, n.words_rank, n.use) for n in trace.nodes
         ),
-        cut=tuple(LeftOut(link(cut.id), cut.score, shown_text(cut.reason)) for cut in trace.cut),
+        cut=tuple(CutTool(link(cut.id), cut.score, shown_text(cut.reason)) for cut in trace.cut),
         notes=tuple(shown_text(note) for note in (trace.reranked, trace.policy) if note),
     )
 
@@ -258,11 +258,11 @@ def catalog_map(visible: VisibleCatalog) -> CatalogMap:
     )
 
 
-def _tool(tool: PickedTool, selection: Selection, visible: VisibleCatalog) -> FoundTool:
+def _tool(tool: PickedTool, selection: Selection, visible: VisibleCatalog) -> ToolMatch:
     via = tuple(visible.link(node) for node in tool.via[:-1])
     reason = explain_tool(tool.id, selection)
     why = shown_text(reason if via else f"{fit(tool.score)}: {reason}")
-    return FoundTool(visible.link(tool.id), why, tool.score, tool.use, tool.required, via, shown_line(tool.inferred))
+    return ToolMatch(visible.link(tool.id), why, tool.score, tool.use, tool.required, via, shown_line(tool.inferred))
 
 
 def _why(known: Evidence | None) -> str:

@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 
 from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, PageKey, RefusedError
 from callsheet.orchestrator.server.runs.run_history import Pending, Runner, Runs, RunSnapshot
-from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, question_shown, run_of
+from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, question_view, run_of
 from callsheet.orchestrator.server.visible_catalog import VisibleCatalog
 
 _PAUSE = 0.1
@@ -64,7 +64,7 @@ class RunRoutes:
             raise RefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
         if waiting and not given.answers:
             raise RefusedError("the run waits for answers to its questions")
-        shown = [question_shown(visible, name, waiting[name].value) for name in given.answers]
+        shown = [question_view(visible, name, waiting[name].value) for name in given.answers]
         if any(question.text == WITHHELD for question in shown):
             raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
         await self._runner.resume(request, given.thread, given.answers)

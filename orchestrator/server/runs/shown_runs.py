@@ -21,13 +21,13 @@ Line = Annotated[str, AfterValidator(shown_line)]
 _STATUS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown"}
 
 
-class Shown(BaseModel):
+class View(BaseModel):
     """A part of an answer with texts that are safe to display; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class QuestionShown(Shown):
+class QuestionView(View):
     """A question that waits for a person.
 
     Attributes:
@@ -67,7 +67,7 @@ class QuestionShown(Shown):
     confirm: bool = False
 
 
-class CostShown(Shown):
+class CostView(View):
     """A ``Cost``, and the same in words."""
 
     amount: float | None
@@ -76,24 +76,24 @@ class CostShown(Shown):
     words: Text
 
 
-class UsageShown(Shown):
+class UsageView(View):
     """Model calls, tokens, and what they cost."""
 
     calls: int
     input_tokens: int
     output_tokens: int
     cached_tokens: int
-    cost: CostShown
+    cost: CostView
 
 
-class ModelUsageShown(UsageShown):
+class ModelUsageView(UsageView):
     """What one role (``planner``, ``worker`` ...) spent on one model; empty for a model that is not named."""
 
     role: Line
     model: Line
 
 
-class CallShown(Shown):
+class CallView(View):
     """One call of a worker; ``began`` in seconds since 1970, 0 if it is not known."""
 
     tool: Link
@@ -108,7 +108,7 @@ class CallShown(Shown):
     files: int
 
 
-class Picked(Shown):
+class SelectedTool(View):
     """A tool that was selected for a step: why in words, its score, and the tools that led to it."""
 
     tool: Link
@@ -117,7 +117,7 @@ class Picked(Shown):
     via: tuple[Line, ...]
 
 
-class StepShown(Shown):
+class StepView(View):
     """One step of a plan with its result.
 
     ``status`` is that of ``StepResult``, or ``waiting``, ``running``, ``needs_approval``. ``wave`` counts from 1,
@@ -133,12 +133,12 @@ class StepShown(Shown):
     result: Text = ""
     error: Text = ""
     seconds: float = 0.0
-    calls: tuple[CallShown, ...] = ()
-    picked: tuple[Picked, ...] = ()
-    usage: UsageShown | None = None
+    calls: tuple[CallView, ...] = ()
+    picked: tuple[SelectedTool, ...] = ()
+    usage: UsageView | None = None
 
 
-class RevisionShown(Shown):
+class RevisionView(View):
     """A change of the plan, or one that was refused, with its reason."""
 
     wave: int
@@ -149,7 +149,7 @@ class RevisionShown(Shown):
     refused: bool = False
 
 
-class RunShown(Shown):
+class RunView(View):
     """One request with its plan.
 
     Attributes:
@@ -178,14 +178,14 @@ class RunShown(Shown):
     note: Text
     answer: Text
     trouble: Text
-    questions: tuple[QuestionShown, ...]
-    steps: tuple[StepShown, ...]
-    revisions: tuple[RevisionShown, ...]
-    usage: UsageShown | None
-    models: tuple[ModelUsageShown, ...]
+    questions: tuple[QuestionView, ...]
+    steps: tuple[StepView, ...]
+    revisions: tuple[RevisionView, ...]
+    usage: UsageView | None
+    models: tuple[ModelUsageView, ...]
 
 
-def runs_of(visible: VisibleCatalog, history: Iterable[RunSnapshot]) -> tuple[RunShown, ...]:
+def runs_of(visible: VisibleCatalog, history: Iterable[RunSnapshot]) -> tuple[RunView, ...]:
     """The requests of one thread, the latest first.
 
     Args:
@@ -205,12 +205,12 @@ def is_echo(values: Mapping[str, Any]) -> bool:
     return bool(values.get("usage") and messages) and field_of([*messages][-1], "type") == "human"
 
 
-def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None = None) -> RunShown:
+def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None = None) -> RunView:
     """One request, from its last state and its first one."""
     first, state = begin or last, last.values
     plan, results, selections = (state.get(name) or {} for name in ("plan", "results", "selections"))
     report: Mapping[str, Any] = state.get("usage") or usage_report({**state})  # type: ignore[typeddict-item]
-    asked = tuple(question_shown(visible, question.id, question.value) for question in last.questions)
+    asked = tuple(question_view(visible, question.id, question.value) for question in last.questions)
     waiting = {one.step: one.status for one in asked if one.step}
     wave_of = {step: n for n, wave in enumerate(state.get("waves") or (), 1) for step in wave}
     steps = tuple(
@@ -226,7 +226,7 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
     withheld = any(step.error == WITHHELD for step in steps)
     answer = _answer(state.get("messages") or ())
     began = float(state.get("begun") or 0.0)
-    return RunShown(
+    return RunView(
         id=str(state.get("run") or ""),
         request=str(state.get("request", "")),
         status="running" if last.running else "waiting" if asked else "done" if answer else "stopped",
@@ -238,7 +238,7 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
         trouble=WITHHELD if withheld and last.trouble else last.trouble,
         questions=asked,
         steps=steps,
-        revisions=() if withheld else tuple(map(RevisionShown.model_validate, state.get("revisions") or ())),
+        revisions=() if withheld else tuple(map(RevisionView.model_validate, state.get("revisions") or ())),
         usage=_usage(report, visible.prices),
         models=tuple(_models(report, visible.prices)),
     )
@@ -261,15 +261,15 @@ def _step(
     step: Mapping[str, Any],
     result: Mapping[str, Any],
     picked: Mapping[str, Any],
-    usage: UsageShown | None,
-) -> StepShown:
+    usage: UsageView | None,
+) -> StepView:
     """A step of a plan with its result and its selected tools, which are empty before it has them."""
     plain = {**step, "status": result["status"]} if result else step
     if not all(map(visible.may_see, _named(result, picked))):
-        return StepShown.model_validate({**plain, "error": WITHHELD})
+        return StepView.model_validate({**plain, "error": WITHHELD})
     calls = tuple(_call(visible, call) for call in result.get("calls", ()))
     tools = [tool for agent in picked.get("agents", ()) for tool in agent["tools"]]
-    return StepShown.model_validate(
+    return StepView.model_validate(
         {
             **plain,
             **{name: result[name] for name in ("attempts", "result", "error") if result},
@@ -277,7 +277,7 @@ def _step(
             "calls": calls,
             "usage": usage,
             "picked": tuple(
-                Picked(tool=visible.link(t["id"]), why=_why(t, n), score=t["score"], via=t["via"][:-1])
+                SelectedTool(tool=visible.link(t["id"]), why=_why(t, n), score=t["score"], via=t["via"][:-1])
                 for n, t in enumerate(tools)
             ),
         }
@@ -301,8 +301,8 @@ def _named(result: Mapping[str, Any], picked: Mapping[str, Any]) -> set[str]:
     return named | {node for agent in agents for tool in agent["tools"] for node in (tool["id"], *tool["via"])}
 
 
-def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> CallShown:
-    return CallShown.model_validate(
+def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> CallView:
+    return CallView.model_validate(
         {
             **call,
             "tool": visible.link(call["tool"]),
@@ -334,51 +334,46 @@ def _between(start: str, end: str) -> float | None:
     return round(seconds, 3) if seconds > 0 else None
 
 
-def question_shown(visible: VisibleCatalog, interrupt: str, value: Any) -> QuestionShown:
+def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> QuestionView:
     """A question; without its content if it is about a tool that the user may not see."""
     plain: Mapping[str, Any] = value if isinstance(value, Mapping) else {"type": "", "description": str(value)}
     kind, step, tool = str(plain.get("type") or ""), str(plain.get("step_id") or ""), plain.get("tool")
     status = _STATUS.get(kind, "needs_input")
     if tool and not visible.may_see(str(tool)):
-        return QuestionShown(id=interrupt, kind=kind, step=step, status=status, text=WITHHELD)
+        return QuestionView(id=interrupt, kind=kind, step=step, status=status, text=WITHHELD)
     schema, args = plain.get("schema"), plain.get("args")
-    return QuestionShown(
+    return QuestionView(
         id=interrupt,
         kind=kind,
         step=step,
         status=status,
         tool=visible.link(str(tool)) if tool else None,
         text=str(plain.get("question") or plain.get("description") or plain),
-        why=str(plain.get("why") or ""),
-        problem=str(plain.get("problem") or ""),
-        unchecked=str(plain.get("unchecked") or ""),
         # Complete and exact: what is approved has to be seen, and what is edited is sent back.
         args=None if args is None else json.dumps(args, ensure_ascii=True, indent=2, default=str),
         fields=dict(schema.get("properties") or {}) if isinstance(schema, Mapping) else {},
-        choices=tuple(map(str, plain.get("choices") or ())),
-        decisions=tuple(map(str, plain.get("decisions") or ())),
-        hash=str(plain.get("hash") or ""),
-        url=str(plain.get("url") or ""),
         confirm=bool(plain.get("confirm")),
+        **{name: str(plain.get(name) or "") for name in ("why", "problem", "unchecked", "hash", "url")},
+        **{name: tuple(map(str, plain.get(name) or ())) for name in ("choices", "decisions")},
     )
 
 
-def _usage(report: Mapping[str, Any], prices: Prices) -> UsageShown | None:
+def _usage(report: Mapping[str, Any], prices: Prices) -> UsageView | None:
     """What the models of a report cost; None if none was called."""
     usage = Usage.from_report(report)
-    return UsageShown(**_costs(usage, prices)) if usage.calls else None
+    return UsageView(**_costs(usage, prices)) if usage.calls else None
 
 
-def _models(report: Mapping[str, Any], prices: Prices) -> Iterator[ModelUsageShown]:
+def _models(report: Mapping[str, Any], prices: Prices) -> Iterator[ModelUsageView]:
     for role, part in (report.get("by_role") or {}).items():
         usage = Usage.from_report(part)
         for model, spent in {**usage.by_model, "": usage.unnamed}.items():
             if spent.calls:
                 one = Usage(**spent.model_dump(), by_model={model: spent} if model else {})
-                yield ModelUsageShown(role=role, model=model, **_costs(one, prices))
+                yield ModelUsageView(role=role, model=model, **_costs(one, prices))
 
 
 def _costs(usage: Usage, prices: Prices) -> dict[str, Any]:
     cost, counts = prices.cost(usage), {name: getattr(usage, name) for name in ModelUsage.model_fields}
-    words = CostShown(amount=cost.amount, currency=cost.currency, unpriced=cost.unpriced, words=str(cost))
+    words = CostView(amount=cost.amount, currency=cost.currency, unpriced=cost.unpriced, words=str(cost))
     return {**counts, "cost": words}

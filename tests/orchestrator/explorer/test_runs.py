@@ -20,7 +20,7 @@ from callsheet.orchestrator.server import Site
 from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.run_history import RunSnapshot
-from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, RunShown, run_of, runs_of
+from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, RunView, run_of, runs_of
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import explorer, served
 from kept_runs import ASKING, ENDED, REVISED, Kept, moment
@@ -142,9 +142,9 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
         answer_model=GenericFakeChatModel(messages=iter([AIMessage("Sun in Oslo, and 0.9 EUR.")] * 2)),
     )
     for request in ("the weather, and then the rate", "and once more"):
-        live, told = LiveRun(RunSnapshot({"request": request}, "")), list[RunShown]()
+        live, told = LiveRun(RunSnapshot({"request": request}, "")), list[RunView]()
 
-        def take(*part: Any, live: LiveRun = live, told: list[RunShown] = told) -> None:
+        def take(*part: Any, live: LiveRun = live, told: list[RunView] = told) -> None:
             live.take(*part)
             told.append(run_of(seen, live.snapshot))
 

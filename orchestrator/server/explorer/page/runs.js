@@ -59,6 +59,7 @@ async function showThread(view, id, overview) {
   const earlier = make("div", { class: "earlier" }), tools = make("div", { class: "row exports" }), ground = beside();
   const next = overview.asks ? composer("Ask a follow-up question", (text) => change("start", { text, thread: id })) : null;
   view.replaceChildren(make("div", { class: "thread" }, make("p", { class: "back" }, make("a", { href: address("runs"), text: "All runs" })), earlier, live.element, tools, next && make("div", { class: "next" }, next.element), ground.element));
+  const copy = async () => { await navigator.clipboard.writeText(location.href); announce("The link is copied"); };
   let last = null, told = 0;
 
   function show(run) {
@@ -73,7 +74,7 @@ async function showThread(view, id, overview) {
     if (first) live.element.querySelector("h2").focus();
     next?.enable(run.status === "done" || (run.status === "stopped" && !run.steps.length));
     tools.replaceChildren(...(run.steps.length ? [
-      button("Copy link", () => navigator.clipboard.writeText(location.href).then(() => announce("The link is copied"), failed), { class: "quiet" }),
+      button("Copy link", () => copy().catch(failed), { class: "quiet" }),
       button("HTML page", () => save(run, live.element).catch(failed), { class: "quiet" })] : []));
   }
 
