@@ -2,6 +2,6 @@
 
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server.explorer.routes import create_explorer
-from callsheet.orchestrator.server.explorer.site import Site
+from callsheet.orchestrator.server.visible_catalog import Site
 
 __all__ = ["Served", "Site", "create_explorer"]

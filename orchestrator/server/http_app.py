@@ -7,11 +7,10 @@ from functools import cache
 from callsheet.agents import read_prices
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.process.process_state import served
-from callsheet.orchestrator.server.explorer.answers.reports import Report, read_reports
+from callsheet.orchestrator.server.explorer.evaluations import Report, read_reports
 from callsheet.orchestrator.server.explorer.routes import create_explorer
-from callsheet.orchestrator.server.explorer.site import Site
-from callsheet.orchestrator.server.runs.server_runner import ServerRunner
-from callsheet.orchestrator.server.runs.stores.server_runs import ServerRuns
+from callsheet.orchestrator.server.runs.server_runs import ServerRunner, ServerRuns
+from callsheet.orchestrator.server.visible_catalog import Site
 
 
 @cache
@@ -21,7 +20,8 @@ def _reports() -> tuple[Report, ...]:
 
 _environment = Environment()
 app = create_explorer(
-    Site(served, _reports, read_prices(_environment.price_file())),
+    Site(served, read_prices(_environment.price_file())),
+    reports=_reports,
     runs=ServerRuns(),
     runner=ServerRunner(),
     authenticated=True,

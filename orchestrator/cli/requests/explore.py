@@ -46,14 +46,6 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Report of `callsheet eval --json` to show as tables; repeatable.",
 )
-@click.option(
-    "--runs",
-    "databases",
-    multiple=True,
-    metavar="DATABASE",
-    help="Checkpoints of your own program, a SQLite file or postgresql://...: shows its runs and changes nothing; "
-    "repeatable.",
-)
 @run_options
 @click.option(
     "--dependencies",
@@ -67,7 +59,6 @@ def explore(
     port: int,
     user: str,
     reports: tuple[Path, ...],
-    databases: tuple[str, ...],
     model: str | None,
     prices: Path | None,
     approve: str,
@@ -88,24 +79,19 @@ def explore(
     \b
     Example:
       callsheet explore --catalog mcp.json --report report.json
-      callsheet explore --catalog mcp.json --runs state.db
     """
     from callsheet.agents import ToolRegistry, read_prices
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served
     from callsheet.orchestrator.run.thread_files import Threads
     from callsheet.orchestrator.server import Site, create_explorer
-    from callsheet.orchestrator.server.explorer.answers.reports import read_reports
+    from callsheet.orchestrator.server.explorer.evaluations import read_reports
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
-    from callsheet.orchestrator.server.runs.local_runner import LocalRunner
-    from callsheet.orchestrator.server.runs.stores.database_runs import JoinedRuns, read_databases
-    from callsheet.orchestrator.server.runs.stores.local_runs import LocalRuns
+    from callsheet.orchestrator.server.runs.local_runs import LocalRunner, LocalRuns
     from callsheet.orchestrator.supervisor import create_supervisor
 
     check_model(model)
-    shown, priced, others = read_reports(reports), read_prices(prices), read_databases(databases)
-    for runs in others:
-        click.echo(f"{runs.name}: {runs.listing()}", err=True)
+    shown, priced = read_reports(reports), read_prices(prices)
     catalogs = _with_decisions(catalogs, decisions)
     with listening(port) as listener:
         loaded = open_catalog(catalogs, yes=yes)
@@ -119,8 +105,9 @@ def explore(
         threads, key = Threads(), secrets.token_urlsafe(24)
         threads.sweep()
         app = create_explorer(
-            Site(lambda: served, lambda: shown, priced),
-            runs=JoinedRuns(LocalRuns(threads), others),
+            Site(lambda: served, priced),
+            reports=lambda: shown,
+            runs=LocalRuns(threads),
             runner=LocalRunner(workflow, threads, registry, retriever.user),
             key=key,
             user=retriever.user,

@@ -1,46 +1,74 @@
-"""The explorer as a web application: the page, its endpoints, metrics and health."""
+"""The explorer as a web application: the files of the page, its endpoints, metrics and health."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import asdict, is_dataclass
-from typing import Any
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route, Router
-from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callsheet.graphs import CallsheetError, UnknownNameError, User, shown
 from callsheet.orchestrator.run.current_user import user_of
 from callsheet.orchestrator.run.run_metrics import MEDIA_TYPE, exposition
-from callsheet.orchestrator.server.explorer import page_files
-from callsheet.orchestrator.server.explorer.api import Api, Endpoint
-from callsheet.orchestrator.server.explorer.site import Seen, Site
-from callsheet.orchestrator.server.page_key import PageKey, RefusedError
+from callsheet.orchestrator.server.explorer import node_details, search_results
+from callsheet.orchestrator.server.explorer.evaluations import Report
+from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, PageKey, Parameters, RefusedError
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.server.review.review_routes import ReviewRoutes
 from callsheet.orchestrator.server.run_checks import RunChecks
 from callsheet.orchestrator.server.runs.run_history import Runner, Runs
 from callsheet.orchestrator.server.runs.run_routes import RunRoutes
+from callsheet.orchestrator.server.runs.shown_runs import runs_of
+from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
+from callsheet.retrievers.capabilities import Assignments
 
 ROOT = "/callsheet"
 _UNGUARDED = (
     "these routes are not authenticated, so nothing is shown: "
     'set "http": {"enable_custom_route_auth": true} in langgraph.json'
 )
+_MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _Handler = Callable[[Request], Awaitable[Response]]
+_T = TypeVar("_T")
+_Form = TypeVar("_Form", bound=Parameters)
+_Text = Annotated[str, Field(max_length=10_000)]
+
+
+class _Query(Parameters):
+    q: _Text
+    agents: Annotated[int, Field(ge=1, le=50)] = 5
+    tools: Annotated[int, Field(ge=1, le=128)] = 10
+
+
+class _List(Parameters):
+    words: _Text = ""
+    start: Annotated[int, Field(ge=0)] = 0
+
+
+class _Id(Parameters):
+    id: Annotated[str, Field(max_length=2_000)]
 
 
 def create_explorer(
     site: Site,
     *,
+    reports: Callable[[], Sequence[Report]] = tuple,
     runs: Runs | None = None,
     runner: Runner | None = None,
     key: str = "",
@@ -52,7 +80,8 @@ def create_explorer(
     """The explorer, as a stand-alone application or as ``http.app`` of a LangGraph server.
 
     Args:
-        site: The content.
+        site: The catalog.
+        reports: Evaluations to show.
         runs: Past runs; None shows none.
         runner: Carries out requests, together with ``runs``; None: the page can only look.
         key: Secret of the page's address, which it sends with each request to run something; empty if a server
@@ -66,66 +95,168 @@ def create_explorer(
     Raises:
         SettingsError: A host name or origin is invalid.
     """
-
-    def guarded(endpoint: Endpoint) -> _Handler:
-        return _guarded(site, endpoint, None if authenticated else user or User())
-
     page_key = PageKey(key)
     review = ReviewRoutes(site, page_key, anonymous=bool(key) and not authenticated)
     changing = RunRoutes(runner, runs, page_key) if runner is not None and runs is not None else None
+    gets = {**_reading(runs, reports, page_key.allows if changing else lambda _: False), "review": review.review}
+    posts = {**review.posts(), **(changing.posts() if changing else {})}
+    if changing:
+        gets["watch"] = changing.watch
+
+    def guarded(path: str, endpoint: Endpoint, method: str = "GET") -> Route:
+        handler = _guarded(site, endpoint, None if authenticated else user or User())
+        return Route(f"{ROOT}/{path}", handler, methods=[method])
+
     private = [
-        Route(f"{ROOT}/metrics", guarded(_metrics(runs))),
-        *(
-            Route(f"{ROOT}/api/{name}", guarded(endpoint))
-            for name, endpoint in Api(runs, site.reports, page_key.allows if changing else _nobody).endpoints().items()
-        ),
-        Route(f"{ROOT}/api/review", guarded(review.review)),
+        guarded("metrics", _metrics(runs)),
+        *(guarded(f"api/{name}", endpoint) for name, endpoint in gets.items()),
+        *(guarded(f"api/{name}", endpoint, "POST") for name, endpoint in posts.items()),
     ]
-    posts = dict(review.posts())
-    if changing is not None:
-        private.append(Route(f"{ROOT}/api/watch", guarded(changing.watch)))
-        posts |= changing.posts()
-    private += [Route(f"{ROOT}/api/{name}", guarded(endpoint), methods=["POST"]) for name, endpoint in posts.items()]
     middleware = gate(hosts, origins)
     if authenticated:
         middleware += [Middleware(_Public, routes=_public(site)), Middleware(RunChecks)]
-    return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=_closes(site))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        site.close()
+
+    return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=lifespan)
 
 
-def _nobody(_: Request) -> bool:
-    return False
+def _reading(
+    runs: Runs | None, reports: Callable[[], Sequence[Report]], asks: Callable[[Request], bool]
+) -> dict[str, Endpoint]:
+    """The endpoints that only read, by the last part of their address; long work is done in threads.
+
+    Each raises ``ValidationError`` for invalid parameters, and ``UnknownNameError`` for something that does not exist
+    or is hidden from the user.
+    """
+
+    async def overview(visible: VisibleCatalog, request: Request) -> object:
+        shown = {"runs": runs is not None, "asks": asks(request)}
+        return await run_in_threadpool(search_results.overview, visible, **shown)
+
+    async def findings(visible: VisibleCatalog, request: Request) -> object:
+        of_node = await _result(visible.knowledge.findings())
+        return [finding.to_dict() for finding in of_node.get(_given(request, _Id).id, ())]
+
+    async def threads(visible: VisibleCatalog, request: Request) -> object:
+        return [*await runs.recent(request)] if runs else []
+
+    async def thread(visible: VisibleCatalog, request: Request) -> object:
+        name = _given(request, _Id).id
+        if not (history := await runs.history(request, name) if runs else []):
+            raise UnknownNameError(f"there is no thread {name!r} that you may see")
+        return [*await run_in_threadpool(runs_of, visible, history)]
+
+    async def evaluations(visible: VisibleCatalog, request: Request) -> object:
+        shown = await run_in_threadpool(reports)  # only the metrics for users who may not see everything
+        return [report if visible.whole else report.figures for report in shown]
+
+    return {
+        "overview": overview,
+        "map": _threaded(Parameters, lambda visible, _: search_results.catalog_map(visible)),
+        "agents": _threaded(
+            _List, lambda visible, given: search_results.list_agents(visible, given.words, given.start)
+        ),
+        "search": _threaded(
+            _Query, lambda seen, given: search_results.search(seen, given.q, agents=given.agents, tools=given.tools)
+        ),
+        "node": _described(node_details.node),
+        "capability": _described(node_details.capability),
+        "findings": findings,
+        "runs": threads,
+        "run": thread,
+        "evaluations": evaluations,
+    }
+
+
+def _threaded(form: type[_Form], answer: Callable[[VisibleCatalog, _Form], object]) -> Endpoint:
+    """An endpoint whose answer takes long."""
+
+    async def endpoint(visible: VisibleCatalog, request: Request) -> object:
+        return await run_in_threadpool(answer, visible, _given(request, form))
+
+    return endpoint
+
+
+def _described(answer: Callable[[VisibleCatalog, str, Assignments], object]) -> Endpoint:
+    """An endpoint that describes the node ``id``, with the known capabilities."""
+
+    async def endpoint(visible: VisibleCatalog, request: Request) -> object:
+        known = await _result(visible.knowledge.capabilities())
+        return await run_in_threadpool(answer, visible, _given(request, _Id).id, known)
+
+    return endpoint
+
+
+def page_files() -> tuple[str, ...]:
+    """Names of the page's further files."""
+    return tuple(name for name in _files() if name != "explorer.html")
+
+
+def _home(request: Request) -> Response:
+    """Redirects from the address without a slash to the page, relative to its mount point."""
+    name = request.url.path.rpartition("/")[2]
+    return RedirectResponse(f"{name}/", headers=HEADERS)
+
+
+def _page(request: Request) -> Response:
+    """One file of the page."""
+    name = request.url.path.rpartition("/callsheet/")[2] or "explorer.html"
+    body, tag = _files()[name]
+    headers = {**HEADERS, "etag": tag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=_MEDIA[name.rpartition(".")[2]], headers=headers)
+
+
+def _below(folder: Traversable, before: str = "") -> Iterator[tuple[str, bytes]]:
+    """All files below a folder, by their paths within it."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _below(entry, f"{before}{entry.name}/")
+        else:
+            yield f"{before}{entry.name}", entry.read_bytes()
+
+
+@cache
+def _files() -> Mapping[str, tuple[bytes, str]]:
+    """All files with their entity tags, read once: the event loop must not wait for the disk."""
+    page = files("callsheet.orchestrator.server.explorer").joinpath("page")
+    return {name: (body, f'"{hashlib.sha256(body).hexdigest()[:16]}"') for name, body in _below(page)}
 
 
 def _public(site: Site) -> list[Route]:
     """Routes without catalog data; created anew, because a server adds its authentication to existing routes."""
+
+    async def health(request: Request) -> Response:
+        try:
+            visible = await run_in_threadpool(site.visible_to, User())
+        except CallsheetError:
+            return _json({"status": "failing"}, 503)
+        whole = not (visible.loaded.problems or visible.registry.unavailable() or visible.registry.down)
+        return _json({"status": "ok" if whole else "degraded"})
+
+    async def signed_in(request: Request) -> Response:
+        """The answer of an authorization server to a sign-in of a run: a browser brings it, without credentials."""
+        callback = await run_in_threadpool(_sign_in_library)
+        answer: Response = await callback(request)
+        return answer
+
     return [
-        Route(ROOT, page_files.home),
-        *(Route(f"{ROOT}/{name}", page_files.page) for name in ("", *page_files.names())),
-        Route(f"{ROOT}/health", _health(site)),
-        Route(f"{ROOT}/sign-in/callback", _signed_in),
+        Route(ROOT, _home),
+        *(Route(f"{ROOT}/{name}", _page) for name in ("", *page_files())),
+        Route(f"{ROOT}/health", health),
+        Route(f"{ROOT}/sign-in/callback", signed_in),
     ]
-
-
-async def _signed_in(request: Request) -> Response:
-    """The answer of an authorization server to a sign-in of a run: a browser brings it, without credentials."""
-    callback = await run_in_threadpool(_sign_in_library)
-    answer: Response = await callback(request)
-    return answer
 
 
 def _sign_in_library() -> Any:
     from callsheet.agents.servers.oauth.callback import callback
 
     return callback
-
-
-def _closes(site: Site) -> Lifespan[Starlette]:
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        site.close()
-
-    return lifespan
 
 
 class _Public:
@@ -144,50 +275,38 @@ def _guarded(site: Site, endpoint: Endpoint, everybody: User | None) -> _Handler
 
     async def handle(request: Request) -> Response:
         if everybody is None and "user" not in request.scope:
-            return _said(_UNGUARDED, 403)
+            return _error(_UNGUARDED, 403)
         try:
             user = everybody or user_of(request.user, request.auth.scopes)
-            seen = await run_in_threadpool(site.seen, user)
-            made = await endpoint(seen, request)
+            visible = await run_in_threadpool(site.visible_to, user)
+            made = await endpoint(visible, request)
             return made if isinstance(made, Response) else await run_in_threadpool(_json, made)
         except ValidationError as error:
             first = error.errors()[0]
-            return _said(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 400)
+            return _error(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 400)
         except UnknownNameError as error:
-            return _said(str(error), 404)
+            return _error(str(error), 404)
         except RefusedError as error:
-            return _said(str(error), error.status)
+            return _error(str(error), error.status)
         except CallsheetError as error:
-            return _said(str(error), 500)
+            return _error(str(error), 500)
 
     return handle
 
 
 def _metrics(runs: Runs | None) -> Endpoint:
-    async def metrics(seen: Seen, request: Request) -> Response:
+    async def metrics(visible: VisibleCatalog, request: Request) -> Response:
         waiting = await runs.waiting(request) if runs else None
-        told = await run_in_threadpool(exposition, seen.may_see, seen.registry.unavailable(), waiting)
-        return Response(told, media_type=MEDIA_TYPE, headers=page_files.HEADERS)
+        text = await run_in_threadpool(exposition, visible.may_see, visible.registry.unavailable(), waiting)
+        return Response(text, media_type=MEDIA_TYPE, headers=HEADERS)
 
     return metrics
-
-
-def _health(site: Site) -> _Handler:
-    async def health(request: Request) -> Response:
-        try:
-            seen = await run_in_threadpool(site.seen, User())
-        except CallsheetError:
-            return _json({"status": "failing"}, 503)
-        whole = not (seen.loaded.problems or seen.registry.unavailable() or seen.registry.down)
-        return _json({"status": "ok" if whole else "degraded"})
-
-    return health
 
 
 def _json(value: Any, status: int = 200) -> Response:
     """A response in ASCII, which keeps any text intact."""
     plain = json.dumps(value, default=_plain, ensure_ascii=True, allow_nan=False)
-    headers = {**page_files.HEADERS, "cache-control": "no-store"}
+    headers = {**HEADERS, "cache-control": "no-store"}
     return Response(plain, status, media_type="application/json", headers=headers)
 
 
@@ -199,5 +318,14 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be an answer")
 
 
-def _said(message: str, status: int) -> Response:
+def _error(message: str, status: int) -> Response:
     return _json({"error": shown(message)}, status)
+
+
+def _given(request: Request, form: type[_Form]) -> _Form:
+    return form.model_validate(dict(request.query_params))
+
+
+async def _result(future: Future[_T]) -> _T:
+    """Waits for work in a background thread; cancelling the wait does not cancel the work."""
+    return await asyncio.shield(asyncio.wrap_future(future))

@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from callsheet.graphs import CallsheetError, CatalogError, Change, PinBook, User
 from callsheet.graphs.dependencies import decide
 from callsheet.graphs.text.sanitizing import one_line
-from callsheet.orchestrator.server.explorer.site import Seen, Site
-from callsheet.orchestrator.server.page_key import Body, ForbiddenError, PageKey, RefusedError
-from callsheet.orchestrator.server.review import capability_review
-from callsheet.orchestrator.server.review.capability_review import capability_items, declare
+from callsheet.orchestrator.server.page_requests import (
+    Body,
+    Endpoint,
+    ForbiddenError,
+    PageKey,
+    Parameters,
+    RefusedError,
+)
 from callsheet.orchestrator.server.review.review_items import (
-    NO_FILE,
+    NO_CATALOG_FILE,
+    NO_DEPENDENCY_FILE,
+    capability_items,
+    catalog_files,
     change_item,
     change_of,
+    declare,
     dependency_items,
     file_of,
     finding_items,
 )
+from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
 
 Part = Literal["changes", "dependencies", "findings", "capabilities"]
 _Given = TypeVar("_Given", bound=Body)
@@ -41,9 +50,7 @@ _NOT_NAMED = (
 )
 
 
-class _Asked(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
+class _Asked(Parameters):
     part: Part = "changes"
     words: Annotated[str, Field(max_length=1_000)] = ""
     start: Annotated[int, Field(ge=0)] = 0
@@ -80,91 +87,93 @@ class ReviewRoutes:
         self._site, self._key, self._anonymous = site, key, anonymous
         self._deciding = threading.Lock()
 
-    async def review(self, seen: Seen, request: Request) -> Review:
+    async def review(self, visible: VisibleCatalog, request: Request) -> Review:
         """A page of ``part``: the items with all ``words``, from ``start``."""
         asked = _Asked.model_validate(dict(request.query_params))
-        refusal = self._refusal(seen, request) or _without_file(seen, asked.part)
+        refusal = self._refusal(visible, request) or _without_file(visible, asked.part)
         try:
-            return await run_in_threadpool(_review, seen, asked, refusal)
+            return await run_in_threadpool(_review, visible, asked, refusal)
         except CatalogError as error:  # a file of dependencies
-            raise RefusedError(_why(error, seen)) from error
+            raise RefusedError(_why(error, visible)) from error
 
-    def posts(self) -> Mapping[str, Callable[[Seen, Request], Awaitable[object]]]:
+    def posts(self) -> Mapping[str, Endpoint]:
         """Endpoints with a body, by the last part of their address."""
         return {"decide": self.decide, "list": self.list}
 
-    async def list(self, seen: Seen, request: Request) -> dict[str, str]:
+    async def list(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
         """Lists all servers anew, as ``callsheet approve`` does."""
-        await self._may(seen, request, Body)
-        return {"note": await run_in_threadpool(self._listed, seen)}
+        await self._may(visible, request, Body)
+        return {"note": await run_in_threadpool(self._listed, visible)}
 
-    async def decide(self, seen: Seen, request: Request) -> dict[str, str]:
+    async def decide(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
         """Writes the decision ``accept`` about the item of ``part`` with this ``digest``, and uses it."""
-        decision = await self._may(seen, request, _Decision)
-        return await run_in_threadpool(self._decided, seen.user, decision)
+        decision = await self._may(visible, request, _Decision)
+        return await run_in_threadpool(self._decided, visible.user, decision)
 
-    async def _may(self, seen: Seen, request: Request, form: type[_Given]) -> _Given:
+    async def _may(self, visible: VisibleCatalog, request: Request, form: type[_Given]) -> _Given:
         given = await self._key.body(request, form)
-        if why := self._refusal(seen, request):
+        if why := self._refusal(visible, request):
             raise ForbiddenError(why)
         return given
 
-    def _refusal(self, seen: Seen, request: Request) -> str:
+    def _refusal(self, visible: VisibleCatalog, request: Request) -> str:
         """Why this user may not decide; empty if the user may."""
         try:
             self._key.check(request)
         except ForbiddenError as error:
             return str(error)
-        if seen.read is None:
+        if visible.read is None:
             return "this program cannot load its catalog again, so decide on the command line and start it again"
-        named = seen.policy is not None and seen.policy.reviews(seen.user)
-        return "" if named or (self._anonymous and not seen.user.id) else _NOT_NAMED
+        named = visible.policy is not None and visible.policy.reviews(visible.user)
+        return "" if named or (self._anonymous and not visible.user.id) else _NOT_NAMED
 
     def _decided(self, user: User, decision: _Decision) -> dict[str, str]:
         with self._deciding:
-            seen = self._site.seen(user)  # the state after the decision before this one
+            visible = self._site.visible_to(user)  # the state after the decision before this one
             try:
-                told = _DECIDE[decision.part](seen, decision)
+                told = _DECIDE[decision.part](visible, decision)
             except CallsheetError as error:
-                self._renewed(seen)  # so that the page shows what somebody else decided
-                raise RefusedError(_why(error, seen)) from error
-            return {"told": told, "note": self._renewed(seen)}
+                self._renewed(visible)  # so that the page shows what somebody else decided
+                raise RefusedError(_why(error, visible)) from error
+            return {"told": told, "note": self._renewed(visible)}
 
-    def _listed(self, seen: Seen) -> str:
+    def _listed(self, visible: VisibleCatalog) -> str:
         with self._deciding:
-            return self._renewed(seen, anew=True)
+            return self._renewed(visible, anew=True)
 
-    def _renewed(self, seen: Seen, *, anew: bool = False) -> str:
+    def _renewed(self, visible: VisibleCatalog, *, anew: bool = False) -> str:
         """Loads the catalog again and uses it; why that failed, otherwise empty."""
         try:
-            self._site.follow(seen.read(anew) if seen.read else seen.loaded)
+            self._site.follow(visible.read(anew) if visible.read else visible.loaded)
         except Exception as error:  # noqa: BLE001 an embedder may raise anything; the decision is stored
             _LOG.warning("the catalog was not reloaded after a decision: %s", error)
-            why = _why(error, seen)
+            why = _why(error, visible)
             return f"The catalog cannot be loaded again, so decisions are stored, but used only after a restart: {why}"
         return ""
 
 
-def _why(error: Exception, seen: Seen) -> str:
+def _why(error: Exception, visible: VisibleCatalog) -> str:
     """The reason of an error; without it, if it could name tools that the user may not see."""
-    if seen.whole or isinstance(error, RefusedError):
+    if visible.whole or isinstance(error, RefusedError):
         return str(error)
     return "the reason may name tools that you may not see: somebody who sees everything has to decide"
 
 
-def _review(seen: Seen, asked: _Asked, refusal: str) -> Review:
+def _review(visible: VisibleCatalog, asked: _Asked, refusal: str) -> Review:
     items: Sequence[object]
     taxonomy: Sequence[tuple[str, str]] = ()
     match asked.part:
         case "changes":
-            items = seen.reviewable
+            items = visible.reviewable
         case "dependencies":
-            items = [item for item, _ in dependency_items(seen)]
+            items = [item for item, _ in dependency_items(visible)]
         case "findings":
-            items = finding_items(seen, [one for found in seen.knowledge.findings().result().values() for one in found])
+            items = finding_items(
+                visible, [one for found in visible.knowledge.findings().result().values() for one in found]
+            )
         case "capabilities":
-            known = seen.knowledge.capabilities().result()
-            items = capability_items(seen, known)
+            known = visible.knowledge.capabilities().result()
+            items = capability_items(visible, known)
             taxonomy = [(name, known.taxonomy.by_id[name].name) for name in known.taxonomy.leaves]
     words = asked.words.casefold().split()
     found = [item for item in items if all(word in _text(_shown(item)) for word in words)] if words else items
@@ -180,14 +189,14 @@ def _text(item: Any) -> str:
     return str(replace(item, digest="") if hasattr(item, "digest") else item).casefold()
 
 
-def _without_file(seen: Seen, part: Part) -> str:
-    if part == "dependencies" and not seen.loaded.dependency_files:
-        return NO_FILE
-    return capability_review.no_file(seen) if part == "capabilities" else ""
+def _without_file(visible: VisibleCatalog, part: Part) -> str:
+    if part == "dependencies" and not visible.loaded.dependency_files:
+        return NO_DEPENDENCY_FILE
+    return NO_CATALOG_FILE if part == "capabilities" and not catalog_files(visible) else ""
 
 
-def _of_change(seen: Seen, decision: _Decision) -> str:
-    change = change_of(seen, decision.digest)
+def _of_change(visible: VisibleCatalog, decision: _Decision) -> str:
+    change = change_of(visible, decision.digest)
     if change is None:
         raise RefusedError(_STALE)
     if decision.accept is not True:
@@ -196,22 +205,22 @@ def _of_change(seen: Seen, decision: _Decision) -> str:
     return f"{one_line(change.id)} is accepted"
 
 
-def _of_dependency(seen: Seen, decision: _Decision) -> str:
-    edge = next((edge for item, edge in dependency_items(seen) if item.digest == decision.digest), None)
+def _of_dependency(visible: VisibleCatalog, decision: _Decision) -> str:
+    edge = next((edge for item, edge in dependency_items(visible) if item.digest == decision.digest), None)
     if edge is None:
         raise RefusedError(_STALE)
     decided = edge.model_copy(update={"accept": decision.accept})
-    decide(file_of(seen, edge), decided, before=edge.accept, agents=seen.loaded.catalog.agents)
+    decide(file_of(visible, edge), decided, before=edge.accept, agents=visible.loaded.catalog.agents)
     words = {True: "accepted", False: "rejected", None: "undecided again"}[decision.accept]
     return f"{one_line(edge.source)} -> {one_line(edge.target)} is {words}"
 
 
-def _of_capabilities(seen: Seen, decision: _Decision) -> str:
-    known = seen.knowledge.capabilities().result()
-    item = next((item for item in capability_items(seen, known) if item.digest == decision.digest), None)
+def _of_capabilities(visible: VisibleCatalog, decision: _Decision) -> str:
+    known = visible.knowledge.capabilities().result()
+    item = next((item for item in capability_items(visible, known) if item.digest == decision.digest), None)
     if item is None:
         raise RefusedError(_STALE)
-    declare(seen, item.tool.id, decision.capabilities, known)
+    declare(visible, item.tool.id, decision.capabilities, known)
     return f"{item.tool.label} declares {', '.join(decision.capabilities)}"
 
 

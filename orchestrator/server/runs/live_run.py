@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from callsheet.orchestrator.server.runs.run_history import Moment
+from callsheet.orchestrator.server.runs.run_history import RunSnapshot
 from callsheet.orchestrator.server.runs.shown_runs import field_of, is_echo
 
 MODES = ("values", "custom", "messages")
@@ -19,34 +19,34 @@ class LiveRun:
     """Folds the stream of a run into the state that its checkpoints will have.
 
     Args:
-        moment: Where it starts: the request, or the state at which a run continues.
+        snapshot: Where it starts: the request, or the state at which a run continues.
     """
 
-    def __init__(self, moment: Moment) -> None:
-        self._moment = replace(moment, running=True, questions=())
+    def __init__(self, snapshot: RunSnapshot) -> None:
+        self._snapshot = replace(snapshot, running=True, questions=())
         self._steps: dict[str, dict[str, Any]] = {}
         self._selections: dict[str, Any] = {}
         self._draft = ""
 
     @property
-    def moment(self) -> Moment:
+    def snapshot(self) -> RunSnapshot:
         """The run now."""
-        values = self._moment.values
+        values = self._snapshot.values
         told = {
             **values,
             "results": {**(values.get("results") or {}), **self._steps},
             "selections": {**(values.get("selections") or {}), **self._selections},
         }
-        return replace(self._moment, values=told, draft=self._draft)
+        return replace(self._snapshot, values=told, draft=self._draft)
 
-    def end(self, last: Moment) -> None:
-        """Ends it, at the last moment of its thread."""
-        self._moment, self._steps, self._selections, self._draft = last, {}, {}, ""
+    def end(self, last: RunSnapshot) -> None:
+        """Ends it, at the last state of its thread."""
+        self._snapshot, self._steps, self._selections, self._draft = last, {}, {}, ""
 
     def fail(self, trouble: str) -> None:
         """Ends it where it is, with what went wrong."""
         self._steps = {name: step for name, step in self._steps.items() if step["status"] != "running"}
-        self._moment = replace(self._moment, running=False, trouble=trouble)
+        self._snapshot = replace(self._snapshot, running=False, trouble=trouble)
 
     def take(self, namespace: Sequence[str], mode: str, data: Any) -> None:
         """Takes a part of the stream: its namespace, empty for the supervisor's own, its mode, and the data."""
@@ -61,17 +61,17 @@ class LiveRun:
         """Takes the supervisor's state after a wave, which is final."""
         if "__interrupt__" in values or not values.get("run") or is_echo(values):
             return
-        self._moment, self._steps = replace(self._moment, values=values), {}
+        self._snapshot, self._steps = replace(self._snapshot, values=values), {}
 
     def _event(self, event: Mapping[str, Any]) -> None:
         step_id, kind = str(event.get("step_id", "")), event.get("event")
-        values = self._moment.values
+        values = self._snapshot.values
         if kind == "plan":
             plan = {name: value for name, value in event.items() if name not in ("event", "said")}
-            self._moment = replace(self._moment, values={**values, "plan": plan})
+            self._snapshot = replace(self._snapshot, values={**values, "plan": plan})
         elif kind == "revision":
             revisions = [*(values.get("revisions") or ()), dict(event)]
-            self._moment = replace(self._moment, values={**values, "revisions": revisions})
+            self._snapshot = replace(self._snapshot, values={**values, "revisions": revisions})
         elif kind == "picked":
             self._selections[step_id] = event["selection"]
             calls = self._steps.get(step_id, _RUNNING)["calls"]

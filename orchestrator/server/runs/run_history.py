@@ -8,8 +8,6 @@ from typing import Any, Protocol
 
 from starlette.requests import Request
 
-from callsheet.orchestrator.server.page_key import RefusedError
-
 MOST_RUNS = 50
 
 
@@ -21,16 +19,14 @@ class Thread:
         id: Its id.
         request: The last request.
         status: LangGraph's status: ``idle``, ``busy``, ``interrupted`` or ``error``; ``unfinished`` if it has no answer
-            yet and may go on elsewhere; ``note`` if this is no thread but a remark, ``request``, about its source.
+            yet and may go on elsewhere.
         at: Time of the last change, in ISO 8601.
-        source: Name of the database of another program that has it; empty for those that the page can continue.
     """
 
     id: str
     request: str
     status: str
     at: str
-    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RunSnapshot:
     """The supervisor's state at one checkpoint.
 
     Attributes:
@@ -52,7 +48,6 @@ class Moment:
         running: Whether the run goes on.
         draft: The answer as far as a model has written it.
         trouble: What ended the run; empty if nothing did.
-        locked: Why the run can only be looked at here; empty if it can be continued.
     """
 
     values: Mapping[str, Any]
@@ -61,7 +56,6 @@ class Moment:
     running: bool = False
     draft: str = ""
     trouble: str = ""
-    locked: str = ""
 
 
 class Runs(Protocol):
@@ -71,8 +65,8 @@ class Runs(Protocol):
         """The user's last threads, the latest first."""
         ...
 
-    async def history(self, request: Request, thread: str) -> Sequence[Moment]:
-        """The history of a thread, the latest moment first; empty if there is no such thread."""
+    async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
+        """The history of a thread, the latest state first; empty if there is no such thread."""
         ...
 
     async def waiting(self, request: Request) -> int | None:
@@ -87,7 +81,7 @@ class Runner(Protocol):
         """Starts a request, in a thread or in a new one, and returns the thread's id.
 
         Raises:
-            RunRefusedError: There is no such thread, or its last run has not ended.
+            RefusedError: There is no such thread, or its last run has not ended.
         """
         ...
 
@@ -95,7 +89,7 @@ class Runner(Protocol):
         """Answers questions by the ids of their interrupts, or without answers continues a run that stopped.
 
         Raises:
-            RunRefusedError: There is nothing to continue, or the run goes on.
+            RefusedError: There is nothing to continue, or the run goes on.
         """
         ...
 
@@ -103,10 +97,6 @@ class Runner(Protocol):
         """Stops a run; it can be continued."""
         ...
 
-    def watch(self, request: Request, thread: str) -> AsyncIterator[Moment]:
+    def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
         """The run of a thread as it goes, until it ends or waits for a person; empty if none goes on."""
         ...
-
-
-class RunRefusedError(RefusedError):
-    """A run cannot be started, continued or stopped as asked."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,12 +12,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from callsheet.orchestrator.server.explorer.page_files import HEADERS
-from callsheet.orchestrator.server.explorer.site import Seen
-from callsheet.orchestrator.server.page_key import Body, PageKey
-from callsheet.orchestrator.server.runs.pending_questions import WITHHELD, question_shown
-from callsheet.orchestrator.server.runs.run_history import Moment, Pending, Runner, RunRefusedError, Runs
-from callsheet.orchestrator.server.runs.shown_runs import run_of
+from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, PageKey, RefusedError
+from callsheet.orchestrator.server.runs.run_history import Pending, Runner, Runs, RunSnapshot
+from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, question_view, run_of
+from callsheet.orchestrator.server.visible_catalog import VisibleCatalog
 
 _PAUSE = 0.1
 _Id = Annotated[str, Field(min_length=1, max_length=200)]
@@ -49,59 +47,59 @@ class RunRoutes:
     def __init__(self, runner: Runner, runs: Runs, key: PageKey) -> None:
         self._runner, self._runs, self._key = runner, runs, key
 
-    def posts(self) -> Mapping[str, Callable[[Seen, Request], Awaitable[object]]]:
+    def posts(self) -> Mapping[str, Endpoint]:
         """Endpoints with a body, by the last part of their address."""
         return {"start": self.start, "resume": self.resume, "cancel": self.cancel}
 
-    async def start(self, seen: Seen, request: Request) -> object:
+    async def start(self, visible: VisibleCatalog, request: Request) -> object:
         """Starts ``text`` in ``thread``, or in a new one."""
         given = await self._key.body(request, _Start)
         return {"thread": await self._runner.start(request, given.thread, given.text.strip())}
 
-    async def resume(self, seen: Seen, request: Request) -> object:
+    async def resume(self, visible: VisibleCatalog, request: Request) -> object:
         """Answers questions of ``thread`` by id, or continues what stopped."""
         given = await self._key.body(request, _Resume)
         waiting = {question.id: question for question in await self._waiting(request, given.thread)}
         if strange := sorted(set(given.answers) - set(waiting)):
-            raise RunRefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
+            raise RefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
         if waiting and not given.answers:
-            raise RunRefusedError("the run waits for answers to its questions")
-        shown = [question_shown(seen, name, waiting[name].value) for name in given.answers]
+            raise RefusedError("the run waits for answers to its questions")
+        shown = [question_view(visible, name, waiting[name].value) for name in given.answers]
         if any(question.text == WITHHELD for question in shown):
-            raise RunRefusedError("a question is about tools that you may not see: somebody else has to answer it")
+            raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
         await self._runner.resume(request, given.thread, given.answers)
         return {"thread": given.thread}
 
-    async def cancel(self, seen: Seen, request: Request) -> object:
+    async def cancel(self, visible: VisibleCatalog, request: Request) -> object:
         """Stops the run of ``thread``."""
         given = await self._key.body(request, _Thread)
         await self._runner.cancel(request, given.thread)
         return {"thread": given.thread}
 
-    async def watch(self, seen: Seen, request: Request) -> StreamingResponse:
+    async def watch(self, visible: VisibleCatalog, request: Request) -> StreamingResponse:
         """Server-sent events: the run of the thread ``id`` as it goes, each time as a whole."""
         self._key.check(request)
         thread = _Thread.model_validate({"thread": request.query_params.get("id", "")}).thread
-        events = _events(seen, self._runner.watch(request, thread))
+        events = _events(visible, self._runner.watch(request, thread))
         headers = {**HEADERS, "cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
     async def _waiting(self, request: Request, thread: str) -> Sequence[Pending]:
         history = await self._runs.history(request, thread)
         if not history:
-            raise RunRefusedError(f"there is no thread {thread!r} that you may see")
+            raise RefusedError(f"there is no thread {thread!r} that you may see")
         return history[0].questions
 
 
-async def _events(seen: Seen, moments: AsyncIterator[Moment]) -> AsyncIterator[str]:
-    """The latest moment, at most ten times a second; a slow reader misses those between."""
-    latest: list[Moment] = []
+async def _events(visible: VisibleCatalog, snapshots: AsyncIterator[RunSnapshot]) -> AsyncIterator[str]:
+    """The latest state, at most ten times a second; a slow reader misses those between."""
+    latest: list[RunSnapshot] = []
     changed = asyncio.Event()
 
     async def follow() -> None:
         try:
-            async for moment in moments:
-                latest[:] = [moment]
+            async for snapshot in snapshots:
+                latest[:] = [snapshot]
                 changed.set()
         finally:
             changed.set()
@@ -112,7 +110,7 @@ async def _events(seen: Seen, moments: AsyncIterator[Moment]) -> AsyncIterator[s
             await changed.wait()
             changed.clear()
             if latest:
-                told = (await run_in_threadpool(run_of, seen, latest.pop())).model_dump(mode="json")
+                told = (await run_in_threadpool(run_of, visible, latest.pop())).model_dump(mode="json")
                 yield f"event: run\ndata: {json.dumps(told)}\n\n"
                 await asyncio.sleep(_PAUSE)
             if following.done():

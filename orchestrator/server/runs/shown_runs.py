@@ -1,31 +1,99 @@
-"""A run as the page shows it: plan, selected tools, calls and answers, as far as a user may see them."""
+"""A run as the page shows it: plan, tools, calls, questions, costs and answers, as far as a user may see them."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from callsheet.orchestrator.server.explorer.answers.json_answers import Link
-from callsheet.orchestrator.server.explorer.answers.search_results import fit, link
-from callsheet.orchestrator.server.explorer.site import Seen
-from callsheet.orchestrator.server.runs.pending_questions import (
-    WITHHELD,
-    Line,
-    QuestionShown,
-    Shown,
-    Text,
-    question_shown,
-)
-from callsheet.orchestrator.server.runs.run_costs import ModelUsageShown, RunCosts, UsageShown
-from callsheet.orchestrator.server.runs.run_history import Moment
+from callsheet.agents import ModelUsage, Prices, Usage
+from callsheet.orchestrator.plans.run_limits import usage_report
+from callsheet.orchestrator.server.runs.run_history import RunSnapshot
+from callsheet.orchestrator.server.visible_catalog import Link, VisibleCatalog, fit, shown_line, shown_text
+
+WITHHELD = "withheld: it is about tools that you may not see"
+Text = Annotated[str, AfterValidator(shown_text)]
+Line = Annotated[str, AfterValidator(shown_line)]
+_STATUS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown"}
 
 
-class CallShown(Shown):
+class View(BaseModel):
+    """A part of an answer with texts that are safe to display; unknown fields are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class QuestionView(View):
+    """A question that waits for a person.
+
+    Attributes:
+        id: Id of its interrupt.
+        kind: ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``; another agent may ask in its own.
+        step: Id of the step; empty for a question about the whole request.
+        status: The status of the step meanwhile.
+        tool: The tool that it is about, if any.
+        text: The question in one sentence.
+        why: Why a call needs a person.
+        problem: What was wrong with the last answer.
+        unchecked: Why the arguments could not be validated; empty if they were.
+        args: The arguments of the call as JSON text, complete; None without a call.
+        fields: The missing values: parameter -> its JSON Schema.
+        choices: Proposed answers.
+        decisions: The kinds of answer; none if the user may not see the tool.
+        hash: Binds an answer to exactly this call.
+        url: The page of a sign-in.
+        confirm: Whether a sign-in needs the code that its page shows.
+    """
+
+    id: str
+    kind: str
+    step: Line = ""
+    status: str = ""
+    tool: Link | None = None
+    text: Text = ""
+    why: Text = ""
+    problem: Text = ""
+    unchecked: Text = ""
+    args: str | None = None
+    fields: Mapping[str, Any] = Field(default_factory=dict)
+    choices: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    hash: str = ""
+    url: str = ""
+    confirm: bool = False
+
+
+class CostView(View):
+    """A ``Cost``, and the same in words."""
+
+    amount: float | None
+    currency: str
+    unpriced: tuple[Line, ...]
+    words: Text
+
+
+class UsageView(View):
+    """Model calls, tokens, and what they cost."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost: CostView
+
+
+class ModelUsageView(UsageView):
+    """What one role (``planner``, ``worker`` ...) spent on one model; empty for a model that is not named."""
+
+    role: Line
+    model: Line
+
+
+class CallView(View):
     """One call of a worker; ``began`` in seconds since 1970, 0 if it is not known."""
 
     tool: Link
@@ -40,7 +108,7 @@ class CallShown(Shown):
     files: int
 
 
-class Picked(Shown):
+class SelectedTool(View):
     """A tool that was selected for a step: why in words, its score, and the tools that led to it."""
 
     tool: Link
@@ -49,7 +117,7 @@ class Picked(Shown):
     via: tuple[Line, ...]
 
 
-class StepShown(Shown):
+class StepView(View):
     """One step of a plan with its result.
 
     ``status`` is that of ``StepResult``, or ``waiting``, ``running``, ``needs_approval``. ``wave`` counts from 1,
@@ -65,12 +133,12 @@ class StepShown(Shown):
     result: Text = ""
     error: Text = ""
     seconds: float = 0.0
-    calls: tuple[CallShown, ...] = ()
-    picked: tuple[Picked, ...] = ()
-    usage: UsageShown | None = None
+    calls: tuple[CallView, ...] = ()
+    picked: tuple[SelectedTool, ...] = ()
+    usage: UsageView | None = None
 
 
-class RevisionShown(Shown):
+class RevisionView(View):
     """A change of the plan, or one that was refused, with its reason."""
 
     wave: int
@@ -81,7 +149,7 @@ class RevisionShown(Shown):
     refused: bool = False
 
 
-class RunShown(Shown):
+class RunView(View):
     """One request with its plan.
 
     Attributes:
@@ -94,7 +162,6 @@ class RunShown(Shown):
         note: How the plan was made.
         answer: The answer; what is written of it so far; empty if there is none yet.
         trouble: What ended it before its end; empty if nothing did.
-        locked: Why it can only be looked at here; empty if it can be continued.
         questions: The pending questions.
         steps: The steps.
         revisions: Changes of the plan.
@@ -111,26 +178,25 @@ class RunShown(Shown):
     note: Text
     answer: Text
     trouble: Text
-    locked: Text
-    questions: tuple[QuestionShown, ...]
-    steps: tuple[StepShown, ...]
-    revisions: tuple[RevisionShown, ...]
-    usage: UsageShown | None
-    models: tuple[ModelUsageShown, ...]
+    questions: tuple[QuestionView, ...]
+    steps: tuple[StepView, ...]
+    revisions: tuple[RevisionView, ...]
+    usage: UsageView | None
+    models: tuple[ModelUsageView, ...]
 
 
-def runs_of(seen: Seen, history: Iterable[Moment]) -> tuple[RunShown, ...]:
+def runs_of(visible: VisibleCatalog, history: Iterable[RunSnapshot]) -> tuple[RunView, ...]:
     """The requests of one thread, the latest first.
 
     Args:
-        seen: What the user may see: steps with hidden agents or tools keep only their place in the plan.
-        history: The thread's moments, the latest first.
+        visible: What the user may see: steps with hidden agents or tools keep only their place in the plan.
+        history: The states of the thread, the latest first.
     """
-    of_run: dict[str, list[Moment]] = {}
-    for moment in history:
-        if (run := moment.values.get("run")) and not is_echo(moment.values):
-            of_run.setdefault(str(run), []).append(moment)
-    return tuple(run_of(seen, moments[0], moments[-1]) for moments in of_run.values())
+    of_run: dict[str, list[RunSnapshot]] = {}
+    for snapshot in history:
+        if (run := snapshot.values.get("run")) and not is_echo(snapshot.values):
+            of_run.setdefault(str(run), []).append(snapshot)
+    return tuple(run_of(visible, states[0], states[-1]) for states in of_run.values())
 
 
 def is_echo(values: Mapping[str, Any]) -> bool:
@@ -139,25 +205,28 @@ def is_echo(values: Mapping[str, Any]) -> bool:
     return bool(values.get("usage") and messages) and field_of([*messages][-1], "type") == "human"
 
 
-def run_of(seen: Seen, last: Moment, begin: Moment | None = None) -> RunShown:
-    """One request, from its last moment and its first one."""
-    first = begin or last
-    state = last.values
-    plan: Mapping[str, Any] = state.get("plan") or {}
-    results, selections = state.get("results") or {}, state.get("selections") or {}
-    asked = tuple(question_shown(seen, question.id, question.value) for question in last.questions)
-    planned: Sequence[Mapping[str, Any]] = plan.get("steps") or ()
-    waves: Sequence[Sequence[str]] = state.get("waves") or ()
-    wave_of = {step: n for n, wave in enumerate(waves, 1) for step in wave}
-    statuses = {one.step: one.status for one in asked if one.step}
-    costs, told = RunCosts(state, seen.prices), {s["id"]: {**s, "wave": wave_of.get(s["id"], 0)} for s in planned}
-    steps: tuple[StepShown, ...] = tuple(
-        _step(seen, step, results.get(name), selections.get(name), statuses, costs) for name, step in told.items()
+def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None = None) -> RunView:
+    """One request, from its last state and its first one."""
+    first, state = begin or last, last.values
+    plan, results, selections = (state.get(name) or {} for name in ("plan", "results", "selections"))
+    report: Mapping[str, Any] = state.get("usage") or usage_report({**state})  # type: ignore[typeddict-item]
+    asked = tuple(question_view(visible, question.id, question.value) for question in last.questions)
+    waiting = {one.step: one.status for one in asked if one.step}
+    wave_of = {step: n for n, wave in enumerate(state.get("waves") or (), 1) for step in wave}
+    steps = tuple(
+        _step(
+            visible,
+            {**step, "wave": wave_of.get(name, 0), "status": waiting.get(name, "waiting")},
+            results.get(name) or {},
+            selections.get(name) or {},
+            _usage((report.get("by_step") or {}).get(name) or {}, visible.prices),
+        )
+        for name, step in {step["id"]: step for step in plan.get("steps") or ()}.items()
     )
     withheld = any(step.error == WITHHELD for step in steps)
     answer = _answer(state.get("messages") or ())
     began = float(state.get("begun") or 0.0)
-    return RunShown(
+    return RunView(
         id=str(state.get("run") or ""),
         request=str(state.get("request", "")),
         status="running" if last.running else "waiting" if asked else "done" if answer else "stopped",
@@ -167,21 +236,20 @@ def run_of(seen: Seen, last: Moment, begin: Moment | None = None) -> RunShown:
         note=str(plan.get("note") or ""),
         answer=WITHHELD if withheld else answer or last.draft,
         trouble=WITHHELD if withheld and last.trouble else last.trouble,
-        locked=last.locked,
         questions=asked,
         steps=steps,
-        revisions=() if withheld else tuple(map(RevisionShown.model_validate, state.get("revisions") or ())),
-        usage=costs.total,
-        models=costs.models,
+        revisions=() if withheld else tuple(map(RevisionView.model_validate, state.get("revisions") or ())),
+        usage=_usage(report, visible.prices),
+        models=tuple(_models(report, visible.prices)),
     )
 
 
-def run_answered(last: Moment) -> bool:
+def run_answered(last: RunSnapshot) -> bool:
     """Whether a run has its answer."""
     return bool(_answer(last.values.get("messages") or ()))
 
 
-def run_ended(last: Moment) -> bool:
+def run_ended(last: RunSnapshot) -> bool:
     """Whether nothing of a run is left to do: it is answered, and no step has failed."""
     results = last.values.get("results") or {}
     left = any(result["status"] in ("failed", "skipped") for result in results.values())
@@ -189,27 +257,27 @@ def run_ended(last: Moment) -> bool:
 
 
 def _step(
-    seen: Seen,
+    visible: VisibleCatalog,
     step: Mapping[str, Any],
-    result: Mapping[str, Any] | None,
-    picked: Mapping[str, Any] | None,
-    waiting: Mapping[str, str],
-    costs: RunCosts,
-) -> StepShown:
-    plain = {**step, "status": result["status"] if result else waiting.get(step["id"], "waiting")}
-    if not all(map(seen.may_see, _named(result or {}, picked or {}))):
-        return StepShown.model_validate({**plain, "error": WITHHELD})
-    calls = tuple(_call(seen, call) for call in (result or {}).get("calls", ()))
-    tools = [tool for agent in (picked or {}).get("agents", ()) for tool in agent["tools"]]
-    return StepShown.model_validate(
+    result: Mapping[str, Any],
+    picked: Mapping[str, Any],
+    usage: UsageView | None,
+) -> StepView:
+    """A step of a plan with its result and its selected tools, which are empty before it has them."""
+    plain = {**step, "status": result["status"]} if result else step
+    if not all(map(visible.may_see, _named(result, picked))):
+        return StepView.model_validate({**plain, "error": WITHHELD})
+    calls = tuple(_call(visible, call) for call in result.get("calls", ()))
+    tools = [tool for agent in picked.get("agents", ()) for tool in agent["tools"]]
+    return StepView.model_validate(
         {
             **plain,
             **{name: result[name] for name in ("attempts", "result", "error") if result},
             "seconds": sum(call.seconds for call in calls),
             "calls": calls,
-            "usage": costs.step(step["id"]),
+            "usage": usage,
             "picked": tuple(
-                Picked(tool=link(t["id"], seen.catalog), why=_why(t, n), score=t["score"], via=t["via"][:-1])
+                SelectedTool(tool=visible.link(t["id"]), why=_why(t, n), score=t["score"], via=t["via"][:-1])
                 for n, t in enumerate(tools)
             ),
         }
@@ -233,11 +301,11 @@ def _named(result: Mapping[str, Any], picked: Mapping[str, Any]) -> set[str]:
     return named | {node for agent in agents for tool in agent["tools"] for node in (tool["id"], *tool["via"])}
 
 
-def _call(seen: Seen, call: Mapping[str, Any]) -> CallShown:
-    return CallShown.model_validate(
+def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> CallView:
+    return CallView.model_validate(
         {
             **call,
-            "tool": link(call["tool"], seen.catalog),
+            "tool": visible.link(call["tool"]),
             "args": json.dumps(call["args"], ensure_ascii=False, indent=2, default=str),
             "seconds": round(call["seconds"], 3),
             "files": len(call.get("files", ())),
@@ -264,3 +332,48 @@ def _between(start: str, end: str) -> float | None:
     except ValueError:
         return None
     return round(seconds, 3) if seconds > 0 else None
+
+
+def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> QuestionView:
+    """A question; without its content if it is about a tool that the user may not see."""
+    plain: Mapping[str, Any] = value if isinstance(value, Mapping) else {"type": "", "description": str(value)}
+    kind, step, tool = str(plain.get("type") or ""), str(plain.get("step_id") or ""), plain.get("tool")
+    status = _STATUS.get(kind, "needs_input")
+    if tool and not visible.may_see(str(tool)):
+        return QuestionView(id=interrupt, kind=kind, step=step, status=status, text=WITHHELD)
+    schema, args = plain.get("schema"), plain.get("args")
+    return QuestionView(
+        id=interrupt,
+        kind=kind,
+        step=step,
+        status=status,
+        tool=visible.link(str(tool)) if tool else None,
+        text=str(plain.get("question") or plain.get("description") or plain),
+        # Complete and exact: what is approved has to be seen, and what is edited is sent back.
+        args=None if args is None else json.dumps(args, ensure_ascii=True, indent=2, default=str),
+        fields=dict(schema.get("properties") or {}) if isinstance(schema, Mapping) else {},
+        confirm=bool(plain.get("confirm")),
+        **{name: str(plain.get(name) or "") for name in ("why", "problem", "unchecked", "hash", "url")},
+        **{name: tuple(map(str, plain.get(name) or ())) for name in ("choices", "decisions")},
+    )
+
+
+def _usage(report: Mapping[str, Any], prices: Prices) -> UsageView | None:
+    """What the models of a report cost; None if none was called."""
+    usage = Usage.from_report(report)
+    return UsageView(**_costs(usage, prices)) if usage.calls else None
+
+
+def _models(report: Mapping[str, Any], prices: Prices) -> Iterator[ModelUsageView]:
+    for role, part in (report.get("by_role") or {}).items():
+        usage = Usage.from_report(part)
+        for model, spent in {**usage.by_model, "": usage.unnamed}.items():
+            if spent.calls:
+                one = Usage(**spent.model_dump(), by_model={model: spent} if model else {})
+                yield ModelUsageView(role=role, model=model, **_costs(one, prices))
+
+
+def _costs(usage: Usage, prices: Prices) -> dict[str, Any]:
+    cost, counts = prices.cost(usage), {name: getattr(usage, name) for name in ModelUsage.model_fields}
+    words = CostView(amount=cost.amount, currency=cost.currency, unpriced=cost.unpriced, words=str(cost))
+    return {**counts, "cost": words}

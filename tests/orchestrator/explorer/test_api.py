@@ -26,8 +26,8 @@ from callsheet.graphs import (
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.explorer import api
-from callsheet.orchestrator.server.explorer.site import Knowledge
+from callsheet.orchestrator.server.explorer import node_details, search_results
+from callsheet.orchestrator.server.visible_catalog import Knowledge
 from explored import contacts, explorer, served
 from hostile import BREAKOUT, hostile_catalog
 from reviewed import DELETE, FIND, Reviewed
@@ -255,18 +255,18 @@ def test_long_work_is_not_done_on_the_event_loop(
         return do
 
     for owner, name in (
-        (api, "search"),
-        (api, "overview"),
-        (api, "list_agents"),
-        (api.node_details, "node"),
-        (Site, "seen"),
+        (search_results, "search"),
+        (search_results, "overview"),
+        (search_results, "list_agents"),
+        (node_details, "node"),
+        (Site, "visible_to"),
     ):
         monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
-    monkeypatch.setattr(Knowledge, "_found", noted("findings", Knowledge._found))
+    monkeypatch.setattr(Knowledge, "_check", noted("findings", Knowledge._check))
     app = explorer(catalog)
     for name in ("overview", "agents", "search", "node", "findings"):
         asked(app, name, q="x", id="maps")
-    assert set(threads) == {"search", "overview", "list_agents", "node", "findings", "seen"}
+    assert set(threads) == {"search", "overview", "list_agents", "node", "findings", "visible_to"}
     assert all(name.startswith(("AnyIO worker", "callsheet-explorer")) for name in threads.values()), threads
 
 

@@ -80,14 +80,11 @@ def test_a_request_is_asked_watched_and_decided_in_the_page(show: Show, asking: 
     assert page.run("document.querySelectorAll('.timeline .call').length") == 2
     assert page.run("document.querySelectorAll('main b, main i').length") == 0
 
-    svg, html = saved(page, "SVG"), saved(page, "HTML page")
-    assert svg.startswith("<svg")
-    assert all(part in svg for part in ("units/convert_length", "notebook/write_note", "prefers-color-scheme: dark"))
+    html = saved(page, "HTML page")
     assert all(
         part in html for part in ("good &lt;i&gt;day&lt;/i&gt;", "default-src 'none'", "Why these tools", "</svg>")
     )
     assert not any(part in html for part in ("<script", "<button", "<textarea", "href=", KEY))
-    assert saved(page, "PNG").startswith("\x89PNG")
 
     page.run("document.querySelector('.composer textarea').focus()")
     page.write("Send a letter")
@@ -132,19 +129,6 @@ def test_a_run_is_cancelled_and_resumed_and_can_be_left_and_found_again(show: Sh
     assert "4.83 kilometers" in page.run("document.querySelector('.run-answer').textContent")
     page.run("document.querySelector('[data-view=runs]').click()")
     page.wait("document.querySelector('.threads .badge')?.textContent === 'ended'")
-    page.run("location.hash = '#/'")
-    page.wait("document.activeElement.id === 'question'")
-    page.write(BOTH)
-    page.press("Enter")
-    run_is(page, "waiting")
-    page.run("document.querySelector('[data-view=runs]').click()")
-    page.wait("document.querySelectorAll('.threads input').length === 2")
-    page.run("document.querySelectorAll('.threads input').forEach((box) => box.click())")
-    click(page, "Compare two")
-    page.wait("document.querySelectorAll('.beside-each-other .dag').length === 2")
-    cells = page.run("[...document.querySelectorAll('.both tbody tr')].map((row) => row.innerText.split('\\t'))")
-    assert ["steps", "2", "1"] in cells
-    assert ["tools called here only", "none", "none"] in cells
     assert page.run("document.documentElement.scrollWidth") <= 390
     assert page.complaints == []
 

@@ -13,17 +13,17 @@ from starlette.testclient import TestClient
 
 from callsheet.graphs import Agent, Catalog, Tool, dump
 from callsheet.orchestrator.server import create_explorer
-from callsheet.orchestrator.server.explorer import page_files
-from callsheet.orchestrator.server.explorer.site import Site
+from callsheet.orchestrator.server.explorer import routes
+from callsheet.orchestrator.server.visible_catalog import Site
 from explored import explorer, served
 from hostile import BREAKOUT, hostile_catalog
 
 Asked = Callable[..., Any]
-FILES = Path(page_files.__file__).parent / "page"
+FILES = Path(routes.__file__).parent / "page"
 
 
 def test_every_answer_carries_the_headers(client: TestClient) -> None:
-    for name in ("", "explorer.js", "picture.css", "api/overview", "api/node?id=nothing", "health", "metrics"):
+    for name in ("", "explorer.js", "api/overview", "api/node?id=nothing", "health", "metrics"):
         headers = client.get(f"/callsheet/{name}").headers
         assert headers["x-content-type-options"] == "nosniff"
         policy = headers["content-security-policy"]
@@ -35,7 +35,7 @@ def test_every_answer_carries_the_headers(client: TestClient) -> None:
 def test_nothing_inline_and_nothing_from_elsewhere(client: TestClient) -> None:
     html = client.get("/callsheet/").text
     assert not re.search(r"<style|style=|\son\w+=|javascript:|<script>", html)
-    assert set(re.findall(r'(?:src|href)="([^"#][^"]*)"', html)) <= {"icon.svg", "explorer.js", *page_files.names()}
+    assert set(re.findall(r'(?:src|href)="([^"#][^"]*)"', html)) <= {"icon.svg", "explorer.js", *routes.page_files()}
     for file in (file for file in FILES.rglob("*.*") if file.parent.name != "library"):
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", file.read_text()), file
         assert "http://" not in file.read_text().replace("http://www.w3.org/2000/svg", ""), file
@@ -43,11 +43,10 @@ def test_nothing_inline_and_nothing_from_elsewhere(client: TestClient) -> None:
 
 
 def test_every_file_of_the_page_is_served_once_and_then_known(client: TestClient) -> None:
-    assert {*page_files.names(), "explorer.html"} == {
+    assert {*routes.page_files(), "explorer.html"} == {
         *(str(file.relative_to(FILES)) for file in FILES.rglob("*.*")),
-        "picture.css",
     }
-    for name in page_files.names():
+    for name in routes.page_files():
         first = client.get(f"/callsheet/{name}")
         assert first.status_code == 200
         again = client.get(f"/callsheet/{name}", headers={"If-None-Match": first.headers["etag"]})

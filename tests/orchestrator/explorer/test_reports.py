@@ -11,7 +11,7 @@ import pytest
 
 from callsheet.graphs import Catalog, SettingsError
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.explorer.answers.reports import read_reports
+from callsheet.orchestrator.server.explorer.evaluations import read_reports
 from callsheet.retrievers import AgentGraphRetriever, evaluate, read_queries
 from explored import FixedEmbeddings, explorer, served
 
@@ -63,7 +63,7 @@ def test_anything_else_is_refused_by_name(tmp_path: Path, text: str, says: str) 
 
 def test_a_wrong_report_takes_nothing_else_down(catalog: Catalog, asked: Asked) -> None:
     found = served(catalog)
-    app = create_explorer(Site(lambda: found, lambda: read_reports(["none.json"])), hosts=("testserver",))
+    app = create_explorer(Site(lambda: found), reports=lambda: read_reports(["none.json"]), hosts=("testserver",))
     assert asked(app, "overview")["tools"] == 6
     assert "none.json cannot be read" in asked(app, "evaluations", status=500)["error"]
 

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from callsheet.graphs import Catalog, Loaded, Policy, Problem
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.run.run_metrics import count_result
-from callsheet.orchestrator.server.explorer.answers.reports import Mistaken, Report
+from callsheet.orchestrator.server.explorer.evaluations import ConfusedTool, Report
 from explored import Authenticated, explorer
 
 POLICY = Policy(
@@ -89,7 +89,7 @@ def test_capabilities_lead_only_to_tools_that_may_be_seen(ask: Ask) -> None:
 
 
 def test_problems_and_reports_name_nothing_to_those_who_see_a_part(catalog: Catalog) -> None:
-    mistaken = Mistaken(wanted="maps/find_place", instead="units/convert_mass", count=1)
+    mistaken = ConfusedTool(wanted="maps/find_place", instead="units/convert_mass", count=1)
     report = Report("r.json", 1, 1.0, (1,), (), (mistaken,), ())
     loaded = Loaded(catalog, problems=(Problem("maps", "malformed", "tool 'secret' is left out"),), policy=POLICY)
     part = asking(loaded, reports=(report,))

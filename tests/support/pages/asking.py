@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any, Literal
 
 import pytest
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 from starlette.applications import Starlette
 
@@ -19,16 +21,29 @@ from callsheet.graphs import Policy, User, load
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.thread_files import Threads
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.runs.local_runner import LocalRunner
-from callsheet.orchestrator.server.runs.stores.database_runs import JoinedRuns, read_databases
-from callsheet.orchestrator.server.runs.stores.local_runs import LocalRuns
+from callsheet.orchestrator.server.runs.local_runs import LocalRunner, LocalRuns
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import served
+from scripted_model import ScriptedModel, calls, ended
 
 KEY = "key-of-the-tests"
 Length = Literal["miles", "kilometers", "meters"]
 READS: Any = {"annotations": {"readOnlyHint": True}}
 BOTH = "Convert 3 miles to kilometers. Write a note with the text 'hello there'."
+
+
+def work(messages: Sequence[BaseMessage]) -> AIMessage:
+    """What a model makes of a step: one call, or a question for the address of a letter."""
+    if isinstance(messages[-1], ToolMessage):
+        return ended(messages[-1])
+    step = messages[1].text
+    if step.startswith("Convert"):
+        return calls("units_convert_length", value=3, from_unit="miles", to_unit="kilometers")
+    if step.startswith("Write"):
+        return calls("notebook_write_note", text="hello there")
+    if address := re.search(r"\w+@[\w.]+", step):
+        return calls("post_send_letter", to=address[0])
+    return calls("finish", status="needs_input", answer="To whom?", missing=["to"])
 
 
 class Asking:
@@ -55,10 +70,9 @@ class Asking:
         self,
         policy: Policy | None = None,
         user: User | None = None,
-        databases: Sequence[str] = (),
         worker: BaseChatModel | None = None,
     ) -> Starlette:
-        """The page for one user, over the same threads, with runs of other programs; rules work by default."""
+        """The page for one user, over the same threads."""
         loaded = load(self._source, policy=policy)
         found = served(loaded)
         workflow = create_supervisor(
@@ -66,12 +80,13 @@ class Asking:
             retriever=found.retriever,
             registry=found.registry,
             settings=Settings(approval="risky"),
-            worker_model=worker,
+            worker_model=worker or ScriptedModel(replies=[work]),
         )
         runner = LocalRunner(workflow, self.threads, found.registry, user)
-        runs = JoinedRuns(LocalRuns(self.threads), read_databases(databases))
         site = Site(lambda: found)
-        return create_explorer(site, runs=runs, runner=runner, key=KEY, user=user, hosts=("testserver",))
+        return create_explorer(
+            site, runs=LocalRuns(self.threads), runner=runner, key=KEY, user=user, hosts=("testserver",)
+        )
 
     def _agents(self) -> dict[str, list[Any]]:
         @tool

@@ -19,7 +19,7 @@ from callsheet.agents import Prices, ToolRegistry
 from callsheet.graphs import Agent, Catalog, Loaded, Policy, Tool
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.explorer.answers.reports import Report
+from callsheet.orchestrator.server.explorer.evaluations import Report
 from callsheet.orchestrator.server.runs.run_history import Runs
 from callsheet.retrievers import AgentGraphRetriever, SelectSettings
 
@@ -73,8 +73,8 @@ def explorer(
 ) -> Starlette:
     """The explorer over it."""
     found = served(source, policy)
-    site = Site(lambda: found, lambda: reports, prices)
-    return create_explorer(site, runs=runs, authenticated=authenticated, hosts=("testserver",))
+    site = Site(lambda: found, prices)
+    return create_explorer(site, reports=lambda: reports, runs=runs, authenticated=authenticated, hosts=("testserver",))
 
 
 class Authenticated:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from callsheet.agents import Price, Prices, Question
 from callsheet.agents.planning.drafts import user_question
-from callsheet.orchestrator.server.runs.run_history import Moment, Pending, Thread
+from callsheet.orchestrator.server.runs.run_history import Pending, RunSnapshot, Thread
 
 CALL = {"agent": "units", "tool": "units/convert_length", "args": {"value": 3}, "output": "4.8 km", "error": ""}
 RESULT = {
@@ -29,10 +29,10 @@ STEPS = [{"id": "1", "text": "convert", "depends_on": []}, {"id": "2", "text": "
 ASKED = user_question(Question(question="Which file?", choices=["a.txt", "b.txt"]))
 
 
-def moment(run: str, at: str, waiting: int = 0, **values: Any) -> Moment:
+def moment(run: str, at: str, waiting: int = 0, **values: Any) -> RunSnapshot:
     state = {"run": run, "request": f"request {run}", "plan": {"steps": STEPS, "note": "by rules"}, **values}
     questions = [Pending(str(i), ASKED) for i in range(waiting)]
-    return Moment(state, f"2026-01-01T10:00:{at}+00:00", questions)
+    return RunSnapshot(state, f"2026-01-01T10:00:{at}+00:00", questions)
 
 
 ENDED = moment(
@@ -63,13 +63,13 @@ ASKING = moment("d", "12", waiting=1)
 class Kept:
     """Runs as somebody kept them."""
 
-    moments: Sequence[Moment]
+    moments: Sequence[RunSnapshot]
 
     async def recent(self, request: Request) -> Sequence[Thread]:
         return [Thread("t", "request b", "idle", "2026-01-01T10:00:09+00:00")]
 
-    async def history(self, request: Request, thread: str) -> Sequence[Moment]:
-        return self.moments if thread in ("t", "u") else []
+    async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
+        return self.moments if thread == "t" else []
 
     async def waiting(self, request: Request) -> int:
         return 3

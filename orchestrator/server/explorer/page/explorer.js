@@ -1,56 +1,50 @@
 // Which view is shown, signing in, and where the focus goes.
 
-import { showEvaluations } from "./catalog/reports.js";
-import { showSearch } from "./catalog/search.js";
-import { alert, announce, count, make, place } from "./common/dom.js";
-import { Overtaken, SignIn, ask, forget, keep, keepKey, kept } from "./common/server.js";
-import { showReview } from "./review/review.js";
-import { leave } from "./runs/conversation.js";
-import { showRuns } from "./runs/list.js";
-import { forgetMap } from "./start/map.js";
-import { showStart } from "./start/start.js";
+import { showEvaluations, showSearch } from "./catalog.js";
+import { alert, announce, button, count, make, place } from "./dom.js";
+import { forgetMap } from "./map.js";
+import { showReview } from "./review.js";
+import { leave, showRuns, showStart } from "./runs.js";
+import { SignIn, TOKEN, ask, failed, storeKey } from "./server.js";
 
-const VIEWS = { start: showStart, search: showSearch, runs: showRuns, review: showReview, evaluations: showEvaluations };
-const TITLES = { start: "Ask", search: "Search", runs: "Runs", review: "Review", evaluations: "Evaluations" };
+const VIEWS = { start: ["Ask", showStart], search: ["Search", showSearch], runs: ["Runs", showRuns], review: ["Review", showReview], evaluations: ["Evaluations", showEvaluations] };
 let overview = null;
 
 async function show() {
   const { view, given } = place();
   if (location.hash === "#main") return;
-  const known = Object.hasOwn(VIEWS, view) ? view : "start";
-  document.body.dataset.shows = known;
-  if (known !== "runs") leave();
+  const name = Object.hasOwn(VIEWS, view) ? view : "start", [title, shown] = VIEWS[name];
+  document.body.dataset.shows = name;
+  leave();
   for (const link of document.querySelectorAll("[data-view]"))
-    link.dataset.view === known ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
-  document.title = `${given.get("q") || given.get("node") || given.get("capability") || TITLES[known]} - Callsheet`;
+    link.dataset.view === name ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
+  document.title = `${given.get("q") || given.get("node") || given.get("capability") || title} - Callsheet`;
   alert();
   try {
     overview ??= tell(await ask("overview"));
-    await VIEWS[known](document.getElementById("view"), given, overview);
+    await shown(document.getElementById("view"), given, overview);
   } catch (error) {
-    if (error instanceof Overtaken) return;
     if (error instanceof SignIn) signIn(error.message);
-    else alert(make("p", { text: `${error.message}.`.replace(/\.\.$/, ".") }));
+    else failed(error);
   }
 }
 
-function tell(found) {
-  const said = [count(found.agents, "agent"), count(found.tools, "tool"), ...(found.skills ? [count(found.skills, "skill")] : []), `${found.dependencies.toLocaleString("en")} dependenc${found.dependencies === 1 ? "y" : "ies"}`, `${found.inferred.toLocaleString("en")} inferred`];
-  document.getElementById("counts").textContent = found.policy ? `${said.join(", ")}; ${found.policy}` : said.join(", ");
-  const waiting = found.quarantined ? ` (${found.quarantined.toLocaleString("en")})` : "";
+function tell(catalog) {
+  const numbers = [count(catalog.agents, "agent"), count(catalog.tools, "tool"), catalog.skills && count(catalog.skills, "skill"), count(catalog.dependencies, "dependency"), `${catalog.inferred.toLocaleString("en")} inferred`].filter(Boolean).join(", ");
+  document.getElementById("counts").textContent = catalog.policy ? `${numbers}; ${catalog.policy}` : numbers;
   const review = document.querySelector("[data-view=review]");
-  review.textContent = `Review${waiting}`;
-  review.setAttribute("aria-label", found.quarantined ? `Review, ${count(found.quarantined, "change")} in quarantine` : "Review");
-  const leave = kept() && make("button", { type: "button", text: "Sign out", on: { click: () => { forget(); location.reload(); } } });
-  document.getElementById("user").replaceChildren(...[found.user && `Signed in as ${found.user}`, leave].filter(Boolean));
-  return found;
+  review.textContent = catalog.quarantined ? `Review (${catalog.quarantined.toLocaleString("en")})` : "Review";
+  review.setAttribute("aria-label", catalog.quarantined ? `Review, ${count(catalog.quarantined, "change")} in quarantine` : "Review");
+  const out = sessionStorage.getItem(TOKEN) !== null && button("Sign out", () => { sessionStorage.removeItem(TOKEN); location.reload(); });
+  document.getElementById("user").replaceChildren(...[catalog.user && `Signed in as ${catalog.user}`, out].filter(Boolean));
+  return catalog;
 }
 
 function signIn(why) {
   overview = null;
   forgetMap();
   const token = make("input", { id: "token", type: "password", autocomplete: "off", required: "", spellcheck: "false" });
-  const enter = (event) => { event.preventDefault(); keep(token.value.trim()); show(); };
+  const enter = (event) => { event.preventDefault(); sessionStorage.setItem(TOKEN, token.value.trim()); show(); };
   document.getElementById("view").replaceChildren(
     make("form", { class: "signin", on: { submit: enter } },
       make("h1", { text: "Who are you?" }),
@@ -71,9 +65,11 @@ document.addEventListener("decided", async () => {
   overview = tell(await ask("overview"));
 });
 document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest?.("input, textarea, select");
   const question = document.getElementById("q") ?? document.getElementById("question");
-  if (event.key === "/" && !typing && question) { event.preventDefault(); question.focus(); question.select(); }
+  if (event.key !== "/" || event.target.closest?.("input, textarea, select") || !question) return;
+  event.preventDefault();
+  question.focus();
+  question.select();
 });
-keepKey();
+storeKey();
 show();

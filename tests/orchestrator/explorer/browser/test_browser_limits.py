@@ -58,7 +58,7 @@ def test_hostile_texts_do_nothing_but_stand_there(show: Show) -> None:
     page.write("<img")
     page.wait("document.querySelector('.hits a')?.textContent.includes('<img src=x onerror=')")
     names = "{ agents: ['constructor', '__proto__'], tools: [], edges: [], skills: [], labels: {} }"
-    placed = f"import('./start/layout.js').then(({{ laidOut }}) => laidOut({names}).discs.map((disc) => disc.label))"
+    placed = f"import('./map.js').then(({{ laidOut }}) => laidOut({names}).discs.map((disc) => disc.label))"
     assert page.run(placed) == ["constructor", "__proto__"]
     page.run("location.hash = '#/search?q=%3Cimg%20src%3Dx%3E'")
     page.wait("document.querySelector('.agents a')")

@@ -1,1 +1,0 @@
-"""What the explorer answers: the catalog, its nodes, searches, reports and the map."""

@@ -1,0 +1,312 @@
+"""One agent, tool, skill or capability with its details and neighbours."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from callsheet.graphs import (
+    Agent,
+    Change,
+    Dependency,
+    DependencyKind,
+    Parameter,
+    Provenance,
+    Skill,
+    Tool,
+    diff_of,
+    told,
+)
+from callsheet.graphs.text.sanitizing import counted
+from callsheet.orchestrator.server.visible_catalog import Link, NodeName, VisibleCatalog, shown_line, shown_text
+from callsheet.retrievers.capabilities import Assigned, Assignments
+
+Side = Literal["above", "before", "after", "below"]
+MOST = 200
+"""Maximum number of neighbours of one kind."""
+_LARGEST = 100_000
+_KINDS: Mapping[DependencyKind, tuple[str, str]] = {
+    DependencyKind.TOOL_DIRECTLY: ("td", "needs the tool"),
+    DependencyKind.TOOL_INDIRECTLY: ("ti", "may need the tool"),
+    DependencyKind.PARAMETER_DIRECTLY: ("pd", "needs it for a parameter"),
+    DependencyKind.PARAMETER_INDIRECTLY: ("pi", "may need it for a parameter"),
+}
+"""The relation of ``Neighbour`` for a kind of dependency, and its meaning."""
+_NOT_PINNED = "no pin: its definition was read from a file or is part of this program, and does not come from a server"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour(Link):
+    """A neighbour of a node.
+
+    Attributes:
+        relation: The relation: ``td``, ``ti``, ``pd``, ``pi`` (kinds of dependency), ``owner``, ``capability``,
+            ``broader``, or ``agents`` for dependencies between agents.
+        words: The relation in words, with details.
+        unreviewed: Whether nobody has reviewed it yet.
+    """
+
+    relation: str = ""
+    words: str = ""
+    unreviewed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Neighbours of one kind: the total number, and the first of them."""
+
+    side: Side
+    title: str
+    total: int
+    items: tuple[Neighbour, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A parameter of a tool, or a field of its result."""
+
+    name: str
+    type: str
+    required: bool
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A term with its text, and further lines such as a diff."""
+
+    term: str
+    text: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An agent, a tool, a skill or a capability with its neighbours.
+
+    Attributes:
+        id: As in ``Link``.
+        label: As in ``Link``.
+        kind: As in ``Link``.
+        about: Description.
+        groups: Neighbours.
+        title: Display name, if it has another one.
+        owner: The agent of a tool.
+        facts: Further facts: instructions, category, hints, whether it is a core tool.
+        parameters: Arguments of a tool.
+        outputs: Fields of a tool's result.
+        schemas: JSON Schemas as text.
+        pins: The accepted definition, and differences from it.
+    """
+
+    id: str
+    label: str
+    kind: NodeName
+    about: str
+    groups: tuple[Group, ...]
+    title: str = ""
+    owner: Link | None = None
+    facts: tuple[Fact, ...] = ()
+    parameters: tuple[Field, ...] = ()
+    outputs: tuple[Field, ...] = ()
+    schemas: tuple[Fact, ...] = ()
+    pins: tuple[Fact, ...] = ()
+
+
+def neighbour(visible: VisibleCatalog, node: str, relation: str, words: str, *, unreviewed: bool = False) -> Neighbour:
+    """An agent, a tool or a skill as a neighbour."""
+    to = visible.link(node)
+    return Neighbour(to.id, to.label, to.kind, to.about, relation=relation, words=words, unreviewed=unreviewed)
+
+
+def node(visible: VisibleCatalog, node_id: str, known: Assignments) -> Node:
+    """An agent, a tool or a skill, with the known capabilities.
+
+    Raises:
+        UnknownNameError: There is none with this id, or it is hidden from the user.
+    """
+    if node_id in visible.catalog.tools:
+        return _tool(visible, visible.catalog.tools[node_id], known)
+    if node_id in visible.catalog.skills_by_id:
+        return _skill(visible, visible.catalog.skills_by_id[node_id])
+    return _agent(visible, visible.catalog.agent(node_id), known)
+
+
+def capability(visible: VisibleCatalog, capability_id: str, known: Assignments) -> Node:
+    """A capability, with the tools that have it or a narrower one.
+
+    Raises:
+        UnknownNameError: It is not in the taxonomy.
+    """
+    entry = known.taxonomy.capability(capability_id)
+    broader = [_capability(known, entry.broader, "broader", "")] if entry.broader else []
+    narrower = [
+        _capability(known, other.id, "broader", counted(len(known.tools_of[other.id]), "tool"))
+        for other in known.taxonomy.capabilities
+        if other.broader == entry.id
+    ]
+    tools = [
+        neighbour(visible, tool, "capability", _how_sure(known.of[tool], entry.id)) for tool in known.tools_of[entry.id]
+    ]
+    return Node(
+        id=entry.id,
+        label=shown_line(entry.name),
+        kind="capability",
+        about=shown_text(entry.definition),
+        facts=(Fact("Asked for as", shown_text("\n".join(entry.examples))),),
+        groups=_groups(
+            ("above", "Part of", broader), ("below", "Parts of it", narrower), ("after", "Tools that can do it", tools)
+        ),
+    )
+
+
+def _tool(visible: VisibleCatalog, tool: Tool, known: Assignments) -> Node:
+    needs = [_edge(visible, edge.tool, edge) for edge in tool.depends_on]
+    needed = [_edge(visible, other.id, edge) for other, edge in visible.knowledge.needed_by.get(tool.id, ())]
+    naming = [skill.id for skill in visible.catalog.skills if tool.id in skill.tools]
+    needed += [neighbour(visible, skill, "ti", "names it") for skill in naming]
+    can = [_capability(known, entry.capability, "capability", _by(entry)) for entry in known.of.get(tool.id, ())]
+    digest = visible.loaded.digests.get(tool.id)
+    schemas = {"Input schema": tool.input_schema, "Output schema": tool.output_schema}
+    return Node(
+        id=tool.id,
+        label=shown_line(tool.id),
+        kind="tool",
+        title=shown_line(tool.title),
+        about=shown_text(tool.description),
+        owner=visible.link(tool.agent),
+        facts=tuple(_facts(visible, tool)),
+        parameters=tuple(map(_field, tool.parameters)),
+        outputs=tuple(map(_field, tool.outputs)),
+        schemas=tuple(Fact(term, _json(schema)) for term, schema in schemas.items() if schema is not None),
+        pins=(Fact("Accepted", f"SHA-256 {digest}" if digest else _NOT_PINNED),),
+        groups=_groups(
+            ("above", "Owner", [neighbour(visible, tool.agent, "owner", "owns it")]),
+            ("before", "Needed by", needed),
+            ("after", "Needs", needs),
+            ("below", "Can do", can),
+        ),
+    )
+
+
+def _skill(visible: VisibleCatalog, skill: Skill) -> Node:
+    names = [neighbour(visible, tool, "ti", "names it") for tool in skill.tools]
+    return Node(
+        id=skill.id,
+        label=shown_line(skill.id),
+        kind="skill",
+        about=shown_text(skill.description),
+        facts=(Fact("Instructions", shown_text(skill.text, most=_LARGEST)),),
+        groups=_groups(("after", "Names", names)),
+    )
+
+
+def _agent(visible: VisibleCatalog, agent: Agent, known: Assignments) -> Node:
+    own, needed_by = {tool.id for tool in agent.tools}, visible.knowledge.needed_by
+    needs = Counter(visible.catalog.tools[e.tool].agent for t in agent.tools for e in t.depends_on if e.tool not in own)
+    needed = Counter(other.agent for tool in own for other, _ in needed_by.get(tool, ()) if other.agent != agent.id)
+    since = shown_line(visible.registry.down.get(agent.id, ""))
+    can = Counter(entry.capability for tool in agent.tools for entry in known.of.get(tool.id, ()))
+    facts = {
+        "Instructions": shown_text(agent.instructions),
+        "Category": shown_line(agent.category),
+        "Down": since and f"it did not answer when last asked; its tools are as of {since}",
+        "Not called for now": shown_text(visible.registry.unavailable().get(agent.id, "")),
+    }
+
+    def agents(counts: Counter[str]) -> list[Neighbour]:
+        named = ((one, counted(n, "dependency", "dependencies")) for one, n in counts.most_common())
+        return [neighbour(visible, one, "agents", words) for one, words in named]
+
+    def share(n: int) -> str:
+        return f"{n:,} of its tools" if n > 1 else "one of its tools"
+
+    return Node(
+        id=agent.id,
+        label=shown_line(agent.id),
+        kind="agent",
+        title=shown_line(agent.name) if agent.name != agent.id else "",
+        about=shown_text(agent.description),
+        facts=tuple(Fact(term, text) for term, text in facts.items() if text),
+        pins=tuple(map(_change, visible.changes(agent.id))),
+        groups=_groups(
+            ("above", "Can do", [_capability(known, name, "capability", share(n)) for name, n in can.most_common()]),
+            ("before", "Needed by", agents(needed)),
+            ("after", "Needs", agents(needs)),
+            ("below", "Tools", [neighbour(visible, tool.id, "owner", "") for tool in agent.tools]),
+        ),
+    )
+
+
+def _change(change: Change) -> Fact:
+    term = "In quarantine" if change.quarantines else "Changed"
+    return Fact(term, shown_text(told(change)), shown_text(diff_of(change)))
+
+
+def _groups(*given: tuple[Side, str, list[Neighbour]]) -> tuple[Group, ...]:
+    return tuple(Group(side, title, len(items), tuple(items[:MOST])) for side, title, items in given if items)
+
+
+def _edge(visible: VisibleCatalog, tool: str, edge: Dependency) -> Neighbour:
+    relation, meaning = _KINDS[edge.kind]
+    words = [f"{meaning}: {shown_line(edge.parameter)}" if edge.parameter else meaning]
+    if edge.provenance is not Provenance.DECLARED:
+        words.append(f"{edge.provenance}, {edge.confidence:.0%} sure")
+    if edge.reason:
+        words.append(shown_line(edge.reason))
+    return neighbour(visible, tool, relation, "; ".join(words), unreviewed=not edge.holds)
+
+
+def _capability(known: Assignments, name: str, relation: str, words: str) -> Neighbour:
+    entry = known.taxonomy.by_id.get(name)
+    label, about = (entry.name, entry.definition) if entry else (name, "")
+    return Neighbour(name, shown_line(label), "capability", shown_line(about), relation=relation, words=words)
+
+
+def _by(entry: Assigned) -> str:
+    if entry.by == "declared":
+        return "according to its author"
+    return f"according to {'its text' if entry.by == 'text' else 'a model'}, {entry.confidence:.0%} confidence"
+
+
+def _how_sure(entries: Iterable[Assigned], capability_id: str) -> str:
+    exact = next((entry for entry in entries if entry.capability == capability_id), None)
+    return _by(exact) if exact else "by a part of it"
+
+
+def _field(parameter: Parameter) -> Field:
+    values = ", ".join(map(str, parameter.enum[:20]))
+    lines = (
+        parameter.description,
+        f"one of: {values}" if values else "",
+        f"format: {parameter.format}" if parameter.format else "",
+        "" if parameter.default is None else f"default: {parameter.default!r}",
+    )
+    about = shown_text("\n".join(filter(None, lines)))
+    return Field(shown_line(parameter.name), shown_line(parameter.type), parameter.required, about)
+
+
+def _facts(visible: VisibleCatalog, tool: Tool) -> Iterator[Fact]:
+    if tool.core:
+        yield Fact("Core tool", "many tools depend on it")
+    if tool.annotations:
+        yield Fact("Hints of its author", shown_text(", ".join(f"{name}: {v}" for name, v in tool.annotations.items())))
+    yield Fact("Calls", _calls(visible, tool.id))
+
+
+def _calls(visible: VisibleCatalog, tool: str) -> str:
+    """Whether a tool can be called, and whether that needs approval."""
+    if tool not in visible.registry.catalog.tools:
+        return "none: its server has changed it, or does not offer it any more"
+    assured = visible.registry.assurance(tool)
+    if not assured.callable:
+        return "none: it is known from a manifest only"
+    why = assured.why("risky")
+    return f"need approval: {why}" if why else "need no approval"
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return shown_text(json.dumps(value, ensure_ascii=False, indent=2, default=str), most=_LARGEST)

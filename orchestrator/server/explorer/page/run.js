@@ -1,0 +1,105 @@
+// One request: its plan as a picture, its calls over time, what waits for a person, the answer, and every step.
+
+import { args, button, count, fold, make, table, walk } from "./dom.js";
+import { STATUS, dag, seconds, timeline } from "./plan.js";
+import { questions } from "./questions.js";
+
+const STATES = { running: "Running", waiting: "Waits for you", done: "Done", stopped: "Stopped" };
+
+/** An article that shows a run, and is told of each change by `show`; without `acts` it is only looked at. */
+export function article(acts = null) {
+  const parts = Object.fromEntries(["head", "asks", "picture", "times", "answer", "changes", "steps", "models"].map((name) => [name, make("section", { class: `run-${name}` })]));
+  parts.picture.classList.add("scroll");
+  parts.answer.setAttribute("aria-live", "polite");
+  const made = make("article", { class: "run" }, Object.values(parts)), before = {};
+  let last = null;
+  /** Builds a part again if `of`, what it is made of, has changed; the focus stays. */
+  const put = (name, of, build) => {
+    const key = JSON.stringify(of), part = parts[name];
+    if (before[name] === key) return;
+    before[name] = key;
+    const at = part.contains(document.activeElement) && document.activeElement.closest("[data-step]")?.dataset.step;
+    part.replaceChildren(...[build()].flat(3).filter(Boolean));
+    part.hidden = !part.childElementCount;
+    if (at) part.querySelector(`[data-step="${CSS.escape(at)}"]`)?.focus();
+  };
+  const choose = (id) => {
+    const step = parts.steps.querySelector(`details[data-of="${CSS.escape(id)}"]`);
+    if (!step) return;
+    step.open = true;
+    step.querySelector("summary").focus();
+    step.scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  };
+  const pictures = (run) => {
+    const wide = made.clientWidth - (parseFloat(getComputedStyle(parts.picture).paddingLeft) || 0) * 2;
+    if (wide <= 0) return;
+    const shape = run.steps.map((step) => [step.id, step.status, step.calls.map((call) => [call.tool.id, call.running, call.seconds, call.error])]);
+    put("picture", [shape, run.status, Boolean(run.answer), Math.round(wide), run.questions.length], () => [make("h3", { text: "Plan" }), dag(run, wide, choose)]);
+    put("times", [shape, run.status === "running" && Math.round(run.seconds * 4), Math.round(wide)], () => {
+      const drawn = timeline(run, wide);
+      return drawn && [make("h3", { text: "Timeline" }), drawn];
+    });
+  };
+  new ResizeObserver(() => last && pictures(last)).observe(made);
+  const show = (run) => {
+    last = run;
+    made.dataset.status = run.status;
+    put("head", [run.request, run.status, run.note, run.trouble, Math.round(run.seconds ?? 0), run.usage], () => head(run, acts));
+    put("asks", run.status === "waiting" && run.questions, () => run.status === "waiting" && acts && questions(run.questions, acts.decide));
+    pictures(run);
+    put("answer", [run.answer, run.status], () => run.answer && [make("h3", { text: "Answer" }), make("p", { class: "answer-text words", text: run.answer })]);
+    put("changes", run.revisions, () => run.revisions.length > 0 && [make("h3", { text: "Changes of the plan" }), make("ul", { class: "plain" }, run.revisions.map(revision))]);
+    put("steps", run.steps, () => {
+      const open = new Set([...parts.steps.querySelectorAll("details[open]")].map((one) => one.dataset.of));
+      return run.steps.length > 0 && [make("h3", { text: "Steps" }), make("ol", { class: "steps" }, run.steps.map((one) => make("li", {}, step(one, open.has(one.id)))))];
+    });
+    put("models", run.models, () => run.models.length > 0 && table("Models", ["role", "model", "cost", "calls", "input tokens", "of them cached", "output tokens"],
+      run.models.map((one) => [one.role, one.model || "not named", one.cost.amount === null ? "no price is known" : one.cost.words, one.calls, one.input_tokens, one.cached_tokens, one.output_tokens])));
+  };
+  return { element: made, show };
+}
+
+function head(run, acts) {
+  const used = run.usage, n = (value) => value.toLocaleString("en");
+  const facts = [when(run.at), run.seconds !== null && seconds(run.seconds),
+    used && `${count(used.calls, "model call")}, ${n(used.input_tokens)} input tokens (${n(used.cached_tokens)} cached), ${n(used.output_tokens)} output tokens`, used?.cost.words, run.note];
+  return [make("div", { class: "run-title" }, make("h2", { tabindex: "-1", text: run.request }),
+    make("div", { class: "row" }, make("span", { class: `badge ${run.status}`, text: STATES[run.status] ?? run.status }),
+      acts && run.status === "running" && button("Cancel", acts.cancel), acts && run.status === "stopped" && button("Resume", acts.resume))),
+  make("p", { class: "small", text: facts.filter(Boolean).join("  ·  ") }),
+  run.trouble && make("p", { class: "error words", text: run.trouble === "cancelled" ? "Cancelled. What was done is kept: Resume continues." : run.trouble })];
+}
+
+function revision(one) {
+  const parts = ["added", "changed", "dropped"].filter((word) => one[word].length).map((word) => `${word} ${one[word].join(", ")}`);
+  return make("li", { class: "words", text: `After wave ${one.wave}: ${[one.refused ? "not changed" : parts.join("; "), one.reason].filter(Boolean).join(": ")}` });
+}
+
+function step(one, open) {
+  const facts = [one.depends_on.length && `after ${one.depends_on.join(", ")}`, one.attempts > 1 && `${one.attempts} attempts`, one.calls.length && `${count(one.calls.length, "call")}, ${seconds(one.seconds)}`,
+    one.usage && count(one.usage.input_tokens + one.usage.output_tokens, "token"), one.usage?.cost.amount != null && one.usage.cost.words].filter(Boolean).join("; ");
+  const picked = (tool) => make("li", {}, walk(tool.tool), make("span", { text: ` ${tool.why}` }), make("span", { class: "small", text: `  score ${tool.score.toFixed(2)}` }));
+  const made = make("details", { class: "step-details", "data-of": one.id },
+    make("summary", {}, make("span", { class: "rank", text: one.id }), make("span", { class: "step-title", text: one.text }), make("span", { class: `badge ${one.status}`, text: STATUS[one.status] ?? one.status }), facts && make("span", { class: "small", text: facts })),
+    one.calls.length > 0 && make("ul", { class: "calls" }, one.calls.map(call)),
+    one.result && one.calls.at(-1)?.answer !== one.result && make("p", { class: "words", text: one.result }),
+    one.error && make("p", { class: "words error", text: one.error }),
+    one.picked.length > 0 && [make("h4", { text: "Why these tools" }), make("ul", { class: "picked" }, one.picked.map(picked))]);
+  made.open = open;
+  return made;
+}
+
+function call(one) {
+  const shown = (text) => make("pre", { text, tabindex: "0" });
+  return make("li", {}, make("p", {}, walk(one.tool), make("span", { class: "small", text: one.running ? "  running" : `  ${seconds(one.seconds)}` }),
+    one.error && make("span", { class: "badge failed", text: one.kind || "failed" }), one.effect === "unknown" && " (it may or may not have run)"),
+  args(one.args, "words") ?? shown(one.args),
+  one.error ? make("p", { class: "words error", text: one.error }) : one.answer && fold("Answer of the tool", shown(one.answer), one.answer.length < 400),
+  one.files > 0 && make("p", { class: "small", text: `${count(one.files, "file")} kept` }));
+}
+
+/** A time as people write it here. */
+export function when(at) {
+  const time = new Date(at);
+  return at && !Number.isNaN(time.valueOf()) ? time.toLocaleString() : "";
+}

@@ -1,0 +1,179 @@
+// Where requests begin, the list of runs, and a thread: its requests, the last one as it goes, and the next one.
+
+import { address, alert, announce, button, count, fold, make } from "./dom.js";
+import { known, map } from "./map.js";
+import { article, when } from "./run.js";
+import { ask, failed, send, watch } from "./server.js";
+
+const STATUS = { idle: "ended", busy: "running", interrupted: "waits for you", error: "error", unfinished: "not ended" };
+let following = null;
+
+/** Stops following a run: another view is shown. */
+export const leave = () => { following?.abort(); following = null; };
+
+/** The first view: what is to be done, examples, and the map of all agents and tools. */
+export async function showStart(view, given, overview) {
+  const asking = overview.asks ? composer("Ask in your own words", start) : null;
+  const find = make("a", { href: address("search"), text: asking ? "Only search for agents and tools" : "Search for agents and tools" });
+  const examples = make("ul", { class: "examples", "aria-label": "Examples" }), ground = make("div", { class: "map-place", "aria-busy": "true" });
+  view.replaceChildren(make("div", { class: "start" }, make("section", { class: "hero" }, make("h1", { text: asking ? "What do you want done?" : "Agents and tools" }), asking?.element, examples,
+    !asking && overview.runs && make("p", { class: "small", text: "To ask here, open the whole address that callsheet explore printed: it contains the key." }), make("p", { class: "small" }, find)), ground));
+  asking?.area.focus();
+  try {
+    const catalog = await known();
+    if (!ground.isConnected) return;
+    ground.replaceChildren(map(catalog).element);
+    announce(`${count(catalog.told.agents.length, "agent")}, ${count(catalog.told.tools.length, "tool")}`);
+    if (asking) examples.replaceChildren(...catalog.told.examples.map((text) => make("li", {}, button(text, () => asking.fill(text)))));
+  } finally {
+    ground.removeAttribute("aria-busy");
+  }
+
+  async function start(text) {
+    alert();
+    try {
+      location.hash = address("runs", { id: (await send("start", { text })).thread });
+    } catch (error) {
+      failed(error);
+    }
+  }
+}
+
+export async function showRuns(view, given, overview) {
+  const id = given.get("id");
+  if (overview.runs && id !== null) { await showThread(view, id, overview); return; }
+  const threads = overview.runs ? await ask("runs") : [];
+  const row = (one) => make("li", {}, make("a", { href: address("runs", { id: one.id }) },
+    make("span", { class: "thread-text", text: one.request || one.id }),
+    make("span", { class: `badge ${one.status}`, text: STATUS[one.status] ?? one.status }),
+    make("span", { class: "small", text: when(one.at) })));
+  view.replaceChildren(make("section", { class: "runs" }, make("h1", { text: "Runs" }),
+    threads.length ? make("ul", { class: "threads" }, threads.map(row)) : make("p", { text: overview.runs ? "There are none yet." : "Past runs are shown by the page that the LangGraph server serves." })));
+  announce(count(threads.length, "run"));
+}
+
+async function showThread(view, id, overview) {
+  const mine = (following = new AbortController());
+  const act = (name, more = {}) => (answers) => change(name, { thread: id, ...more, ...(answers && { answers }) });
+  const live = article(overview.asks && { decide: act("resume"), cancel: () => act("cancel")(), resume: () => act("resume")({}) });
+  const earlier = make("div", { class: "earlier" }), tools = make("div", { class: "row exports" }), ground = beside();
+  const next = overview.asks ? composer("Ask a follow-up question", (text) => change("start", { text, thread: id })) : null;
+  view.replaceChildren(make("div", { class: "thread" }, make("p", { class: "back" }, make("a", { href: address("runs"), text: "All runs" })), earlier, live.element, tools, next && make("div", { class: "next" }, next.element), ground.element));
+  const copy = async () => { await navigator.clipboard.writeText(location.href); announce("The link is copied"); };
+  let last = null, told = 0;
+
+  function show(run) {
+    if (last?.status !== run.status) announce({ running: "Running", waiting: `${count(run.questions.length, "question")} wait${run.questions.length === 1 ? "s" : ""} for you`, done: `Done. ${run.answer}`, stopped: "Stopped" }[run.status]);
+    // A new request of the conversation takes the place of the one before.
+    if (last && last.status !== "running" && run.status === "running" && run.id !== last.id) earlier.append(turn(last));
+    const first = last === null;
+    last = run;
+    told = performance.now();
+    live.show(run);
+    ground.show(run);
+    if (first) live.element.querySelector("h2").focus();
+    next?.enable(run.status === "done" || (run.status === "stopped" && !run.steps.length));
+    tools.replaceChildren(...(run.steps.length ? [
+      button("Copy link", () => copy().catch(failed), { class: "quiet" }),
+      button("HTML page", () => save(run, live.element).catch(failed), { class: "quiet" })] : []));
+  }
+
+  // Between two states of the run, its clock goes on.
+  const ticking = setInterval(() => { if (last?.status === "running") live.show({ ...last, seconds: (last.seconds ?? 0) + (performance.now() - told) / 1000 }); }, 250);
+  mine.signal.addEventListener("abort", () => clearInterval(ticking));
+
+  async function load() {
+    const [newest, ...others] = await ask("run", { id });
+    earlier.replaceChildren(...others.reverse().map(turn));
+    show(newest);
+  }
+
+  async function follow() {
+    await watch(id, show, mine.signal).catch((error) => { if (!mine.signal.aborted) throw error; });
+    if (mine.signal.aborted) return;
+    const ended = last;
+    await load();
+    if (ended?.trouble && last.status === "stopped") show({ ...last, trouble: ended.trouble });
+  }
+
+  async function change(name, given) {
+    alert();
+    try {
+      await send(name, given);
+      if (name === "start") next.clear();
+      if (name !== "cancel") await follow();
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  // A run that goes on is not in the history yet, so it is looked for first.
+  if (overview.asks) follow().catch(failed);
+  else await load();
+}
+
+function turn(run) {
+  const shown = article(), made = fold(run.request, make("div", {}, shown.element));
+  made.className = "turn";
+  made.addEventListener("toggle", () => made.open && shown.show(run));
+  return make("section", { class: "earlier-turn" }, made, run.answer && make("p", { class: "words answer-text", text: run.answer }));
+}
+
+/** A field for a request: Enter sends it, Shift and Enter begins a new line. */
+function composer(label, start) {
+  const grow = () => { area.style.height = "auto"; area.style.height = `${Math.min(area.scrollHeight + 2, 260)}px`; };
+  const go = (event) => { event.preventDefault(); if (area.value.trim() && !submit.disabled) start(area.value.trim()); else area.focus(); };
+  const typed = (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) go(event); };
+  const area = make("textarea", { id: "question", rows: "1", maxlength: "100000", placeholder: label, "aria-label": label, on: { input: grow, keydown: typed } });
+  const submit = make("button", { class: "main", text: "Ask" });
+  const element = make("form", { class: "composer", on: { submit: go } }, area, submit);
+  return {
+    element,
+    area,
+    clear: () => { area.value = ""; grow(); },
+    enable: (on) => { submit.disabled = !on; element.parentElement.hidden = !on; },
+    fill: (text) => { area.value = text; grow(); area.focus(); },
+  };
+}
+
+/** The map beside a run: the tools that its steps were given stand out, and those that are called have a ring. */
+function beside() {
+  const words = make("p", { class: "small" });
+  const element = make("aside", { class: "run-map", "aria-label": "Tools of this run on the map", hidden: "" }, make("h3", { text: "Where its tools are" }), words);
+  let drawn = null, last = "";
+
+  async function show(run) {
+    const calls = run.steps.flatMap((step) => step.calls), ids = (all) => new Set(all.map((one) => one.tool.id));
+    const given = ids([...run.steps.flatMap((step) => step.picked), ...calls]), called = ids(calls), now = ids(calls.filter((one) => one.running));
+    const key = JSON.stringify([given, called, now].map((all) => [...all]));
+    if (!given.size || key === last) return;
+    last = key;
+    words.textContent = [`${count(given.size, "tool")} selected`, `${called.size} called`, now.size && `${now.size} running`].filter(Boolean).join(", ");
+    element.hidden = false;
+    drawn ??= known().then((catalog) => {
+      const shown = map(catalog);
+      element.append(shown.element);
+      return shown;
+    }).catch(failed);
+    (await drawn)?.light(given, now.size ? now : called);
+  }
+
+  return { element, show };
+}
+
+/** Saves the run as one file that needs nothing else: no script, no request. */
+async function save(run, element) {
+  const name = run.request.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 40).replace(/^-+|-+$/g, "") || "run";
+  const made = document.implementation.createHTMLDocument(run.request), css = await (await fetch("explorer.css")).text(), copy = element.cloneNode(true);
+  for (const one of copy.querySelectorAll("button, textarea, input, .questions")) one.remove();
+  for (const one of copy.querySelectorAll("details")) one.open = true;
+  for (const attribute of ["href", "tabindex"]) for (const one of copy.querySelectorAll(`[${attribute}]`)) one.removeAttribute(attribute);
+  made.head.prepend(make("meta", { charset: "utf-8" }), make("meta", { "http-equiv": "Content-Security-Policy", content: "default-src 'none'; style-src 'unsafe-inline'" }));
+  made.body.append(make("main", {}, copy));
+  // The style is added as text: this page's own policy would refuse it in a document made here.
+  const html = `<!doctype html>\n${new XMLSerializer().serializeToString(made.documentElement).replace("</head>", () => `<style>${css}</style></head>`)}`;
+  const link = make("a", { href: URL.createObjectURL(new Blob([html], { type: "text/html" })), download: `${name}.html` });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  announce(`Saved as ${link.download}`);
+}

@@ -1,0 +1,78 @@
+// What the page asks the server, and who it says it is.
+
+import { alert } from "./dom.js";
+
+/** The bearer token of a signed-in user in `sessionStorage`, until the tab is closed. */
+export const TOKEN = "callsheet-token";
+const KEY = "callsheet-key", asking = new Map();
+
+/** The server wants to know who asks. */
+export class SignIn extends Error {}
+
+/** Somebody asked something else in the meantime. */
+export class Overtaken extends Error {}
+
+/** Shows an error; one of a question that was overtaken is none. */
+export function failed(error) {
+  if (!(error instanceof Overtaken)) alert(`${error.message}.`.replace(/\.\.$/, "."));
+}
+
+/** Asks for one thing; a later question in the same slot takes the place of an earlier one. */
+export async function ask(name, given = {}, slot = name) {
+  asking.get(slot)?.abort();
+  const mine = new AbortController();
+  asking.set(slot, mine);
+  try {
+    const answer = await fetch(`api/${name}?${new URLSearchParams(given)}`, { headers: headers(), signal: mine.signal });
+    const body = await read(answer);
+    if (mine.signal.aborted) throw new Overtaken();
+    return body;
+  } catch (error) {
+    throw mine.signal.aborted ? new Overtaken() : error;
+  }
+}
+
+/** Has something done: starts, answers, stops. */
+export async function send(name, given) {
+  const more = { ...headers(), "Content-Type": "application/json" };
+  return read(await fetch(`api/${name}`, { method: "POST", headers: more, body: JSON.stringify(given) }));
+}
+
+/** Follows a run: calls `take` with each state of it, until it ends, waits, or `signal` says stop. */
+export async function watch(thread, take, signal) {
+  const answer = await fetch(`api/watch?${new URLSearchParams({ id: thread })}`, { headers: headers(), signal });
+  if (!answer.ok) await read(answer);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const event of events) {
+      if (event.startsWith("event: end")) return;
+      take(JSON.parse(event.slice(event.indexOf("data: ") + 6)));
+    }
+  }
+}
+
+async function read(answer) {
+  const body = await answer.json().catch(() => null);
+  if (answer.ok && body !== null) return body;
+  const why = body?.error ?? body?.detail ?? `The server answered ${answer.status} ${answer.statusText}`;
+  if (answer.status === 401 || (answer.status === 403 && !body?.error)) throw new SignIn(why);
+  throw new Error(why);
+}
+
+function headers() {
+  const token = sessionStorage.getItem(TOKEN);
+  return { "X-Callsheet-Key": sessionStorage.getItem(KEY) ?? "page", ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+}
+
+/** Stores the key of the address that the command line printed, and takes it out of the address. */
+export function storeKey() {
+  const [, key] = location.hash.match(/^#key=([\w-]+)/) ?? [];
+  if (!key) return;
+  sessionStorage.setItem(KEY, key);
+  history.replaceState(null, "", "#/");
+}

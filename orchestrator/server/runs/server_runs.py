@@ -1,0 +1,168 @@
+"""Runs on the LangGraph server of the page, requested with the viewer's credentials."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.requests import Request
+
+from callsheet.orchestrator.server.page_requests import RefusedError
+from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
+from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Pending, RunSnapshot, Thread
+from callsheet.orchestrator.server.server_client import allowed, client_of
+from callsheet.orchestrator.server.visible_catalog import shown_line
+
+if TYPE_CHECKING:
+    from langgraph_sdk.client import LangGraphClient
+
+T = TypeVar("T")
+_GRAPH = "supervisor"
+_GOING = ("pending", "running")
+_MOST_SNAPSHOTS, _MOST_WAITING = 100, 1000
+_HOW: Mapping[str, Any] = {
+    "stream_mode": [*MODES[:-1], "messages-tuple"],
+    "stream_subgraphs": True,
+    "stream_resumable": True,
+    "multitask_strategy": "reject",
+}
+
+
+class ServerRuns:
+    """Threads of the server's ``supervisor``.
+
+    Requests go to the server's own routes with the viewer's headers, so its authentication and authorization apply.
+    """
+
+    async def recent(self, request: Request) -> Sequence[Thread]:
+        """The last threads."""
+        found = await allowed(
+            request,
+            lambda client: client.threads.search(
+                metadata={"graph_id": _GRAPH},
+                limit=MOST_RUNS,
+                sort_by="updated_at",
+                sort_order="desc",
+                select=["thread_id", "updated_at", "status"],
+                extract={"request": "values.request"},
+            ),
+        )
+        return [
+            Thread(str(thread["thread_id"]), _request(thread), str(thread["status"]), str(thread["updated_at"]))
+            for thread in found or ()
+        ]
+
+    async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
+        """The history of a thread."""
+        found = await allowed(request, lambda client: client.threads.get_history(thread, limit=_MOST_SNAPSHOTS))
+        return [snapshot_of(state) for state in found or ()]
+
+    async def waiting(self, request: Request) -> int | None:
+        """Number of pending questions in all threads; None if the viewer may not know."""
+        found = await allowed(
+            request,
+            lambda client: client.threads.search(
+                metadata={"graph_id": _GRAPH}, status="interrupted", limit=_MOST_WAITING, select=["interrupts"]
+            ),
+        )
+        if found is None:
+            return None
+        return sum(len(questions) for thread in found for questions in (thread["interrupts"] or {}).values())
+
+
+def _request(thread: Mapping[str, Any]) -> str:
+    asked = (thread.get("extracted") or {}).get("request")
+    return shown_line(asked) if isinstance(asked, str) else ""
+
+
+def snapshot_of(state: Mapping[str, Any]) -> RunSnapshot:
+    """A state of a thread, with the results of the steps that ended while others wait."""
+    values, asked = dict(state["values"]) if isinstance(state["values"], Mapping) else {}, list[Pending]()
+    for task in state.get("tasks") or ():
+        asked += [Pending(str(one["id"]), one.get("value")) for one in task.get("interrupts") or ()]
+        for channel in ("results", "selections"):
+            if isinstance(new := (task.get("result") or {}).get(channel), Mapping):
+                values[channel] = {**(values.get(channel) or {}), **new}
+    return RunSnapshot(values, str(state.get("created_at") or ""), tuple(asked))
+
+
+class ServerRunner:
+    """Starts and stops runs of the server's ``supervisor``; the server's own authorization applies."""
+
+    async def start(self, request: Request, thread: str | None, text: str) -> str:
+        """Starts a request."""
+
+        async def begin(client: LangGraphClient) -> str:
+            chosen = thread or str((await client.threads.create(graph_id=_GRAPH))["thread_id"])
+            given: Any = {"messages": [{"role": "user", "content": text}]}
+            await client.runs.create(chosen, _GRAPH, input=given, **_HOW)
+            return chosen
+
+        return await _done(request, begin)
+
+    async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
+        """Answers questions, or continues a run that stopped."""
+
+        async def go_on(client: LangGraphClient) -> None:
+            command: Any = {"resume": dict(answers)} if answers else None
+            await client.runs.create(thread, _GRAPH, input=None, command=command, **_HOW)
+
+        await _done(request, go_on)
+
+    async def cancel(self, request: Request, thread: str) -> None:
+        """Stops the runs of a thread."""
+
+        async def stop(client: LangGraphClient) -> None:
+            for run in await client.runs.list(thread, limit=10):
+                if run["status"] in _GOING:
+                    await client.runs.cancel(thread, run["run_id"], wait=True)
+
+        await _done(request, stop)
+
+    async def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
+        """The run of a thread as it goes."""
+        runs: Any = await allowed(request, lambda client: client.runs.list(thread, limit=1))
+        if not runs or runs[0]["status"] not in _GOING:
+            return
+        async with client_of(request) as client:
+            live = LiveRun(await self._before(client, thread, runs[0]))
+            yield live.snapshot
+            stream = client.runs.join_stream(thread, runs[0]["run_id"], last_event_id="0")
+            async for part in stream:
+                mode, _, namespace = part.event.partition("|")
+                live.take([namespace] if namespace else [], mode, part.data)
+                yield live.snapshot
+            state: Any = await client.threads.get_state(thread)
+            live.end(snapshot_of(state))
+            yield live.snapshot
+
+    async def _before(self, client: LangGraphClient, thread: str, run: Mapping[str, Any]) -> RunSnapshot:
+        """The state at which a run continues, or its request."""
+        given = (run.get("kwargs") or {}).get("input")
+        if isinstance(given, Mapping) and given.get("messages"):
+            return RunSnapshot({"request": str(given["messages"][-1].get("content", ""))}, "")
+        state: Any = await client.threads.get_state(thread)
+        return snapshot_of(state)
+
+
+async def _done(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]) -> T:
+    """What the server answers.
+
+    Raises:
+        RefusedError: It refuses; the message is the server's own.
+    """
+    import httpx
+
+    async with client_of(request) as client:
+        try:
+            return await ask(client)
+        except httpx.HTTPStatusError as error:
+            raise RefusedError(_why(error.response)) from error
+
+
+def _why(response: Any) -> str:
+    try:
+        told = response.json().get("detail")
+    except ValueError:
+        told = None
+    return str(told or f"the server answered {response.status_code}")

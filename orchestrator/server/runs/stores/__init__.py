@@ -1,1 +1,0 @@
-"""Where past runs are read from."""

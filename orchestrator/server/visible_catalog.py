@@ -1,0 +1,255 @@
+"""A catalog as one user may see it, and its agents and tools as links whose texts are safe to display."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from callsheet.agents import Prices, ToolRegistry
+from callsheet.graphs import (
+    Catalog,
+    CatalogError,
+    Change,
+    Dependency,
+    Finding,
+    Loaded,
+    Policy,
+    Problem,
+    Tool,
+    User,
+    default_taxonomy,
+    escaped,
+)
+from callsheet.graphs.catalog.formats.mcp_format import tool_from_entry
+from callsheet.graphs.lint import RULES, Subject
+from callsheet.graphs.text.sanitizing import counted
+from callsheet.orchestrator.run.process.process_state import Served
+from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers.capabilities import Assignments
+
+NodeName = Literal["agent", "tool", "skill", "capability"]
+_MOST_KNOWN, _LONGEST, _LONGEST_LINE = 8, 4_096, 240
+_WELL, _MAYBE = 0.6, 0.3
+
+
+def shown_text(text: str, *, most: int = _LONGEST) -> str:
+    """A foreign text for a person: hidden characters written out, and limited in length."""
+    if len(text) > most:
+        return f"{escaped(text[:most])} … ({counted(len(text) - most, 'more character')})"
+    return escaped(text)
+
+
+def shown_line(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(escaped(text[: _LONGEST_LINE * 2]).split())
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
+
+
+def fit(score: float) -> str:
+    """How well something fits a text, in words."""
+    return "fits well" if score >= _WELL else "may fit" if score >= _MAYBE else "is near, but hardly fits"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to a node: exact id, label for display, kind, and one line of description."""
+
+    id: str
+    label: str
+    kind: NodeName
+    about: str = ""
+
+
+class Knowledge:
+    """Derived data of a catalog, or of the part that some users may see; computed once, on first use.
+
+    Args:
+        retriever: Over what these users may see.
+        problems: Problems of the catalog.
+        work: Runs the long computations, one at a time.
+        closing: Set when the results are no longer needed.
+    """
+
+    def __init__(
+        self,
+        retriever: AgentGraphRetriever,
+        problems: Sequence[Problem],
+        work: ThreadPoolExecutor,
+        closing: threading.Event,
+    ) -> None:
+        self.catalog = retriever.catalog
+        self._retriever, self._problems, self._work, self._closing = retriever, problems, work, closing
+        self._lock, self._results = threading.Lock(), dict[str, Future[Any]]()
+
+    @cached_property
+    def needed_by(self) -> Mapping[str, Sequence[tuple[Tool, Dependency]]]:
+        """Tool id -> the tools that depend on it, each with its edge."""
+        needed: dict[str, list[tuple[Tool, Dependency]]] = {}
+        for tool in self.catalog.tools.values():
+            for edge in tool.depends_on:
+                needed.setdefault(edge.tool, []).append((tool, edge))
+        return needed
+
+    def capabilities(self) -> Future[Assignments]:
+        """The capabilities of each tool."""
+        return self._once("capabilities", self._retriever.capabilities)
+
+    def findings(self) -> Future[Mapping[str, Sequence[Finding]]]:
+        """Findings of ``callsheet check`` by tool or agent id."""
+        return self._once("findings", self._check)
+
+    def _once(self, name: str, compute: Callable[[], Any]) -> Future[Any]:
+        with self._lock:
+            if name not in self._results:
+                self._results[name] = self._work.submit(compute)
+            return self._results[name]
+
+    def _check(self) -> Mapping[str, Sequence[Finding]]:
+        problems = tuple(problem for problem in self._problems if problem.kind != "quarantined")
+        subject, findings = Subject(self.catalog, default_taxonomy(), problems), dict[str, list[Finding]]()
+        for rule in RULES:
+            for finding in () if self._closing.is_set() else rule.findings(subject):
+                findings.setdefault(finding.tool or finding.agent, []).append(finding)
+        return findings
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleCatalog:
+    """What one user may see.
+
+    Attributes:
+        user: The user.
+        retriever: Searches it.
+        knowledge: Derived data, shared with users who may see the same.
+        loaded: The current catalog with its problems, changes and digests.
+        registry: Knows which agents are trusted, and which ones fail.
+        read: As in ``Served``.
+        prices: Prices of models.
+    """
+
+    user: User
+    retriever: AgentGraphRetriever
+    knowledge: Knowledge
+    loaded: Loaded
+    registry: ToolRegistry
+    read: Callable[[bool], Loaded] | None = None
+    prices: Prices = field(default_factory=Prices)
+
+    @property
+    def policy(self) -> Policy | None:
+        """Who may see what; None if everybody may see everything."""
+        return self.retriever.policy
+
+    @property
+    def catalog(self) -> Catalog:
+        """The visible part of the catalog."""
+        return self.knowledge.catalog
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything is visible, tools in quarantine too."""
+        everything = self.catalog is self.retriever.selector.catalog
+        return everything and all(self._may_see_change(change) for change in self.loaded.changes if change.quarantines)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Problems of the catalog; none if only a part is visible."""
+        return self.loaded.problems if self.whole else ()
+
+    @property
+    def reviewable(self) -> list[Change]:
+        """The visible changes of all servers; those of a whole server only if the user may see everything."""
+        whole = self.whole
+        return [one for one in self.loaded.changes if self._may_see_change(one) and (one.tool or whole)]
+
+    def may_see(self, node: str) -> bool:
+        """Whether an agent or tool may be named; with a policy, only if it is in the visible catalog."""
+        return self.policy is None or node in self.catalog.tools or node in self.catalog.by_id
+
+    def changes(self, agent: str) -> list[Change]:
+        """The visible changes of an agent's server since its tools were accepted."""
+        return [change for change in self.loaded.changes if change.agent == agent and self._may_see_change(change)]
+
+    def link(self, node: str) -> Link:
+        """A link to an agent, a tool or a skill, with the first line of its description."""
+        catalog = self.catalog
+        kind: NodeName = "tool" if node in catalog.tools else "skill" if node in catalog.skills_by_id else "agent"
+        known = catalog.tools.get(node) or catalog.skills_by_id.get(node) or catalog.by_id.get(node)
+        return Link(node, shown_line(node), kind, shown_line(known.description) if known else "")
+
+    def _may_see_change(self, change: Change) -> bool:
+        """A quarantined tool is in no catalog, so the policy decides on its old and its new definition."""
+        if self.policy is None or not change.tool:
+            return True
+        try:
+            sides = [tool_from_entry(change.agent, side) for side in (change.before, change.after) if side is not None]
+        except CatalogError:
+            return False
+        return bool(sides) and all(self.policy.allows(tool, self.user) for tool in sides)
+
+
+class Site:
+    """A catalog with its explorer.
+
+    Args:
+        served: The catalog, its retriever and its registry.
+        prices: Prices of models.
+    """
+
+    def __init__(self, served: Callable[[], Served], prices: Prices | None = None) -> None:
+        self._prices, self._served, self._loaded = prices or Prices(), served, Loaded(Catalog())
+        self._watched: ToolRegistry | None = None
+        self._work = ThreadPoolExecutor(1, thread_name_prefix="callsheet-explorer")
+        self._closing, self._lock = threading.Event(), threading.Lock()
+        self._known: OrderedDict[int, Knowledge] = OrderedDict()
+
+    def visible_to(self, user: User) -> VisibleCatalog:
+        """What a user may see; slow on first use, so not for an event loop.
+
+        Raises:
+            CallsheetError: The catalog, its index or its policy cannot be read.
+        """
+        served = self._served()
+        self._watch(served)
+        retriever, loaded = served.retriever.within(user), self._loaded
+        knowledge = self._knowledge(retriever, loaded)
+        return VisibleCatalog(user, retriever, knowledge, loaded, served.registry, served.read, self._prices)
+
+    def follow(self, loaded: Loaded) -> None:
+        """Uses a catalog that was loaded again, in calls and in searches; slow, so not for an event loop."""
+        served = self._served()
+        served.registry.follow(loaded)
+        served.retriever.follow(loaded)
+
+    def close(self) -> None:
+        """Cancels pending computations, and stops the current one early."""
+        self._closing.set()
+        self._work.shutdown(wait=False, cancel_futures=True)
+
+    def _watch(self, served: Served) -> None:
+        """Follows the registry's catalog; the retriever follows on its own."""
+        with self._lock:
+            if self._watched is not served.registry:
+                self._watched = served.registry
+                served.registry.watch(self._follow)
+                same = served.registry.catalog is served.loaded.catalog  # a server may have announced others already
+                self._loaded = served.loaded if same else served.registry.loaded
+
+    def _follow(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+
+    def _knowledge(self, retriever: AgentGraphRetriever, loaded: Loaded) -> Knowledge:
+        key = id(retriever.catalog)
+        problems = loaded.problems if retriever.catalog is retriever.selector.catalog else ()
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = Knowledge(retriever, problems, self._work, self._closing)
+            self._known.move_to_end(key)
+            while len(self._known) > _MOST_KNOWN:
+                self._known.popitem(last=False)
+            return self._known[key]

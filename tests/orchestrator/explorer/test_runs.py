@@ -1,0 +1,185 @@
+"""Past runs: those of a thread, step by step, and only what may be seen of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from starlette.testclient import TestClient
+
+from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
+from callsheet.orchestrator.cli.requests.thread_run import run
+from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.run.thread_stream import stream_in_thread
+from callsheet.orchestrator.server import Site
+from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
+from callsheet.orchestrator.server.runs.local_runs import LocalRuns
+from callsheet.orchestrator.server.runs.run_history import RunSnapshot
+from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, RunView, run_of, runs_of
+from callsheet.orchestrator.supervisor import create_supervisor
+from explored import explorer, served
+from kept_runs import ASKING, ENDED, REVISED, Kept, moment
+from scripted_model import ScriptedModel, planned
+
+Asked = Callable[..., Any]
+
+
+def test_a_run_is_shown_step_by_step_with_calls_and_durations(catalog: Catalog, asked: Asked) -> None:
+    history = [ENDED, moment("b", "05"), moment("a", "02", waiting=1), moment("a", "01"), RunSnapshot({}, "")]
+    app = explorer(catalog, runs=Kept(history))
+    assert asked(app, "overview")["runs"]
+    assert [thread["id"] for thread in asked(app, "runs")] == ["t"]
+    last, first = asked(app, "run", id="t")
+    assert (last["request"], last["seconds"], last["note"], last["answer"]) == ("request b", 4.0, "by rules", "4.8 km")
+    assert (first["request"], first["answer"], first["status"]) == ("request a", "", "waiting")
+    step, waiting = last["steps"]
+    assert (step["status"], step["seconds"], step["result"]) == ("done", 0.25, "4.8 km")
+    (call,) = step["calls"]
+    assert (call["tool"]["id"], call["args"], call["files"]) == ("units/convert_length", '{\n  "value": 3\n}', 1)
+    assert step["picked"][0]["via"] == ["a"]
+    assert (waiting["status"], waiting["depends_on"]) == ("waiting", ["1"])
+
+
+def test_what_a_step_did_with_tools_that_may_not_be_seen_is_withheld(catalog: Catalog, asked: Asked) -> None:
+    policy = Policy(default="allow", deny=("units/convert_length",))
+    ended = RunSnapshot({**ENDED.values, "revisions": REVISED.values["revisions"]}, ENDED.at)
+    (run,) = asked(explorer(catalog, policy, runs=Kept([ended])), "run", id="t")
+    step = run["steps"][0]
+    assert run["revisions"] == []
+    assert (step["status"], step["error"], step["calls"], step["picked"]) == ("done", WITHHELD, [], [])
+    assert run["answer"] == WITHHELD
+    assert "units" not in str(run)
+
+
+def test_revisions_usage_and_a_question_are_shown(catalog: Catalog, asked: Asked) -> None:
+    asking, revised, plain = asked(explorer(catalog, runs=Kept([ASKING, REVISED, moment("a", "01")])), "run", id="t")
+    (question,) = asking["questions"]
+    assert (question["text"], question["choices"]) == ("Which file?", ["a.txt", "b.txt"])
+    (revision,) = revised["revisions"]
+    assert (revision["added"], revision["dropped"], revision["refused"]) == (["3"], ["2"], False)
+    assert revision["reason"] == "the file is <b>missing</b>"
+    counts = {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0}
+    assert {name: revised["usage"][name] for name in counts} == counts
+    assert (plain["questions"], plain["revisions"], plain["usage"]) == ([], [], None)
+
+
+def test_questions_that_wait_are_counted(catalog: Catalog) -> None:
+    told = TestClient(explorer(catalog, runs=Kept([]))).get("/callsheet/metrics").text
+    assert "callsheet_approvals_waiting 3.0" in told
+    assert "callsheet_approvals_waiting" not in TestClient(explorer(catalog)).get("/callsheet/metrics").text
+
+
+async def asks(shop: Any, monkeypatch: Any, threads: Threads, thread: str, approval: Any) -> Loaded:
+    loaded: Loaded = shop.loaded(monkeypatch)
+    found = served(loaded)
+    workflow = create_supervisor(
+        loaded, retriever=found.retriever, registry=found.registry, settings=Settings(approval=approval)
+    )
+    given = {"messages": [{"role": "user", "content": "Look up the exchange rate of the currency 'USD' in euro."}]}
+    with threads.locked(thread):
+        await run(workflow, threads, thread, given, lambda _: None)
+    return loaded
+
+
+async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    threads = Threads(tmp_path / "threads")
+    loaded = await asks(shop, monkeypatch, threads, "rates", "never")
+    (tmp_path / "threads" / "broken.sqlite").write_text("this is no database, whatever its name says" * 20)
+    runs: Any = LocalRuns(threads)
+    known = {thread.id: thread for thread in await runs.recent(None)}
+    assert (known["rates"].request[:7], known["rates"].status) == ("Look up", "idle")
+    assert (known["broken"].status, await runs.waiting(None)) == ("error", 0)
+    assert await runs.history(None, "../rates") == []
+    client = TestClient(explorer(loaded, runs=LocalRuns(threads)))
+    (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
+    (step,) = shown["steps"]
+    assert (step["status"], step["calls"][0]["tool"]["id"]) == ("done", "bank/exchange_rate")
+    assert shown["seconds"] > 0
+    assert step["result"] in shown["answer"]
+    assert "broken.sqlite" in client.get("/callsheet/api/run", params={"id": "broken"}).json()["error"]
+
+
+async def test_a_run_that_ended_is_shown_and_not_resumed(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    threads = Threads(tmp_path / "threads")
+    name = threads.new()
+    await asks(shop, monkeypatch, threads, name, "never")
+    with threads.locked(name):
+        threads.settle(name, ended=True)
+    runs: Any = LocalRuns(threads)
+    assert [(thread.id, thread.status) for thread in await runs.recent(None)] == [(name, "idle")]
+    assert (await runs.last(name)).values["messages"]
+    for refused in (threads.latest, lambda: threads.check(name)):
+        with pytest.raises(SettingsError, match="no thread"):
+            refused()
+    with threads.locked(name):
+        threads.settle(name, ended=False)
+    assert threads.latest() == name
+    threads.settle(name, ended=True)
+    Threads(tmp_path / "threads", days=-1).sweep()
+    assert threads.names() == []
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
+    shop: Any, worker: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
+    loaded, threads = shop.loaded(monkeypatch), Threads(tmp_path / "threads")
+    found = served(loaded)
+    seen = Site(lambda: found).visible_to(User())
+    plan = planned(("a", "tell the weather of Oslo", []), ("b", "look up the rate of USD", ["a"]))
+    workflow = create_supervisor(
+        loaded,
+        retriever=found.retriever,
+        registry=found.registry,
+        settings=Settings(planning="once"),
+        planner_model=ScriptedModel(replies=[plan]),
+        worker_model=worker,
+        answer_model=GenericFakeChatModel(messages=iter([AIMessage("Sun in Oslo, and 0.9 EUR.")] * 2)),
+    )
+    for request in ("the weather, and then the rate", "and once more"):
+        live, told = LiveRun(RunSnapshot({"request": request}, "")), list[RunView]()
+
+        def take(*part: Any, live: LiveRun = live, told: list[RunView] = told) -> None:
+            live.take(*part)
+            told.append(run_of(seen, live.snapshot))
+
+        with threads.locked("t"):
+            given = {"messages": [{"role": "user", "content": request}]}
+            await stream_in_thread(workflow, threads, "t", given, modes=MODES, take=take)
+        states = [tuple((step.status, len(step.calls)) for step in run.steps) for run in told]
+        wanted = [
+            (("waiting", 0), ("waiting", 0)),
+            (("running", 0), ("waiting", 0)),
+            (("running", 1), ("waiting", 0)),
+            (("done", 1), ("waiting", 0)),
+            (("done", 1), ("running", 1)),
+            (("done", 1), ("done", 1)),
+        ]
+        assert [state for state in dict.fromkeys(states) if state in wanted] == wanted
+        drafts = [run.answer for run in told if run.answer]
+        assert all(draft.startswith("Sun") for draft in drafts)
+        assert len(set(drafts)) > 3
+        assert {run.request for run in told if run.id} == {told[-1].request}
+    runs: Any = LocalRuns(threads)
+    second, first = runs_of(seen, await runs.history(None, "t"))
+    assert (second.steps, second.answer) == (told[-1].steps, "Sun in Oslo, and 0.9 EUR.")
+    assert (first.answer, first.status) == (second.answer, "done")
+
+
+async def test_a_thread_that_waits_for_a_person_says_so(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    threads = Threads(tmp_path / "threads")
+    loaded = await asks(shop, monkeypatch, threads, "rates", "always")
+    runs: Any = LocalRuns(threads)
+    assert [thread.status for thread in await runs.recent(None)] == ["interrupted"]
+    assert await runs.waiting(None) == 1
+    client = TestClient(explorer(loaded, runs=LocalRuns(threads)))
+    (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
+    assert (shown["status"], shown["answer"]) == ("waiting", "")
+    (question,) = shown["questions"]
+    assert [step["status"] for step in shown["steps"]] == ["needs_approval"]
+    assert (question["tool"]["id"], question["args"]) == ("bank/exchange_rate", '{\n  "currency": "USD"\n}')
