@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 from callsheet.graphs import CallsheetError, UnknownNameError, User, shown
 from callsheet.orchestrator.run.current_user import user_of
 from callsheet.orchestrator.run.run_metrics import MEDIA_TYPE, exposition
+from callsheet.orchestrator.server import sign_in
 from callsheet.orchestrator.server.explorer import page_files
 from callsheet.orchestrator.server.explorer.api import Api, Endpoint
 from callsheet.orchestrator.server.explorer.site import Seen, Site
@@ -85,10 +86,13 @@ def create_explorer(
     if changing is not None:
         private.append(Route(f"{ROOT}/api/watch", guarded(changing.watch)))
         posts |= changing.posts()
+    if authenticated:
+        posts["sign-in"] = lambda seen, request: sign_in.begin(seen.registry, seen.user, request)
     private += [Route(f"{ROOT}/api/{name}", guarded(endpoint), methods=["POST"]) for name, endpoint in posts.items()]
     middleware = gate(hosts, origins)
     if authenticated:
-        middleware += [Middleware(_Public, routes=_public(site)), Middleware(RunChecks)]
+        private += sign_in.public_routes()
+        middleware += [Middleware(_Public, routes=[*_public(site), *sign_in.public_routes()]), Middleware(RunChecks)]
     return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=_closes(site))
 
 
@@ -102,21 +106,7 @@ def _public(site: Site) -> list[Route]:
         Route(ROOT, page_files.home),
         *(Route(f"{ROOT}/{name}", page_files.page) for name in ("", *page_files.names())),
         Route(f"{ROOT}/health", _health(site)),
-        Route(f"{ROOT}/sign-in/callback", _signed_in),
     ]
-
-
-async def _signed_in(request: Request) -> Response:
-    """The answer of an authorization server to a sign-in of a run: a browser brings it, without credentials."""
-    callback = await run_in_threadpool(_sign_in_library)
-    answer: Response = await callback(request)
-    return answer
-
-
-def _sign_in_library() -> Any:
-    from callsheet.agents.servers.oauth.callback import callback
-
-    return callback
 
 
 def _closes(site: Site) -> Lifespan[Starlette]:

@@ -42,8 +42,6 @@ class QuestionShown(Shown):
         choices: Proposed answers.
         decisions: The kinds of answer; none if the user may not see the tool.
         hash: Binds an answer to exactly this call.
-        url: The page of a sign-in.
-        confirm: Whether a sign-in needs the code that its page shows.
     """
 
     id: str
@@ -60,8 +58,6 @@ class QuestionShown(Shown):
     choices: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
     hash: str = ""
-    url: str = ""
-    confirm: bool = False
 
 
 def question_shown(seen: Seen, interrupt: str, value: Any) -> QuestionShown:
@@ -88,6 +84,4 @@ def question_shown(seen: Seen, interrupt: str, value: Any) -> QuestionShown:
         choices=tuple(map(str, plain.get("choices") or ())),
         decisions=tuple(map(str, plain.get("decisions") or ())),
         hash=str(plain.get("hash") or ""),
-        url=str(plain.get("url") or ""),
-        confirm=bool(plain.get("confirm")),
     )

@@ -2,7 +2,7 @@
 
 import { alert, announce, make, walk } from "../common/dom.js";
 
-const TITLES = { tool_approval: "Approve this call?", unknown_outcome: "Did this call take effect?", needs_input: "A value is missing", question: "A question for you", sign_in: "Sign in to go on" };
+const TITLES = { tool_approval: "Approve this call?", unknown_outcome: "Did this call take effect?", needs_input: "A value is missing", question: "A question for you" };
 
 /** The cards of all that waits; `decide` gets the answers by the ids of their questions; without it, nothing can be answered. */
 export function questions(waiting, decide) {
@@ -69,7 +69,7 @@ function card(one, decided, undecided) {
   return { made, send };
 }
 
-const FORMS = { tool_approval: approval, unknown_outcome: outcome, needs_input: values, question: answer, sign_in: signIn };
+const FORMS = { tool_approval: approval, unknown_outcome: outcome, needs_input: values, question: answer };
 
 function approval(one, send, body) {
   const again = () => body.replaceChildren(...approval(one, send, body));
@@ -111,13 +111,6 @@ function answer(one, send) {
   field.addEventListener("keydown", (event) => { if (event.key === "Enter") say(field.value); });
   return [one.choices.length > 0 && make("div", { class: "row" }, one.choices.map((choice) => button(choice, "", () => say(choice)))),
     field, make("div", { class: "row" }, button("Answer", "main", () => say(field.value)), button("Leave it open", "", () => send({ type: "leave" }, "Left open")))];
-}
-
-function signIn(one, send) {
-  const code = one.confirm && make("input", { "aria-label": "The code that the page shows", placeholder: "The code that the page shows", autocomplete: "off" });
-  const done = () => { if (!code || code.value.trim()) send({ type: "signed_in", ...(code ? { code: code.value.trim() } : {}) }, "Signed in"); else code.focus(); };
-  const safe = /^https?:\/\//.test(one.url) && URL.canParse(one.url) && make("a", { class: "second", href: one.url, target: "_blank", rel: "noopener noreferrer", text: `Open ${new URL(one.url).host}` });
-  return [make("p", {}, safe || make("code", { text: one.url })), code, make("div", { class: "row" }, button("I have signed in", "main", done), button("Decline", "", () => send({ type: "decline" }, "Declined")))];
 }
 
 function other(one, send, body) {

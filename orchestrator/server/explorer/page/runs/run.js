@@ -59,12 +59,13 @@ export function article({ decide, cancel, resume }) {
 }
 
 function head(run, cancel, resume) {
+  const resumes = (text) => make("button", { type: "button", text, on: { click: resume } });
   const took = run.seconds === null ? "" : seconds(run.seconds);
   const facts = [when(run.at), took, ...(run.usage ? [usage(run.usage), run.usage.cost.words] : []), run.note].filter(Boolean).join("  ·  ");
   return [make("div", { class: "run-title" }, make("h2", { tabindex: "-1", text: run.request }),
     make("div", { class: "row" }, make("span", { class: `badge ${run.status}`, text: (run.locked ? ELSEWHERE : STATES)[run.status] ?? run.status }),
       cancel && run.status === "running" && make("button", { type: "button", text: "Cancel", on: { click: cancel } }),
-      resume && run.status === "stopped" && !run.locked && make("button", { type: "button", text: "Resume", on: { click: resume } }))),
+      resume && !run.locked && (run.status === "stopped" ? resumes("Resume") : run.status === "done" && run.steps.some((step) => step.status === "failed") && resumes("Repeat what failed")))),
   make("p", { class: "small", text: facts }), run.locked && make("p", { class: "note words", text: run.locked }), run.trouble && make("p", { class: "error words", text: run.trouble === "cancelled" ? "Cancelled. What was done is kept: Resume continues." : run.trouble })];
 }
 
