@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from langchain.agents.middleware import ToolCallRequest
@@ -28,14 +25,9 @@ from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
 from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.registry import ToolRegistry
-from callsheet.graphs.catalog.errors import CallsheetError, CatalogError
 
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]
-
-
-class RefusedScopesError(CallsheetError, RuntimeError):
-    """A server does not accept a sign-in that has given all scopes that it asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +42,6 @@ class Supervision:
         notice: Whether the model is told that a person changed its arguments.
         allow: Ids of tools that need no approval, because a person named them for this run.
         confirms: Whether a person must confirm every call that may change something, whatever the policy.
-        run: The run, whose sign-ins are its own; empty: nobody is asked to sign in.
-        user: Id of the user; empty for an anonymous one.
-        address: Address of the server of Callsheet, for answers to sign-ins; empty: as the process is configured.
     """
 
     step_id: str
@@ -62,9 +51,6 @@ class Supervision:
     notice: bool = True
     allow: frozenset[str] = frozenset()
     confirms: bool = False
-    run: str = ""
-    user: str = ""
-    address: str = ""
 
 
 @dataclass(slots=True)
@@ -158,65 +144,6 @@ class Case:
             if trouble := fit_of(schema, secrets.opened(schema, answer.args)).misfit:
                 raise AnswerError(secrets.hidden(trouble))
 
-    async def sign_in(self) -> dict[str, Any]:
-        """What a person must know to sign in to the server of the tool, and the ``state`` that names the sign-in.
-
-        Raises:
-            CallsheetError, OSError: It cannot begin.
-        """
-        # In a thread: the import takes a second.
-        sign_in = await asyncio.to_thread(_sign_in_library)
-        supervision = self.supervision
-        server = supervision.registry.server(self.bound.id)
-        if server is None:
-            raise CatalogError("its server is no longer in the catalog")
-        who = {"user": supervision.user, "run": supervision.run, "address": supervision.address}
-        begun = await sign_in(server, os.environ, **who)
-        return {
-            "state": begun.state,
-            "url": begun.authorization.page,
-            "issuer": str(begun.authorization.metadata.issuer),
-            "expires": datetime.fromtimestamp(begun.expires, UTC).isoformat(timespec="seconds"),
-            "confirm": begun.confirmed,
-            **({"scopes": begun.step_up.split()} if begun.step_up else {}),
-        }
-
-    async def confirm(self, state: str, code: str) -> None:
-        """Takes the code that a page has shown after a sign-in.
-
-        Raises:
-            CallsheetError, OSError: It is another, or the tokens cannot be stored.
-        """
-        from callsheet.agents.servers.oauth.pending_sign_ins import confirm
-
-        supervision = self.supervision
-        await asyncio.to_thread(confirm, state, user=supervision.user, run=supervision.run, code=code)
-
-    async def sign_in_problem(self, told: Mapping[str, Any]) -> str:
-        """Why a call still needs a sign-in although a person has replied.
-
-        Raises:
-            RefusedScopesError: The person has given the scopes that the server asked for, and it asks again.
-            CallsheetError, OSError: What waits cannot be read.
-        """
-        from callsheet.agents.servers.oauth.pending_sign_ins import pending
-
-        waiting = await asyncio.to_thread(pending, told["state"])
-        if waiting is None and "scopes" in told and datetime.fromisoformat(told["expires"]) > datetime.now(UTC):
-            raise RefusedScopesError(
-                f"it got the scopes {' '.join(told['scopes'])!r} in this call, and asks for more: "
-                "a person is asked only once per call"
-            )
-        if waiting is None:
-            return "the server does not accept the new sign-in, or it came too late"
-        return waiting.problem or "nobody has signed in at that address yet"
-
-    @property
-    def signs_in(self) -> bool:
-        """Whether a person can sign in to the server of the tool."""
-        server = self.supervision.registry.server(self.bound.id)
-        return bool(self.supervision.run) and server is not None and server.callsheet.sign_in is None
-
     def refused(self, args: Mapping[str, Any]) -> ToolMessage | None:
         """The refusal of a call that nobody can approve: its tool is no longer there, or the arguments do not fit."""
         registry = self.supervision.registry
@@ -235,9 +162,3 @@ class Case:
             status="error" if error else "success",
             artifact={"tool": self.bound.id, "kind": kind, "effect": effect, "seconds": 0.0},
         )
-
-
-def _sign_in_library() -> Any:
-    from callsheet.agents.servers.oauth.callback import sign_in_of_run
-
-    return sign_in_of_run

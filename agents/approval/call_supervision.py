@@ -18,7 +18,7 @@ from callsheet.agents.approval.assurance import ApprovalPolicy
 from callsheet.agents.approval.call_case import Answer, Case, Send, Supervision
 from callsheet.agents.approval.checkpoints import checkpointer
 from callsheet.agents.approval.run_claim import sole_run
-from callsheet.agents.approval.supervised_call import CALL, CallState, needs_sign_in
+from callsheet.agents.approval.supervised_call import CALL, CallState
 from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.graphs.catalog.errors import SettingsError
@@ -61,9 +61,7 @@ async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Su
     if saver is None:
         return case.said(f"{NO_CHECKPOINTER}", kind="refused", effect="none") if why else await send(request)
     if not why and assured.repeatable and not (await CALL.aget_state(get_config())).values:
-        answer = await send(request)
-        if not (needs_sign_in(answer) and case.signs_in):
-            return answer
+        return await send(request)
     async with sole_run(saver, request.tool_call["id"] or "") as case.claim:
         return await _watched(case, why)
 

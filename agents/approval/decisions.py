@@ -14,8 +14,6 @@ from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.trust.pins import digest
 
 Kind = Literal["tool_approval", "unknown_outcome"]
-SIGN_IN = "sign_in"
-"""The ``type`` of the question, and the kind of error of a call that needs a sign-in."""
 
 
 class AnswerError(CallsheetError, ValueError):
@@ -57,21 +55,7 @@ class Verdict(BaseModel):
     hash: str | None = None
 
 
-class SignInReply(BaseModel):
-    """The reply of a person who was asked to sign in.
-
-    Attributes:
-        type: ``signed_in`` makes the call again; ``decline`` gives it up.
-        code: The code that the page shows after the sign-in; only where the question asks for it.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    type: Literal["signed_in", "decline"]
-    code: str = Field(default="", max_length=100)
-
-
-Answer = TypeVar("Answer", Decision, Verdict, SignInReply)
+Answer = TypeVar("Answer", Decision, Verdict)
 
 
 def fingerprint(tool_id: str, pin: str, args: Mapping[str, Any]) -> str:
@@ -168,46 +152,6 @@ def read_verdict(answer: object) -> Verdict:
         AnswerError: It is invalid; the message names the valid answers.
     """
     return _checked(Verdict, _plain(answer))
-
-
-def sign_in_question(call: ToolCall, bound: BoundTool, told: Mapping[str, Any], *, step_id: str) -> dict[str, Any]:
-    """The payload of the interrupt for a server that needs sign-in.
-
-    Args:
-        call: The call as the model made it.
-        bound: The tool.
-        told: ``url``, ``issuer``, ``expires`` (ISO 8601), ``confirm`` (whether a code is to be given), ``why``, and
-            perhaps ``problem``.
-        step_id: The step of the plan; empty without a plan.
-    """
-    who = f"Step {step_id}" if step_id else "The agent"
-    code = ", and give the code that the page shows then" if told["confirm"] else ""
-    return {
-        "type": SIGN_IN,
-        "step_id": step_id,
-        "agent": bound.agent,
-        "tool": bound.id,
-        "tool_call_id": call["id"] or "",
-        **told,
-        "description": f"{who} needs a sign-in to {bound.agent}: open {told['url']}{code}.",
-        "decisions": ["signed_in", "decline"],
-    }
-
-
-def sign_in_answers() -> dict[str, Any]:
-    """JSON Schema of the replies, from which a client can build a form."""
-    return {"oneOf": [answer_form("signed_in", {"code": {"type": "string"}}), answer_form("decline")]}
-
-
-def read_sign_in(answer: object) -> SignInReply:
-    """Parses the reply of a person who was asked to sign in.
-
-    Raises:
-        AnswerError: It is invalid; the message names the valid replies.
-    """
-    return _checked(
-        SignInReply, _plain({True: "signed_in", False: "decline"}[answer] if isinstance(answer, bool) else answer)
-    )
 
 
 def _plain(answer: object) -> dict[str, Any]:

@@ -9,23 +9,12 @@ from typing import Any, NotRequired
 from langchain_core.messages import ToolMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
-from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.call_case import Case, RefusedScopesError
-from callsheet.agents.approval.decisions import (
-    SIGN_IN,
-    AnswerError,
-    Decision,
-    read_decision,
-    read_sign_in,
-    read_verdict,
-    sign_in_answers,
-    sign_in_question,
-)
+from callsheet.agents.approval.call_case import Case
+from callsheet.agents.approval.decisions import AnswerError, Decision, read_decision, read_verdict
 from callsheet.agents.safety.definition_check import AGREED
 from callsheet.agents.safety.secrets import LostSecretError
-from callsheet.graphs.catalog.errors import CallsheetError
 
 NOBODY = "it needs approval, and nobody can be asked here: run the graph supervisor in a thread"
 """The message of a program that refuses calls because there is no person."""
@@ -42,7 +31,6 @@ class CallState(TypedDict):
         approved: The ``fingerprint`` that was approved.
         when: Time of the approval, in seconds since the epoch.
         unknown: What is known about a call with unknown outcome; empty for others.
-        sign_in: The sign-in that the call needs; empty if it needs none.
     """
 
     args: dict[str, Any]
@@ -52,7 +40,6 @@ class CallState(TypedDict):
     problem: str
     unknown: str
     kind: NotRequired[str]
-    sign_in: NotRequired[dict[str, Any]]
     answer: NotRequired[Any]
 
 
@@ -114,20 +101,9 @@ async def _send(state: CallState) -> _Update:
     if isinstance(answer, ToolMessage):
         if args != request.tool_call["args"]:
             answer = _edited(answer, args, notice=case.supervision.notice)
-        if needs_sign_in(answer) and case.signs_in:
-            return await _asked_again(case, answer, state.get("sign_in", {}))
         if _effect(answer) == "unknown" and not repeatable:
             return _unknown(case, answer)
     return {"answer": answer, "unknown": ""}
-
-
-async def _asked_again(case: Case, answer: ToolMessage, before: Mapping[str, Any]) -> _Update:
-    """Begins a sign-in, or another one where that of before has not helped; but only one for more scopes."""
-    try:
-        problem = await case.sign_in_problem(before) if "state" in before else ""
-    except RefusedScopesError as error:
-        return {"answer": case.said(f"{answer.text}; {error}", kind=SIGN_IN, effect="none")}
-    return {"sign_in": {"why": answer.text}, "problem": problem}
 
 
 def _unknown(case: Case, answer: ToolMessage) -> _Update:
@@ -158,47 +134,11 @@ async def _settle(state: CallState) -> _Update:
             return {"answer": case.said(state["unknown"], kind=kind, effect="unknown"), "unknown": ""}
 
 
-async def _begin_sign_in(state: CallState) -> _Update:
-    case, why = get_runtime(Case).context, state.get("sign_in", {})["why"]
-    try:
-        return {"sign_in": {"why": why, **await case.sign_in()}}
-    except (CallsheetError, OSError) as error:
-        said = f"{why}; a sign-in from here is not possible: {error}"
-        return {"answer": case.said(said, kind=SIGN_IN, effect="none")}
-
-
-async def _sign_in(state: CallState) -> _Update:
-    case, told = get_runtime(Case).context, state.get("sign_in", {})
-    shown = {name: value for name, value in told.items() if name != "state"}
-    shown |= {"problem": state["problem"]} if state["problem"] else {}
-    asked = sign_in_question(case.request.tool_call, case.bound, shown, step_id=case.supervision.step_id)
-    try:
-        reply = read_sign_in(interrupt(asked, response_schema=sign_in_answers()))
-        if reply.type == "signed_in" and (told["confirm"] or reply.code):
-            await case.confirm(told["state"], reply.code)
-    except (CallsheetError, OSError) as error:
-        return {"problem": str(error), "sign_in": {"why": told["why"]}}
-    if reply.type == "signed_in":
-        return {"problem": ""}
-    said = f"{told['why']}; a person was asked to sign in, and declined. Nothing was sent"
-    return {"answer": case.said(said, kind=SIGN_IN, effect="none")}
-
-
-def _after_begin(state: CallState) -> str:
-    return END if "answer" in state else "sign_in"
-
-
-def _after_sign_in(state: CallState) -> str:
-    return END if "answer" in state else "begin_sign_in" if state["problem"] else "send"
-
-
 def _after_ask(state: CallState) -> str:
     return END if "answer" in state else "send" if state["approved"] else "ask"
 
 
 def _after_send(state: CallState) -> str:
-    if "answer" not in state and "url" not in state.get("sign_in", {"url": ""}):
-        return "begin_sign_in"
     return "settle" if state["unknown"] else END if "answer" in state else "ask"
 
 
@@ -211,24 +151,14 @@ def _call_app() -> Any:
     call.add_node("ask", _ask)
     call.add_node("send", _send)
     call.add_node("settle", _settle)
-    call.add_node("begin_sign_in", _begin_sign_in)
-    call.add_node("sign_in", _sign_in)
     call.add_edge(START, "ask")
     call.add_conditional_edges("ask", _after_ask, ["ask", "send", END])
-    call.add_conditional_edges("send", _after_send, ["ask", "settle", "begin_sign_in", END])
-    call.add_conditional_edges("begin_sign_in", _after_begin, ["sign_in", END])
-    call.add_conditional_edges("sign_in", _after_sign_in, ["begin_sign_in", "send", END])
+    call.add_conditional_edges("send", _after_send, ["ask", "settle", END])
     call.add_conditional_edges("settle", _after_settle, ["send", "settle", END])
     return call.compile(name="call")
 
 
 CALL = _call_app()
-
-
-def needs_sign_in(answer: object) -> bool:
-    """Whether a call was not sent because its server needs a sign-in."""
-    artifact = answer.artifact if isinstance(answer, ToolMessage) and isinstance(answer.artifact, dict) else {}
-    return artifact.get("kind") == SIGN_IN
 
 
 def _effect(message: ToolMessage) -> str:

@@ -25,6 +25,7 @@ from callsheet.agents.servers.catalogs.listings import Listing, late_ones_named
 from callsheet.agents.servers.catalogs.server_resources import read_outcome, read_request
 from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.oauth.addresses import page_hint
 from callsheet.agents.servers.open_sessions import Listed, OpenSessions, any_live, end_all
 from callsheet.agents.servers.transport.call_context import CallRequest, Permit, ask_of_caller, progress_of_caller
 from callsheet.agents.tools.tool_result import Fault, KeptResults, Outcome, failed, outcome_of
@@ -271,7 +272,9 @@ class SessionPool:
             result = await session.ask(method, params, limits.call, request.progress, request.ask)
         except Fault as fault:
             effect = fault.effect if sent else "none"
-            outcome = failed(request.agent_id, request.tool, fault.kind, str(fault), effect)
+            lacks = fault.kind == "sign_in" and request.server.callsheet.sign_in is None
+            hint = page_hint(request.agent_id) if lacks else ""
+            outcome = failed(request.agent_id, request.tool, fault.kind, f"{fault}{hint}", effect)
             # A server that crashed, or one that restarted and lost the session.
             return outcome, fault.kind == "crash" and (effect == "none" or request.repeatable)
         except CallsheetError as error:

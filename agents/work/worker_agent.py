@@ -192,6 +192,9 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     last, held = messages[-1], equipment.held(messages)
     calls = equipment.calls(messages)
     status, error = outcome_of(last, calls)
+    lacks = next((call.error for call in calls if call.kind == "sign_in"), "")
+    if status != "done" and lacks not in error:
+        error = f"{error}\n{lacks}"  # it names the page, whatever the model says
     declared = last.additional_kwargs.get(OUTCOME, {})
     by_word = bool(declared.get("reply")) and declared.get("status") in ENDINGS  # then no other agents try
     return StepResult(
@@ -204,7 +207,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         data=declared.get("data"),
         error=error or "",
         exhausted=status != "done"
-        and (by_word or any(call.kind == "rejected" or _may_last(call, equipment) for call in calls)),
+        and (by_word or any(call.kind in ("rejected", "sign_in") or _may_last(call, equipment) for call in calls)),
         missing=missing_values(last.additional_kwargs),
         usage=usage_of(messages, time.monotonic() - began),
     )

@@ -91,7 +91,7 @@ def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
                 return "failed", f"the worker asks for another plan: {text}"
             case _:
                 return "failed", text
-    refused = [call.error for call in calls if call.kind == "rejected"]
+    refused = [call.error for call in calls if call.kind in ("rejected", "sign_in")]
     if refused and all(call.error for call in calls if call.agent):  # a person's word stands above a model's
         return "failed", refused[-1]
     if reason := _cut(last):

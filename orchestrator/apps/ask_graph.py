@@ -17,7 +17,6 @@ from langgraph.types import Command, Interrupt
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.decisions import SIGN_IN
 from callsheet.agents.approval.input_requests import KIND
 from callsheet.agents.approval.supervised_call import NOBODY
 from callsheet.agents.planning.drafts import KIND as QUESTION
@@ -91,7 +90,6 @@ def _refusals(asked: Sequence[Interrupt]) -> dict[str, dict[str, str]]:
         "tool_approval": {"type": "reject", "message": NOBODY},
         "unknown_outcome": {"type": "give_up"},
         KIND: {"type": "leave"},
-        SIGN_IN: {"type": "decline"},
         QUESTION: {"type": "leave"},
     }
     return {key: said[kind] for key, kind in kinds.items() if kind in said}

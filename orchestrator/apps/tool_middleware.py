@@ -261,10 +261,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return Command(update={"messages": [said], "callsheet_tools": added})
 
     def _supervision(self, state: Any) -> Supervision:
-        run = state.get("callsheet_run", "")
-        secrets = self._registry.secrets.of(run)
-        asked = run if self._approval != "never" else ""
-        return Supervision("", self._approval, self._registry, secrets, run=asked, user=caller().id)
+        secrets = self._registry.secrets.of(state.get("callsheet_run", ""))
+        return Supervision("", self._approval, self._registry, secrets)
 
     def _called(self, request: ToolCallRequest) -> ToolCallRequest:
         tool = self._held(request.state).get(request.tool_call["name"]) if request.tool is None else None

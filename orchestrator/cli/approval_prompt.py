@@ -19,7 +19,6 @@ from callsheet.orchestrator.cli.value_prompt import asked_value
 _LEAVE = {"type": "leave"}
 _GROUP = {"a": "all", "e": "each", "n": "none", "q": "ask later"}
 _APPROVAL = {"y": "yes", "n": "no", "e": "edit", "r": "respond", "q": "ask later"}
-_SIGN_IN = {"s": "signed in", "n": "decline", "q": "ask later"}
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", "q": "ask later"}
 
 
@@ -64,32 +63,17 @@ def leave_inputs(waiting: Sequence[Any]) -> dict[str, Any]:
     return {found.id: dict(_LEAVE) for found in waiting if _kind(found) in ("needs_input", "question")}
 
 
-def signed_in(waiting: Sequence[Any]) -> dict[str, Any]:
-    """The answers of a user who has signed in since the run stopped."""
-    return {found.id: {"type": "signed_in"} for found in waiting if _kind(found) == "sign_in"}
-
-
 def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
     """The pending interrupts as plain values."""
     return [
-        {"id": found.id, **(_left(found) if _kind(found) else {"type": "", "value": found.value})} for found in waiting
+        {"id": found.id, **(found.value if _kind(found) else {"type": "", "value": found.value})} for found in waiting
     ]
-
-
-def description(value: Mapping[str, Any]) -> str:
-    """What a person reads after the program has ended: the page of a sign-in could not lead back to it any more."""
-    return str(value["why"] if value["type"] == "sign_in" else value["description"])
-
-
-def _left(found: Any) -> dict[str, Any]:
-    value = {name: content for name, content in found.value.items() if name != "url"}
-    return {**value, "description": description(value)}
 
 
 def _kind(found: Any) -> str:
     value = found.value
     kind = value.get("type") if isinstance(value, Mapping) else None
-    return kind if kind in ("tool_approval", "unknown_outcome", "needs_input", "question", "sign_in") else ""
+    return kind if kind in ("tool_approval", "unknown_outcome", "needs_input", "question") else ""
 
 
 def _subject(found: Any) -> tuple[str, ...]:
@@ -137,8 +121,6 @@ def _answer(value: Any) -> Any:
             return _values(value)
         case {"type": "question"}:
             return _reply(value)
-        case {"type": "sign_in"}:
-            return _signed_in(value)
         case _:  # an interrupt of a tool itself
             click.echo(f"\nA tool asks:\n{shown_value(value)}", err=True)
             return _text("Your answer (empty to be asked later)")
@@ -189,17 +171,6 @@ def _values(asked: Mapping[str, Any]) -> Any:
             return _LEAVE
         values[name] = value
     return {"type": "give", "values": values}
-
-
-def _signed_in(asked: Mapping[str, Any]) -> Any:
-    click.echo(f"\n{shown_text(asked['description'])}", err=True)
-    _show_problem(asked)
-    match _choice(_SIGN_IN):
-        case "s":
-            return {"type": "signed_in"}
-        case "n":
-            return {"type": "decline"}
-    return None
 
 
 def _reply(asked: Mapping[str, Any]) -> Any:

@@ -55,6 +55,11 @@ async def stream_in_thread(
 _OVER = ("failed", "skipped")
 
 
+def without_failed(results: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of a run without those of the steps that are to be repeated: failed, or skipped because of that."""
+    return {step: result for step, result in results.items() if result["status"] not in _OVER}
+
+
 async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfig) -> bool:
     """Prepares a thread to continue its last run; the next run gets no input.
 
@@ -74,7 +79,7 @@ async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfi
     if before.tasks:
         return True
     results: dict[str, Any] = before.values.get("results", {})
-    kept = {step: result for step, result in results.items() if result["status"] not in _OVER}
+    kept = without_failed(results)
     if kept == results:
         return False
     await app.aupdate_state(config, {"results": Overwrite(kept)}, as_node="plan")

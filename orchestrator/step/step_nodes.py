@@ -176,8 +176,6 @@ class StepNodes:
                 self.registry,
                 secrets,
                 allow=frozenset(settings.allow),
-                run=state["run_id"] if settings.approval != "never" else "",  # never: nobody is present
-                user=caller().id,
             ),
         )
         seconds = settings.step_seconds

@@ -54,7 +54,7 @@ def _of_keyring(*, create: bool) -> str:
     """The secret in the system's keyring, which is made when it is first needed."""
     try:
         import keyring
-        import keyring.errors
+        from keyring.errors import KeyringError
     except ImportError as error:
         raise SettingsError(_NO_KEY.format("pip install 'callsheet[keyring]'")) from error
     try:
@@ -62,7 +62,7 @@ def _of_keyring(*, create: bool) -> str:
         if secret is None and create:
             secret = secrets.token_hex(32)
             keyring.set_password("callsheet", VARIABLE, secret)
-    except keyring.errors.KeyringError as error:
+    except KeyringError as error:
         raise SettingsError(_NO_KEY.format(f"this one cannot be used ({error})")) from error
     if secret is None:
         raise SettingsError(_NO_KEY.format("it holds none yet"))

@@ -72,7 +72,8 @@ class StoredTokens:
 
     def __init__(self, server: str, user: str = "") -> None:
         self.server, self.user = server, user
-        self._file = state_file(f"sign-ins/{file_digest(server, user)}")
+        digest = hashlib.sha256(f"{server}\0{user}".encode()).hexdigest()  # an address may contain a secret
+        self._file = state_file(f"sign-ins/{digest[:32]}")
 
     def read(self) -> Tokens | None:
         """The tokens; None if nobody has signed in.
@@ -106,8 +107,7 @@ class StoredTokens:
 
         Raises:
             SignInError: As in ``check_scope``.
-            SettingsError: The tokens cannot be decrypted, or encrypted again.
-            OSError: They cannot be written.
+            SettingsError, OSError: As in ``read`` and ``write``.
         """
         check_scope(scope)
         with self._file.locked():
@@ -132,10 +132,8 @@ class StoredTokens:
                 return now
             if not now.tokens.refresh_token or (answer := _refresh(now)) is None:
                 return None
-            kept = {name: getattr(now.tokens, name) for name in ("refresh_token", "scope")}
-            issued = answer.model_copy(
-                update={name: old for name, old in kept.items() if getattr(answer, name) is None}
-            )
+            lacks = [name for name in ("refresh_token", "scope") if getattr(answer, name) is None]
+            issued = answer.model_copy(update={name: getattr(now.tokens, name) for name in lacks})
             new = now.model_copy(update={"tokens": issued, "expires": expiry(issued)})
             self.write(new)
             return new
@@ -149,11 +147,6 @@ def check_scope(scope: str) -> None:
     """
     if not _SCOPES.fullmatch(scope):
         raise SignInError("the scopes to ask for are malformed, or longer than 1,000 characters")
-
-
-def file_digest(server: str, user: str) -> str:
-    """Name of the file for a server and a user: 32 hexadecimal digits."""
-    return hashlib.sha256(f"{server}\0{user}".encode()).hexdigest()[:32]
 
 
 def expiry(tokens: OAuthToken) -> float | None:

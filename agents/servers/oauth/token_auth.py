@@ -95,10 +95,22 @@ class MachineAuth(ClientCredentialsOAuthProvider):
         self, address: str, machine: MachineSignIn, fail: Callable[[Fault], None], hide: Callable[[str], None]
     ) -> None:
         super().__init__(
-            address, _InMemory(), machine.client_id, machine.client_secret, scope=machine.scope, issuer=machine.issuer
+            address, self, machine.client_id, machine.client_secret, scope=machine.scope, issuer=machine.issuer
         )
         self._fail, self._hide = fail, hide
         self._known = {origin(place) for place in (address, machine.issuer)}
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """None: a session gets its own."""
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """The library keeps them in memory."""
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """None: the client is known from the catalog."""
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """The client is known from the catalog."""
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """As in the library, but with the server and the issuer only; a failure ends the session with its reason."""
@@ -116,25 +128,6 @@ class MachineAuth(ClientCredentialsOAuthProvider):
                 if self.context.current_tokens:
                     self._hide(self.context.current_tokens.access_token)
                 response = yield sent
-
-
-class _InMemory:
-    """Tokens of a machine, which can get others at any time."""
-
-    def __init__(self) -> None:
-        self._tokens: OAuthToken | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self._tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return None
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """The client is known from the catalog."""
 
 
 def _failed(fail: Callable[[Fault], None], why: str) -> Fault:

@@ -14,7 +14,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from callsheet.orchestrator.cli.approval_prompt import approve_all, description
+from callsheet.orchestrator.cli.approval_prompt import approve_all
 from callsheet.orchestrator.cli.output.console import console, one_line
 from callsheet.retrievers import Selection, explain_tool
 
@@ -105,7 +105,7 @@ class Show:
         for found in interrupts:
             asked = found.value
             if isinstance(asked, Mapping) and "description" in asked:
-                self._console.print(f"  [yellow]{escape(description(asked))}[/]")
+                self._console.print(f"  [yellow]{escape(str(asked['description']))}[/]")
                 if "args" in asked:
                     self._indented(one_line(json.dumps(asked["args"], ensure_ascii=False), _LONGEST), "", 4)
             else:

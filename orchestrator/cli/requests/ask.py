@@ -21,7 +21,6 @@ from callsheet.orchestrator.cli.approval_prompt import (
     described,
     has_terminal,
     leave_inputs,
-    signed_in,
 )
 from callsheet.orchestrator.cli.requests.thread_run import Ran, run
 from callsheet.orchestrator.cli.run_options import run_options
@@ -199,8 +198,6 @@ def _rounds(once: Callable[[Any], Ran], given: Any, show: Show | None, approve: 
         answers = approve_all(ran.waiting) if approve == "never" else {}
         if approve == "never" or show is None or not has_terminal():
             answers |= leave_inputs(ran.waiting)
-        if given is None:  # `callsheet sign-in` may have been run since
-            answers |= signed_in(ran.waiting)
         left = [found for found in ran.waiting if found.id not in answers]
         asked = ask_person(left) if left and has_terminal() else {}
         if not (answers := {**answers, **asked}):

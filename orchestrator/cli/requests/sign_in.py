@@ -73,7 +73,7 @@ def sign_in(
 
     from mcp.shared.auth import OAuthClientInformationFull
 
-    from callsheet.agents.servers.oauth.browser_sign_in import browser_sign_in
+    from callsheet.agents.servers.oauth.sign_in import browser_sign_in
 
     secret = os.environ.get("CALLSHEET_CLIENT_SECRET")
     method = "client_secret_basic" if secret else "none"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from callsheet.orchestrator.cli.approval_prompt import description
 from callsheet.orchestrator.run.thread_files import Threads
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ _WAITS = {
     "tool_approval": "needs_approval",
     "unknown_outcome": "outcome_unknown",
     "needs_input": "needs_input",
-    "sign_in": "needs_sign_in",
 }
 _NO_PLAN: Mapping[str, Any] = {"steps": [], "note": ""}
 
@@ -80,7 +78,7 @@ class Ran:
             "calls": [],
             "result": "",
             "data": None,
-            "error": " ".join(map(description, asked)),
+            "error": " ".join(value["description"] for value in asked),
         }
 
 

@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from callsheet.graphs import CallsheetError, UnknownNameError, User, shown
 from callsheet.orchestrator.run.current_user import user_of
 from callsheet.orchestrator.run.run_metrics import MEDIA_TYPE, exposition
+from callsheet.orchestrator.server import sign_in
 from callsheet.orchestrator.server.explorer import node_details, search_results
 from callsheet.orchestrator.server.explorer.evaluations import Report
 from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, PageKey, Parameters, RefusedError
@@ -102,6 +103,8 @@ def create_explorer(
     posts = {**review.posts(), **(changing.posts() if changing else {})}
     if changing:
         gets["watch"] = changing.watch
+    if authenticated:
+        posts["sign-in"] = lambda visible, request: sign_in.begin(visible.registry, visible.user, request)
 
     def guarded(path: str, endpoint: Endpoint, method: str = "GET") -> Route:
         handler = _guarded(site, endpoint, None if authenticated else user or User())
@@ -114,7 +117,8 @@ def create_explorer(
     ]
     middleware = gate(hosts, origins)
     if authenticated:
-        middleware += [Middleware(_Public, routes=_public(site)), Middleware(RunChecks)]
+        private += sign_in.public_routes()
+        middleware += [Middleware(_Public, routes=[*_public(site), *sign_in.public_routes()]), Middleware(RunChecks)]
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -239,24 +243,11 @@ def _public(site: Site) -> list[Route]:
         whole = not (visible.loaded.problems or visible.registry.unavailable() or visible.registry.down)
         return _json({"status": "ok" if whole else "degraded"})
 
-    async def signed_in(request: Request) -> Response:
-        """The answer of an authorization server to a sign-in of a run: a browser brings it, without credentials."""
-        callback = await run_in_threadpool(_sign_in_library)
-        answer: Response = await callback(request)
-        return answer
-
     return [
         Route(ROOT, _home),
         *(Route(f"{ROOT}/{name}", _page) for name in ("", *page_files())),
         Route(f"{ROOT}/health", health),
-        Route(f"{ROOT}/sign-in/callback", signed_in),
     ]
-
-
-def _sign_in_library() -> Any:
-    from callsheet.agents.servers.oauth.callback import callback
-
-    return callback
 
 
 class _Public:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
-import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from langchain_core.messages import ToolMessage
 
 from callsheet.agents import ApprovalPolicy, Supervision, ToolRegistry
-from callsheet.agents.servers.oauth.browser_sign_in import signed_in
 from callsheet.graphs import Catalog, SettingsError, Tool, UnknownNameError, User, shown
 from callsheet.orchestrator.run.process.catalog_updates import Following
 from callsheet.orchestrator.run.run_metrics import count_call, measured
@@ -47,11 +43,7 @@ class Caller:
 
 
 class Gateway:
-    """A catalog as three operations, for many callers at once.
-
-    Attributes:
-        address: Address at which browsers reach it, for answers to sign-ins; empty: as the process is configured.
-    """
+    """A catalog as three operations, for many callers at once."""
 
     def __init__(
         self, retriever: AgentGraphRetriever, registry: ToolRegistry, *, approval: ApprovalPolicy = "risky"
@@ -60,7 +52,6 @@ class Gateway:
         self._approval: ApprovalPolicy = approval
         self._calls, self._questions = SupervisedCalls(), QuestionRelay()
         self.resources = CatalogResources(registry, retriever)
-        self.address = ""
         Following(retriever, registry)
 
     def catalog(self, caller: Caller) -> Catalog:
@@ -115,16 +106,7 @@ class Gateway:
             raise UnknownNameError(f"tool {tool_id!r} cannot be called: {why}")
         (bound,) = registry.bind([tool_id], caller.session, user=caller.user).values()
         secrets = registry.secrets.of(caller.session)
-        supervision = Supervision(
-            "",
-            self._approval,
-            registry,
-            secrets,
-            notice=False,
-            run=caller.session,
-            user=caller.user.id,
-            address=self.address,
-        )
+        supervision = Supervision("", self._approval, registry, secrets, notice=False)
         return await self._ended(self._calls.call(bound, arguments, supervision, caller.user), bound.agent, caller)
 
     async def _ended(self, call: Coroutine[Any, Any, Answer], agent: str, caller: Caller) -> Answer:
@@ -154,18 +136,6 @@ class Gateway:
             return _counted(await self._questions.answer(waiting_id, answer))
         agent = str(question["tool"]).partition("/")[0]
         return await self._ended(self._calls.answer(waiting_id, answer), agent, caller)
-
-    async def signed_in(self, waiting: Waiting, *, seconds: float = math.inf) -> bool:
-        """Waits until the person has signed in for a waiting call, at most as long as its page is good for.
-
-        Returns:
-            Whether the person has.
-
-        Raises:
-            SignInError: The sign-in has failed.
-        """
-        until = min(datetime.fromisoformat(waiting.question["expires"]).timestamp(), time.time() + seconds)
-        return await signed_in(waiting.sign_in, until)
 
     def drop(self, waiting: Waiting, caller: Caller) -> None:
         """Gives up a waiting call of this caller, if it still waits."""

@@ -91,7 +91,7 @@ class GatewayServer:
     """
 
     def __init__(self, gateway: Gateway, identify: Identify, *, direct: int = 0, ask: Ask | None = None) -> None:
-        self._gateway, self._identify = gateway, identify
+        self._gateway, self._identify, self.registry = gateway, identify, gateway.registry
         self._asking = Asking(gateway)
         self._listeners: dict[str, _Listener] = {}
         catalog = gateway.registry.catalog
@@ -125,10 +125,6 @@ class GatewayServer:
         self._direct = DirectTools(direct, list(self._own))
         self._known = {agent.id: agent for agent in gateway.resources.registry.catalog.agents}
         gateway.registry.watch(self._catalog_changed)
-
-    def reached_at(self, address: str) -> None:
-        """Says at which address browsers reach this server, for answers to sign-ins."""
-        self._gateway.address = address
 
     def tools(self, caller: Caller | None = None) -> list[types.Tool]:
         """The tools as listed to a caller: the gateway's own, then the caller's direct ones."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import uuid
 from collections.abc import Collection
 from ipaddress import ip_address
@@ -17,13 +16,18 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl, TypeAdapter, ValidationError
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from callsheet.agents.servers.oauth.callback import PATH as CALLBACK, VARIABLE, callback
-from callsheet.graphs import SettingsError
+from callsheet.agents import ToolRegistry
+from callsheet.agents.servers.oauth.addresses import serve_at
+from callsheet.graphs import CallsheetError, SettingsError, shown
+from callsheet.orchestrator.server import sign_in
 from callsheet.orchestrator.server.gateway.bearer_tokens import user_of_token
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer, Identify
+from callsheet.orchestrator.server.page_requests import RefusedError
 from callsheet.orchestrator.server.request_guard import gate
 
 PATH = "/mcp"
@@ -73,7 +77,7 @@ def http_app(
         own, named = _address("--url", url), _address("--issuer", issuer) if issuer else None
         resource = own if named else None
         auth = AuthSettings(issuer_url=named or own, resource_server_url=resource, validate_token_resource=False)
-    served.reached_at(os.environ.get(VARIABLE) or url.removesuffix(PATH))
+    serve_at(url.removesuffix(PATH))
     app = served.server.streamable_http_app(
         streamable_http_path=PATH,
         auth=auth,
@@ -81,10 +85,27 @@ def http_app(
         # Hosts and origins are checked by the guard that all servers of Callsheet have.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    app.router.routes.append(Route(CALLBACK, callback))
+    app.router.routes += [*sign_in.public_routes(), _sign_in_route(served.registry, users=tokens is not None)]
     for middleware in reversed(gate(hosts, origins)):
         app.add_middleware(middleware.cls, *middleware.args, **middleware.kwargs)
     return app
+
+
+def _sign_in_route(registry: ToolRegistry, *, users: bool) -> Route:
+    """The route by which a user begins to sign in to a server behind the gateway."""
+
+    async def begin(request: Request) -> JSONResponse:
+        token = get_access_token()
+        if users and token is None:
+            return JSONResponse({"error": "give your access token of this gateway"}, 401)
+        try:
+            return await sign_in.begin(registry, user_of_token(token), request)
+        except RefusedError as error:
+            return JSONResponse({"error": shown(str(error))}, error.status)
+        except (CallsheetError, ValidationError) as error:
+            return JSONResponse({"error": shown(str(error))}, 400)
+
+    return Route(sign_in.BEGIN, begin, methods=["POST"])
 
 
 def _address(option: str, text: str) -> AnyHttpUrl:

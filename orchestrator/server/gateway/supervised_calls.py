@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NotRequired
 
-import httpx2
 from langchain.agents.middleware import ToolCallRequest
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -19,8 +18,6 @@ from typing_extensions import TypedDict
 
 from callsheet.agents import BoundTool, ConcurrentRunError, Supervision, supervised
 from callsheet.agents.approval.call_case import Case
-from callsheet.agents.approval.decisions import SIGN_IN
-from callsheet.agents.approval.supervised_call import needs_sign_in
 from callsheet.graphs import User
 
 MOST_WAITING = 200
@@ -38,11 +35,6 @@ class Waiting:
 
     id: str
     question: Mapping[str, Any]
-
-    @property
-    def sign_in(self) -> str:
-        """Names the sign-in that it waits for; empty if it waits for an answer."""
-        return httpx2.URL(self.question["url"]).params["state"] if self.question["type"] == SIGN_IN else ""
 
 
 @dataclass(slots=True)
@@ -73,7 +65,7 @@ async def _call(state: _State, runtime: Runtime[_Open]) -> dict[str, Any]:
 
 
 class SupervisedCalls:
-    """Calls tools, and asks a person where a call needs one: to approve it, or to sign in to its server.
+    """Calls tools, and asks a person to approve it where a call needs that.
 
     A call that needs nobody is sent at once. Another becomes a ``Waiting``; its answer sends it, or does not. Waiting
     calls are lost with the process, unsent; beyond 200 of one user, the oldest is dropped.
@@ -91,15 +83,13 @@ class SupervisedCalls:
     async def call(
         self, bound: BoundTool, arguments: Mapping[str, Any], supervision: Supervision, user: User
     ) -> ToolMessage | Waiting:
-        """Sends a call, unless it needs approval or a sign-in."""
+        """Sends a call, unless it needs approval."""
         thread = uuid.uuid4().hex
         call = ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call")
         opened = _Open(call, bound, supervision, user)
         case = Case(opened.request, bound, supervision, opened.send)
         if not case.why(arguments):
-            answer = await opened.send(opened.request)
-            if not (needs_sign_in(answer) and case.signs_in):
-                return answer
+            return await opened.send(opened.request)
         waiting = [thread for thread, other in self._open.items() if other.user == user]
         if len(waiting) >= MOST_WAITING:
             self.drop(waiting[0])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import Request
 
+from callsheet.orchestrator.run.thread_stream import without_failed
 from callsheet.orchestrator.server.page_requests import RefusedError
 from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
 from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Pending, RunSnapshot, Thread
@@ -101,9 +102,14 @@ class ServerRunner:
         return await _done(request, begin)
 
     async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
-        """Answers questions, or continues a run that stopped."""
+        """Answers questions, or continues a run: where it stopped, or with the steps that failed."""
 
         async def go_on(client: LangGraphClient) -> None:
+            state: Any = {} if answers else await client.threads.get_state(thread)
+            results = (state.get("values") or {}).get("results") or {}
+            if not state.get("next") and (kept := without_failed(results)) != results:
+                repeated = {"results": {"__overwrite__": kept}}  # LangGraph's Overwrite, as JSON
+                await client.threads.update_state(thread, repeated, as_node="plan")
             command: Any = {"resume": dict(answers)} if answers else None
             await client.runs.create(thread, _GRAPH, input=None, command=command, **_HOW)
 

@@ -45,8 +45,6 @@ class QuestionView(View):
         choices: Proposed answers.
         decisions: The kinds of answer; none if the user may not see the tool.
         hash: Binds an answer to exactly this call.
-        url: The page of a sign-in.
-        confirm: Whether a sign-in needs the code that its page shows.
     """
 
     id: str
@@ -63,8 +61,6 @@ class QuestionView(View):
     choices: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
     hash: str = ""
-    url: str = ""
-    confirm: bool = False
 
 
 class CostView(View):
@@ -342,6 +338,8 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Questi
     if tool and not visible.may_see(str(tool)):
         return QuestionView(id=interrupt, kind=kind, step=step, status=status, text=WITHHELD)
     schema, args = plain.get("schema"), plain.get("args")
+    texts: dict[str, Any] = {name: str(plain.get(name) or "") for name in ("why", "problem", "unchecked", "hash")}
+    lists: dict[str, Any] = {name: tuple(map(str, plain.get(name) or ())) for name in ("choices", "decisions")}
     return QuestionView(
         id=interrupt,
         kind=kind,
@@ -352,9 +350,8 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Questi
         # Complete and exact: what is approved has to be seen, and what is edited is sent back.
         args=None if args is None else json.dumps(args, ensure_ascii=True, indent=2, default=str),
         fields=dict(schema.get("properties") or {}) if isinstance(schema, Mapping) else {},
-        confirm=bool(plain.get("confirm")),
-        **{name: str(plain.get(name) or "") for name in ("why", "problem", "unchecked", "hash", "url")},
-        **{name: tuple(map(str, plain.get(name) or ())) for name in ("choices", "decisions")},
+        **texts,
+        **lists,
     )
 
 

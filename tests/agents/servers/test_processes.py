@@ -58,7 +58,9 @@ def test_servers_end_with_their_input_when_the_program_is_killed(tmp_path: Path,
     assert until(lambda: not alive(tag)), alive(tag)
 
 
-SIGNAL = "import os, signal; from callsheet.__main__ import exit_on_signals as on; on(); os.kill(os.getpid(), signal.{})"
+SIGNAL = (
+    "import os, signal; from callsheet.__main__ import exit_on_signals as on; on(); os.kill(os.getpid(), signal.{})"
+)
 
 
 @pytest.mark.parametrize("last", ["", "1 / 0", "pool.close()", SIGNAL.format("SIGTERM"), SIGNAL.format("SIGHUP")])

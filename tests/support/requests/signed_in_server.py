@@ -30,8 +30,10 @@ from mcp.server.auth.provider import (
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, RedirectResponse
 
+from callsheet.graphs import Agent, Catalog, Loaded, Tool
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from callsheet.orchestrator.server.listener import listening
 
 MACHINE, SECRET = "machine", "machine-secret-canary"
@@ -116,6 +118,7 @@ class SignedInServer:
         url: Its address.
         authorization: Its authorization server.
         changes: Path of a JSON answer -> fields that are replaced in it.
+        moved: Path -> the path to which its requests are redirected.
         lists: User -> names of the tools that are listed to that user.
         needs: Scopes that a call needs; a refusal names the first one that is missing.
         leaks: Whether a tool returns the access token.
@@ -126,6 +129,7 @@ class SignedInServer:
         self.origin, self.url = origin, f"{origin}/mcp"
         self.authorization = Authorization()
         self.changes: dict[str, dict[str, Any]] = {}
+        self.moved: dict[str, str] = {}
         self.lists: dict[str, tuple[str, ...]] = {}
         self.needs: list[str] = []
         self.leaks = self.huge = False
@@ -159,6 +163,9 @@ class SignedInServer:
         return types.CallToolResult(content=[types.TextContent(type="text", text=who)])
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["path"] in self.moved:
+            await RedirectResponse(self.moved[scope["path"]], 307)(scope, receive, send)
+            return
         if scope["type"] == "http" and scope["path"] == "/token" and await self._machine(scope, receive, send):
             return
         if self.needs and scope["type"] == "http" and scope["path"] == "/mcp":
@@ -244,6 +251,14 @@ def _serving(app: Any, listener: socket.socket) -> Iterator[None]:
     finally:
         server.should_exit = True
         thread.join()
+
+
+def tickets_of(server: SignedInServer) -> Loaded:
+    """A catalog of the server, which is trusted."""
+    hints = {"readOnlyHint": True, "idempotentHint": True}
+    tool = Tool(agent="tickets", name="whoami", description="Tell who is signed in.", annotations=hints)
+    config = ServerConfig(url=server.url, transport="http", callsheet=ServerOptions(trusted=True))
+    return Loaded(Catalog(agents=(Agent(id="tickets", tools=(tool,)),)), connections={"tickets": config})
 
 
 async def browse(page: str) -> None:

@@ -5,7 +5,7 @@ import { announce, args, button, make, walk } from "./dom.js";
 const WHY_NOT = "Why not? (the worker reads it)";
 const KINDS = {
   tool_approval: ["Approve this call?", approval], unknown_outcome: ["Did this call take effect?", outcome], needs_input: ["A value is missing", values],
-  question: ["A question for you", answer], sign_in: ["Sign in to go on", signIn],
+  question: ["A question for you", answer],
 };
 
 /** The cards of all that waits; `decide` gets the answers by the ids of their questions. */
@@ -104,13 +104,6 @@ function answer(one, send) {
   const field = make("input", { id: `answer-${one.id}`, "aria-label": "Your answer", autocomplete: "off", on: { keydown: (event) => { if (event.key === "Enter") say(field.value); } } });
   return [one.choices.length > 0 && row(...one.choices.map((choice) => button(choice, () => say(choice)))),
     field, row(button("Answer", () => say(field.value), { class: "main" }), button("Leave it open", () => send({ type: "leave" }, "Left open")))];
-}
-
-function signIn(one, send) {
-  const label = "The code that the page shows", code = one.confirm && make("input", { "aria-label": label, placeholder: label, autocomplete: "off" });
-  const done = () => { if (!code || code.value.trim()) send({ type: "signed_in", ...(code && { code: code.value.trim() }) }, "Signed in"); else code.focus(); };
-  const safe = /^https?:\/\//.test(one.url) && URL.canParse(one.url) && make("a", { class: "second", href: one.url, target: "_blank", rel: "noopener noreferrer", text: `Open ${new URL(one.url).host}` });
-  return [make("p", {}, safe || make("code", { text: one.url })), code, row(button("I have signed in", done, { class: "main" }), button("Decline", () => send({ type: "decline" }, "Declined")))];
 }
 
 function other(one, send) {

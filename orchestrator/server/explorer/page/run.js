@@ -65,7 +65,8 @@ function head(run, acts) {
     used && `${count(used.calls, "model call")}, ${n(used.input_tokens)} input tokens (${n(used.cached_tokens)} cached), ${n(used.output_tokens)} output tokens`, used?.cost.words, run.note];
   return [make("div", { class: "run-title" }, make("h2", { tabindex: "-1", text: run.request }),
     make("div", { class: "row" }, make("span", { class: `badge ${run.status}`, text: STATES[run.status] ?? run.status }),
-      acts && run.status === "running" && button("Cancel", acts.cancel), acts && run.status === "stopped" && button("Resume", acts.resume))),
+      acts && run.status === "running" && button("Cancel", acts.cancel), acts && run.status === "stopped" && button("Resume", acts.resume),
+      acts && run.status === "done" && run.steps.some((step) => step.status === "failed") && button("Repeat what failed", acts.resume))),
   make("p", { class: "small", text: facts.filter(Boolean).join("  ·  ") }),
   run.trouble && make("p", { class: "error words", text: run.trouble === "cancelled" ? "Cancelled. What was done is kept: Resume continues." : run.trouble })];
 }

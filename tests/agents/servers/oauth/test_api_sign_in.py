@@ -1,4 +1,4 @@
-"""Operations of an API that asks for OAuth: the same sign-in, tokens and interrupt as for MCP servers."""
+"""Operations of an API that asks for OAuth: the same sign-in and tokens as for MCP servers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 from starlette.responses import JSONResponse, Response
 
-from callsheet import Settings, ToolRegistry, create_supervisor, load
-from callsheet.agents.servers.oauth.browser_sign_in import browser_sign_in
+from callsheet import ToolRegistry, load
+from callsheet.agents.servers.oauth.sign_in import browser_sign_in
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
 from callsheet.graphs import User
-from scripted_model import ScriptedModel, planned
 from signed_in_server import SignedInServer, browse, served
 
 WHO = "Whoami"
@@ -91,21 +88,6 @@ async def test_a_refused_token_is_refreshed_within_the_call(api: Api, server: Si
     registry.close()
     assert answer.artifact["structured"] == {"who": "anna"}
     assert server.authorization.refreshes == 1
-
-
-async def test_a_run_waits_for_the_sign_in_and_goes_on(api: Api, server: SignedInServer, tmp_path: Path) -> None:
-    planner = ScriptedModel(replies=[planned(("1", WHO, []))])
-    source = loaded(api, tmp_path)
-    workflow = create_supervisor(source, planner_model=planner, settings=Settings(), yes=True)
-    app: Any = workflow.compile(checkpointer=InMemorySaver())
-    config: Any = {"configurable": {"thread_id": "1"}}
-    state = await app.ainvoke({"messages": WHO}, config)
-    while (question := state["__interrupt__"][0]).value["type"] == "tool_approval":
-        state = await app.ainvoke(Command(resume={question.id: "approve"}), config)
-    assert question.value["type"] == "sign_in"
-    await browse(question.value["url"])
-    state = await app.ainvoke(Command(resume={question.id: {"type": "signed_in"}}), config)
-    assert "anna" in state["results"]["1"]["result"]
 
 
 async def test_an_api_without_metadata_says_so(api: Api, server: SignedInServer) -> None:

@@ -11,9 +11,9 @@ import httpx2
 import pytest
 
 from callsheet.agents import SessionPool, ToolRegistry
-from callsheet.agents.servers.oauth.authorization import check_safe
-from callsheet.agents.servers.oauth.browser_sign_in import browser_sign_in
+from callsheet.agents.servers.oauth.addresses import check_safe
 from callsheet.agents.servers.oauth.encryption import encrypted
+from callsheet.agents.servers.oauth.sign_in import browser_sign_in
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
 from callsheet.agents.servers.transport.call_context import for_user
 from callsheet.agents.tools.tool_result import Outcome
@@ -159,8 +159,15 @@ async def test_a_machine_signs_in_by_itself(
         (METADATA, {"registration_endpoint": "http://register.example/"}, "is not https"),
         (RESOURCE, {"authorization_servers": ["http://evil.example/"]}, "is not https"),
         (METADATA, {"authorization_endpoint": "https://bank.example@evil.example/page"}, "contains a user name"),
+        (METADATA, {"authorization_endpoint": "http://login.example/page"}, "is not https"),
+        (METADATA, {"revocation_endpoint": "http://tokens.example/revoke"}, "is not https"),
+        (METADATA, {"registration_endpoint": None}, "registers no clients: name one with --client-id"),
+        (METADATA, {"token_endpoint": 1}, "names no authorization server, or this one publishes no metadata"),
     ],
-    ids=["issuer", "resource", "token endpoint", "registration", "authorization server", "user"],
+    ids=[
+        *("issuer", "resource", "token endpoint", "registration", "authorization server", "user"),
+        *("page", "revocation", "no registration", "no metadata"),
+    ],
 )
 async def test_hostile_metadata_end_the_flow(
     server: SignedInServer, path: str, change: dict[str, object], why: str
@@ -169,6 +176,22 @@ async def test_hostile_metadata_end_the_flow(
     with pytest.raises(SignInError, match=why):
         await browser_sign_in(server.url, browse)
     assert server.authorization.issued == []
+
+
+@pytest.mark.parametrize("path", ["/register", "/token"])
+async def test_clients_and_codes_follow_no_redirect(server: SignedInServer, path: str) -> None:
+    server.moved[path] = f"{server.origin}/elsewhere"
+    with pytest.raises(SignInError, match=r"leads elsewhere, to .*/elsewhere"):
+        await browser_sign_in(server.url, browse)
+    assert server.authorization.issued == []
+
+
+async def test_what_is_no_token_is_not_repeated(server: SignedInServer) -> None:
+    server.changes["/token"] = {"access_token": None}
+    with pytest.raises(SignInError, match="Invalid token response") as refused:
+        await browser_sign_in(server.url, browse)
+    assert "canary" not in f"{refused.value}{refused.value.__cause__}"
+    assert StoredTokens(server.url).read() is None
 
 
 async def test_metadata_that_are_much_too_long_end_the_flow(server: SignedInServer) -> None:
@@ -187,16 +210,16 @@ async def test_metadata_that_are_much_too_long_end_the_flow(server: SignedInServ
 def test_a_server_elsewhere_does_not_lead_to_this_machine(host: str) -> None:
     for scheme in ("http", "https"):
         with pytest.raises(ValueError, match="leads to an address of this machine"):
-            check_safe("mcp.example.com", httpx2.URL(f"{scheme}://{host}:8000/admin"))
-    check_safe("127.0.0.1", httpx2.URL(f"https://{host}:8000/admin"))
+            check_safe("mcp.example.com", f"{scheme}://{host}:8000/admin")
+    check_safe("127.0.0.1", f"https://{host}:8000/admin")
 
 
 def test_unencrypted_requests_are_for_loopback_addresses_only() -> None:
-    check_safe("127.0.0.1", httpx2.URL("http://127.0.0.1:8000/admin"))
-    check_safe("mcp.example.com", httpx2.URL("https://login.example.com/authorize"))
+    check_safe("127.0.0.1", "http://127.0.0.1:8000/admin")
+    check_safe("mcp.example.com", "https://login.example.com/authorize")
     for address in ("http://169.254.169.254/", "http://0.0.0.0/", "http://login.example.com/"):
         with pytest.raises(ValueError, match="is not https"):
-            check_safe("127.0.0.1", httpx2.URL(address))
+            check_safe("127.0.0.1", address)
 
 
 async def test_a_fixed_port_can_be_used_again(server: SignedInServer, unused_tcp_port: int) -> None:
@@ -212,17 +235,22 @@ async def test_an_answer_of_another_authorization_server_is_refused(server: Sign
 
 
 async def test_only_the_answer_to_this_request_is_taken_and_only_once(server: SignedInServer) -> None:
-    answers: list[int] = []
+    pages: list[str] = []
 
-    async def attacked(page: str) -> None:
-        callback = httpx2.URL(page).params["redirect_uri"]
+    async def attacked() -> list[int]:
+        while not pages:
+            await asyncio.sleep(0.01)
+        callback = httpx2.URL(pages[0]).params["redirect_uri"]
         async with httpx2.AsyncClient() as other:
-            answers.append((await other.get(callback, params={"code": "stolen", "state": "guessed"})).status_code)
-            sent = await other.get(page)
-            answers.append((await other.get(sent.headers["location"])).status_code)
-            answers.append((await other.get(sent.headers["location"])).status_code)
+            guessed = await other.get(callback, params={"code": "stolen", "state": "guessed"})
+            sent = (await other.get(pages[0])).headers["location"]
+            both = await asyncio.gather(other.get(sent), other.get(sent))
+        return [guessed.status_code, *sorted(answer.status_code for answer in both)]
 
-    tokens = await browser_sign_in(server.url, attacked)
+    async def shown(page: str) -> None:
+        pages.append(page)
+
+    tokens, answers = await asyncio.gather(browser_sign_in(server.url, shown), attacked())
     assert answers == [400, 200, 400]
     assert tokens.tokens.access_token in server.authorization.access
 

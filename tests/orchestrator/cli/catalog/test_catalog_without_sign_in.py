@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.agents.servers.oauth.browser_sign_in import browser_sign_in
+from callsheet.agents.servers.oauth.sign_in import browser_sign_in
 from callsheet.orchestrator.cli.main import main
 from callsheet.orchestrator.run.process import process_state
 from signed_in_server import SignedInServer, browse, signed_in_server

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import click
 import httpx2
 import pytest
 
@@ -90,42 +88,16 @@ def listed(server: SignedInServer, tmp_path: Path, capsys: pytest.CaptureFixture
     return options
 
 
-def test_without_a_terminal_a_run_stops_and_goes_on_after_the_command(
+def test_a_run_that_lacks_a_sign_in_names_the_command_and_goes_on_after_it(
     server: SignedInServer, listed: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, out, _ = run(capsys, "ask", "Whoami", *listed, "--json")
-    said = json.loads(out)
-    assert (status, said["steps"][0]["status"]) == (1, "needs_sign_in")
-    assert f"run `callsheet sign-in {server.url}`" in said["steps"][0]["error"]
-    assert "/authorize" not in out  # its answer would come to a program that has ended
     resume = ("ask", "--resume", *listed, "--json")
-    status, out, _ = run(capsys, *resume)
-    assert (status, json.loads(out)["steps"][0]["status"]) == (1, "needs_sign_in")
+    for request in (("ask", "Whoami", *listed, "--json"), resume):
+        status, out, _ = run(capsys, *request)
+        (step,) = json.loads(out)["steps"]
+        assert (status, step["status"]) == (1, "failed")
+        assert f"run `callsheet sign-in {server.url}`" in step["error"]
+        assert "/callsheet/sign-in" not in step["error"]  # this program has no page
     assert run(capsys, "sign-in", server.url)[0] == 0
     status, out, _ = run(capsys, *resume)
     assert (status, json.loads(out)["steps"][0]["result"]) == (0, "anna")
-
-
-def test_in_a_terminal_the_person_opens_the_page(
-    server: SignedInServer,
-    listed: list[str],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pages: list[str] = []
-    told = click.echo
-
-    def echo(text: Any = "", *more: Any, **named: Any) -> None:
-        pages.extend(word.rstrip(".") for word in str(text).split() if "/authorize?" in word)
-        told(text, *more, **named)
-
-    def opens(*_: Any, **__: Any) -> str:
-        httpx2.get(pages[-1], follow_redirects=True).raise_for_status()
-        return "s"
-
-    monkeypatch.setattr("callsheet.orchestrator.cli.requests.ask.has_terminal", lambda: True)
-    monkeypatch.setattr(click, "echo", echo)
-    monkeypatch.setattr(click, "prompt", opens)
-    status, out, _ = run(capsys, "ask", "Whoami", *listed, "--json")
-    assert (status, json.loads(out)["steps"][0]["result"]) == (0, "anna")
-    assert len(pages) == 1

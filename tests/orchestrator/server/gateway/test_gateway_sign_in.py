@@ -1,4 +1,4 @@
-"""A call through the gateway whose server needs a sign-in: the client opens the page, and the call goes on."""
+"""A call through the gateway whose server needs a sign-in: it fails with the page, and works after that."""
 
 from __future__ import annotations
 
@@ -6,140 +6,210 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client, types
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from callsheet.agents import ToolRegistry
-from callsheet.graphs import Agent, Catalog, Loaded, Tool
-from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
+from callsheet.agents.servers.oauth.addresses import serve_at
 from callsheet.orchestrator.server.gateway.bearer_tokens import TokenFile
 from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from callsheet.orchestrator.server.gateway.serving import http_app, http_client, one_client
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
+from chromium import Browser, opened
 from gateway_desk import said
-from signed_in_server import SignedInServer, served, signed_in_server
+from signed_in_server import SignedInServer, served, signed_in_server, tickets_of
 
 pytestmark = pytest.mark.server
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 WHO = {"tool": "tickets/whoami"}
-ACCEPT, DECLINE = types.ElicitResult(action="accept"), types.ElicitResult(action="decline")
 
 
 @pytest.fixture
 def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SignedInServer]:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CALLSHEET_KEY", "k" * 32)
+    monkeypatch.setattr("callsheet.agents.servers.oauth.addresses._OWN", [])
     with signed_in_server() as started:
         yield started
 
 
 @pytest.fixture
 def gateway(tickets: SignedInServer, minilm: MiniLMEmbeddings) -> Iterator[Gateway]:
-    hints = {"readOnlyHint": True, "idempotentHint": True}
-    tool = Tool(agent="tickets", name="whoami", description="Who is signed in.", annotations=hints)
-    config = ServerConfig(url=tickets.url, transport="http", callsheet=ServerOptions(trusted=True))
-    loaded = Loaded(Catalog(agents=(Agent(id="tickets", tools=(tool,)),)), connections={"tickets": config})
+    loaded = tickets_of(tickets)
     registry = ToolRegistry.from_catalog(loaded)
     yield Gateway(AgentGraphRetriever.from_catalog(loaded, index=":memory:", embeddings=minilm), registry)
     registry.close()
 
 
-class Person:
-    """Opens the pages that a client is given, and answers; ``late`` opens them after the client has agreed."""
+@pytest.fixture
+def url(gateway: Gateway, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The gateway over HTTP, for two users; or for whoever reaches this machine."""
+    users = getattr(request, "param", ("bert", "carla"))
+    entries = [{"sha256": hashlib.sha256(user.encode()).hexdigest(), "user": user} for user in users]
+    (tmp_path / "tokens.json").write_text(json.dumps({"tokens": entries}))
+    tokens = TokenFile(tmp_path / "tokens.json") if users else None
+    app = http_app(GatewayServer(gateway, http_client), url="http://127.0.0.1/mcp", tokens=tokens)
+    with served(app) as origin:
+        serve_at(origin)
+        yield origin
 
-    def __init__(self, *, agrees: bool = True, late: float = 0.0) -> None:
-        self.agrees, self.late = agrees, late
-        self.pages: list[str] = []
-        self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._opening: set[asyncio.Task[None]] = set()
 
-    async def __call__(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-        if isinstance(params, types.ElicitRequestURLParams):
-            self.pages.append(params.url)
-            if not self.agrees:
-                return DECLINE
-            self._opening.add(asyncio.create_task(self._open(params.url)))
-            return ACCEPT
-        return types.ElicitResult(action="accept", content={"code": await self._code})
+async def called(url: str, mode: Any, user: str = "") -> str:
+    headers = {"authorization": f"Bearer {user}"} if user else {}
+    transport = streamable_http_client(f"{url}/mcp", http_client=httpx2.AsyncClient(headers=headers, timeout=60))
+    async with Client(transport, mode=mode) as client:
+        return said(await client.call_tool("call_tool", WHO))
 
-    async def _open(self, page: str) -> None:
-        await asyncio.sleep(self.late)
+
+async def begun(browser: httpx2.AsyncClient, url: str, user: str = "", **body: str) -> httpx2.Response:
+    """What the page does when its button is pressed."""
+    headers = {"x-callsheet-key": "page", **({"authorization": f"Bearer {user}"} if user else {})}
+    return await browser.post(f"{url}/callsheet/api/sign-in", json={"agent": "tickets", **body}, headers=headers)
+
+
+@ERAS
+async def test_two_users_of_one_gateway_hold_two_tokens(url: str, tickets: SignedInServer, mode: Any) -> None:
+    for user in ("bert", "carla"):
+        tickets.authorization.person = user
+        assert f"sign in at {url}/callsheet/sign-in?agent=tickets" in await called(url, mode, user)
         async with httpx2.AsyncClient(follow_redirects=True) as browser:
-            answer = await browser.get(page)
-        if not self._code.done():
-            self._code.set_result(answer.text.partition("code ")[2].partition(".")[0])
+            page = (await begun(browser, url, user)).json()["url"]
+            assert httpx2.URL(page).params["redirect_uri"] == f"{url}/callsheet/sign-in/callback"
+            assert "Signed in" in (await browser.get(page)).text
+        assert await called(url, mode, user) == user
+    assert await called(url, mode, "bert") == "bert"
 
 
-@ERAS
-@pytest.mark.parametrize("late", [0.0, 1.0])
-async def test_a_client_opens_the_page_and_the_call_goes_on(
-    gateway: Gateway, tickets: SignedInServer, mode: Any, late: float
-) -> None:
-    person = Person(late=late)
-    async with Client(GatewayServer(gateway, one_client()).server, mode=mode, elicitation_callback=person) as client:
-        called = await client.call_tool("call_tool", WHO)
-        again = await client.call_tool("call_tool", WHO)
-    assert said(called) == said(again) == "anna"
-    (page,) = person.pages
-    assert page.startswith(f"{tickets.origin}/authorize?")
-
-
-@ERAS
-async def test_whoever_declines_gets_the_reason(gateway: Gateway, tickets: SignedInServer, mode: Any) -> None:
-    person = Person(agrees=False)
-    async with Client(GatewayServer(gateway, one_client()).server, mode=mode, elicitation_callback=person) as client:
-        called = await client.call_tool("call_tool", WHO)
-    assert called.is_error
-    assert "declined" in said(called)
+async def test_a_victim_who_gets_the_address_of_another_user_signs_nobody_in(url: str, tickets: SignedInServer) -> None:
+    async with httpx2.AsyncClient() as eve, httpx2.AsyncClient(follow_redirects=True) as anna:
+        answer = await begun(eve, url, "bert")
+        cookie = answer.headers["set-cookie"].lower()
+        assert all(part in cookie for part in ("httponly", "samesite=lax", "path=/callsheet/sign-in", "max-age=600"))
+        refused = await anna.get(answer.json()["url"])
+    assert (refused.status_code, "another browser" in refused.text) == (400, True)
     assert tickets.authorization.issued == []
 
 
-@ERAS
-async def test_an_authorization_server_that_refuses_ends_the_call(
-    gateway: Gateway, tickets: SignedInServer, mode: Any
+async def test_the_page_and_its_script_are_there_for_everybody(url: str) -> None:
+    async with httpx2.AsyncClient() as browser:
+        page = await browser.get(f"{url}/callsheet/sign-in", params={"agent": "<b>x"})
+        script = await browser.get(f"{url}/callsheet/sign-in/page.js")
+    assert "<script src=" in page.text
+    assert "<b>" not in page.text
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert "api/sign-in" in script.text
+
+
+async def test_a_person_signs_in_in_a_browser(url: str, tickets: SignedInServer, tmp_path: Path) -> None:
+    """At another name of the server, whose cookies would not come back, the page leads to the one that it knows."""
+    tickets.authorization.person = "bert"
+
+    def signed_in(browser: Browser) -> str:
+        def give(token: str) -> None:
+            browser.run(f"document.querySelector('input').value = {token!r}")
+            browser.run("document.querySelector('form').requestSubmit()")
+
+        browser.show(f"{url.replace('127.0.0.1', 'localhost')}/callsheet/sign-in?agent=tickets")
+        browser.wait("document.querySelector('h1').textContent === 'Sign in to tickets'")
+        give("wrong")
+        browser.wait("document.querySelector('[role=alert]').textContent.includes('access token')")
+        give("bert")
+        browser.wait(f"location.href === {url!r} + '/callsheet/sign-in?agent=tickets'")
+        browser.wait("document.querySelector('h1').textContent === 'Sign in to tickets'")
+        give("bert")
+        browser.wait("location.pathname === '/callsheet/sign-in/callback' && document.body.innerText")
+        return str(browser.run("document.body.innerText"))
+
+    with contextmanager(opened)(tmp_path / "profile") as browser:
+        assert "Signed in" in await asyncio.to_thread(signed_in, browser)
+    assert await called(url, "auto", "bert") == "bert"
+
+
+@pytest.mark.parametrize(
+    ("user", "body", "change", "status", "why"),
+    [
+        ("", {}, {}, 401, "access token"),
+        ("eve", {}, {}, 401, "access token"),
+        ("bert", {"agent": "other"}, {}, 400, "no agent 'other'"),
+        ("bert", {"agent": ""}, {}, 400, "at least 1 character"),
+        ("bert", {}, {"x-callsheet-key": None}, 403, "no key"),
+        ("bert", {}, {"origin": "https://evil.example"}, 403, "evil.example"),
+    ],
+    ids=["nobody", "unknown token", "agent", "empty", "no page", "another site"],
+)
+async def test_only_users_begin_and_only_on_the_page(
+    url: str,
+    tickets: SignedInServer,
+    user: str,
+    body: dict[str, str],
+    change: dict[str, str | None],
+    status: int,
+    why: str,
 ) -> None:
-    tickets.authorization.deny = True
-    person = Person()
-    async with Client(GatewayServer(gateway, one_client()).server, mode=mode, elicitation_callback=person) as client:
-        called = await client.call_tool("call_tool", WHO)
-    assert called.is_error
-    assert "access_denied" in said(called)
-    assert len(person.pages) == 1
+    headers = {"x-callsheet-key": "page", "authorization": f"Bearer {user}" if user else None, **change}
+    async with httpx2.AsyncClient() as browser:
+        given: Any = {name: value for name, value in headers.items() if value}
+        answer = await browser.post(f"{url}/callsheet/api/sign-in", json={"agent": "tickets", **body}, headers=given)
+    assert (answer.status_code, why in answer.text) == (status, True)
+
+
+@pytest.mark.parametrize("url", [()], indirect=True, ids=["no users"])
+async def test_without_users_only_a_browser_of_this_machine_signs_in(
+    url: str, tickets: SignedInServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with httpx2.AsyncClient(follow_redirects=True) as browser:
+        monkeypatch.setenv("CALLSHEET_URL", "https://calls.example.com")
+        refused = await begun(browser, url)
+        assert (refused.status_code, "does not know its users" in refused.text) == (403, True)
+        monkeypatch.delenv("CALLSHEET_URL")
+        assert "Signed in" in (await browser.get((await begun(browser, url)).json()["url"])).text
+    assert await called(url, "auto") == "anna"
+
+
+@pytest.mark.parametrize(
+    ("query", "userinfo", "resource", "why"),
+    [
+        ("?key=${TICKETS_KEY}", "", "/mcp?key=canary-4711-key", "contains a secret"),
+        ("?key=${TICKETS_KEY}", "", "/other", "does not match"),
+        ("", "anna:hidden-word@", "/mcp", "a user and a password"),
+    ],
+    ids=["secret", "secret in an error", "password"],
+)
+@pytest.mark.parametrize("url", [()], indirect=True, ids=["no users"])
+async def test_a_sign_in_that_would_give_something_away_does_not_begin(
+    url: str,
+    gateway: Gateway,
+    tickets: SignedInServer,
+    monkeypatch: pytest.MonkeyPatch,
+    query: str,
+    userinfo: str,
+    resource: str,
+    why: str,
+) -> None:
+    monkeypatch.setenv("TICKETS_KEY", "canary-4711-key")
+    tickets.changes["/.well-known/oauth-protected-resource/mcp"] = {"resource": f"{tickets.origin}{resource}"}
+    address = f"{tickets.url.replace('://', f'://{userinfo}')}{query}"
+    config: Any = gateway.registry.loaded.connections["tickets"]
+    connections = {"tickets": config.model_copy(update={"url": address})}
+    gateway.registry.follow(replace(gateway.registry.loaded, connections=connections))
+    async with httpx2.AsyncClient() as browser:
+        refused = await begun(browser, url)
+    assert (refused.status_code, why in refused.text) == (400, True)
+    assert "canary" not in refused.text
+    assert "hidden-word" not in refused.text
 
 
 @ERAS
-async def test_a_client_that_opens_no_pages_gets_the_command(
-    gateway: Gateway, tickets: SignedInServer, mode: Any
-) -> None:
+async def test_a_gateway_without_a_page_names_the_command(gateway: Gateway, tickets: SignedInServer, mode: Any) -> None:
     async with Client(GatewayServer(gateway, one_client()).server, mode=mode) as client:
         called = await client.call_tool("call_tool", WHO)
     assert called.is_error
-    assert f"run `callsheet sign-in {tickets.url}`" in said(called)
-
-
-@ERAS
-async def test_two_users_of_one_gateway_hold_two_tokens(
-    gateway: Gateway, tickets: SignedInServer, tmp_path: Path, mode: Any
-) -> None:
-    entries = [{"sha256": hashlib.sha256(user.encode()).hexdigest(), "user": user} for user in ("bert", "carla")]
-    (tmp_path / "tokens.json").write_text(json.dumps({"tokens": entries}))
-    server = GatewayServer(gateway, http_client)
-    app = http_app(server, url="http://127.0.0.1/mcp", tokens=TokenFile(tmp_path / "tokens.json"))
-    with served(app) as url:
-        server.reached_at(url)
-        for user in ("bert", "carla"):
-            tickets.authorization.person = user
-            person = Person()
-            for _ in range(2):
-                http = httpx2.AsyncClient(headers={"authorization": f"Bearer {user}"}, timeout=60)
-                transport = streamable_http_client(f"{url}/mcp", http_client=http)
-                async with Client(transport, mode=mode, elicitation_callback=person) as client:
-                    assert said(await client.call_tool("call_tool", WHO)) == user
-            (page,) = person.pages
-            assert httpx2.URL(page).params["redirect_uri"] == f"{url}/callsheet/sign-in/callback"
+    assert said(called).endswith(f"run `callsheet sign-in {tickets.url}`")

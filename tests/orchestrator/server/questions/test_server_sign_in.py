@@ -1,4 +1,4 @@
-"""A run on the LangGraph server that needs a sign-in: interrupt, callback, and the run goes on."""
+"""A run on the LangGraph server that lacks a sign-in: it names the page, and the step is repeated after it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-from callsheet.agents.servers.oauth.browser_sign_in import browser_sign_in
+from callsheet.agents.servers.oauth.sign_in import browser_sign_in
 from langgraph_server import DevServer
 from served import ROOT, running
+from servers import HANG
 from signed_in_server import SignedInServer, browse, signed_in_server
 
 pytestmark = pytest.mark.server
@@ -63,52 +64,67 @@ def client(server: DevServer, user: str = "") -> LangGraphClient:
     return get_client(url=server.url, headers={"Authorization": f"Bearer token-of-{user}"} if user else {})
 
 
-async def asked(client: LangGraphClient, thread: str, command: Any = None) -> Any:
-    """The question at which a run stops."""
-    await client.runs.wait(thread, "supervisor", input=None if command else GIVEN, command=command)
-    (question,) = (await client.threads.get_state(thread))["interrupts"]
-    assert question["value"]["type"] == "sign_in"
-    return question
+async def results(client: LangGraphClient, thread: str, given: Any = None) -> Any:
+    done: Any = await client.runs.wait(thread, "supervisor", input=given)
+    return done["results"]["1"]
 
 
-def reply(question: Any, **answer: str) -> Any:
-    return {"resume": {question["id"]: {"type": "signed_in", **answer}}}
+async def repeated(server: DevServer, thread: str, user: str = "") -> None:
+    """What the page does to repeat the steps that failed."""
+    headers = {"x-callsheet-key": "page", **({"Authorization": f"Bearer token-of-{user}"} if user else {})}
+    async with httpx.AsyncClient(headers=headers, timeout=HANG) as http:
+        given = {"thread": thread, "answers": {}}
+        answer = await http.post(f"{server.url}/callsheet/api/resume", json=given)
+        assert answer.status_code == 200, answer.text
+
+
+async def sign_in(server: DevServer, address: str, user: str = "") -> httpx.Response:
+    """Opens the page that an error names, and goes on from there as its script does."""
+    headers = {"x-callsheet-key": "page", **({"Authorization": f"Bearer token-of-{user}"} if user else {})}
+    async with httpx.AsyncClient(follow_redirects=True, timeout=HANG) as browser:
+        assert "Sign in" in (await browser.get(address)).text
+        given = {"agent": httpx.URL(address).params["agent"]}
+        begun = await browser.post(f"{server.url}/callsheet/api/sign-in", json=given, headers=headers)
+        assert begun.status_code == 200, begun.text
+        return await browser.get(begun.json()["url"])
+
+
+def page_in(error: str) -> str:
+    return error.partition("sign in at ")[2].partition(" ")[0]
 
 
 @pytest.mark.parametrize("server", ["nobody"], indirect=True)
-async def test_a_sign_in_that_is_lost_is_asked_for_and_the_run_goes_on(
+async def test_a_step_whose_sign_in_is_lost_names_the_page_and_is_repeated(
     server: DevServer, tickets: SignedInServer
 ) -> None:
     anna = client(server)
     thread = (await anna.threads.create())["thread_id"]
-    done: Any = await anna.runs.wait(thread, "supervisor", input=GIVEN)
-    assert done["results"]["1"]["result"] == "anna"
+    assert (await results(anna, thread, GIVEN))["result"] == "anna"
     tickets.authorization.access.clear()
     tickets.authorization.refresh.clear()
-    question = await asked(anna, thread)
-    page = httpx.URL(question["value"]["url"])
-    assert page.params["redirect_uri"] == f"{server.url}/callsheet/sign-in/callback"
-    await browse(question["value"]["url"])
-    done = await anna.runs.wait(thread, "supervisor", command=reply(question))
-    assert done["results"]["1"]["result"] == "anna"
+    failed = await results(anna, thread, GIVEN)
+    page = page_in(failed["error"])
+    assert (failed["status"], page) == ("failed", f"{server.url}/callsheet/sign-in?agent=tickets")
+    assert "Signed in" in (await sign_in(server, page)).text
+    await repeated(server, thread)
+    await anna.runs.join(thread, (await anna.runs.list(thread, limit=1))[0]["run_id"])
+    state: Any = await anna.threads.get_state(thread)
+    assert state["values"]["results"]["1"]["result"] == "anna"
     assert not any(token in server.said() for token in tickets.authorization.issued)
 
 
 @pytest.mark.parametrize("server", ["users"], indirect=True)
-async def test_two_users_of_a_server_sign_in_and_repeat_their_codes(server: DevServer, tickets: SignedInServer) -> None:
+async def test_two_users_of_a_server_sign_in_each_for_themselves(server: DevServer, tickets: SignedInServer) -> None:
     for user in ("bert", "carla"):
         tickets.authorization.person = user
         own = client(server, user)
         thread = (await own.threads.create())["thread_id"]
-        question = await asked(own, thread)
-        async with httpx.AsyncClient(follow_redirects=True) as browser:
-            page = (await browser.get(question["value"]["url"])).text
-        code = page.partition("with the code ")[2].partition(".")[0]
-        question = await asked(own, thread, reply(question, code="WRONG"))
-        assert "the code is not the one" in question["value"]["problem"]
-        done: Any = await own.runs.wait(thread, "supervisor", command=reply(question, code=code))
-        assert done["results"]["1"]["result"] == user
-        again: Any = await own.runs.wait(thread, "supervisor", input=GIVEN)
-        assert again["results"]["1"]["result"] == user
-    assert httpx.get(f"{server.url}/callsheet/sign-in/callback", params={"state": "forged"}).status_code == 400
+        failed = await results(own, thread, GIVEN)
+        assert f"--user {user}" in failed["error"]
+        assert "Signed in" in (await sign_in(server, page_in(failed["error"]), user)).text
+        assert (await results(own, thread, GIVEN))["result"] == user
+    given: Any = {"json": {"agent": "tickets"}, "headers": {"x-callsheet-key": "page"}}
+    assert httpx.post(f"{server.url}/callsheet/api/sign-in", **given).status_code in (401, 403)
+    forged = httpx.get(f"{server.url}/callsheet/sign-in/callback", params={"state": "forged"})
+    assert forged.status_code == 400
     assert not any(token in server.said() for token in tickets.authorization.issued)

@@ -1,0 +1,134 @@
+"""Signing in on a server: its page takes a user to the authorization server, which sends the browser back to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from callsheet.agents import ToolRegistry
+from callsheet.agents.safety.faults import named_in
+from callsheet.agents.safety.secrets import of_server
+from callsheet.agents.servers.oauth.addresses import CALLBACK, PAGE, is_loopback, server_address
+from callsheet.graphs import SettingsError, UnknownNameError, User
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.orchestrator.server.page_requests import Body, ForbiddenError, PageKey
+
+BEGIN = PAGE.replace("sign-in", "api/sign-in")
+"""The route of ``begin``."""
+_NO_USERS = (
+    "this server does not know its users, so a sign-in would be for everybody: whoever runs it can sign in on the "
+    "command line"
+)
+_POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+_HTML = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Sign in</title>
+<form><h1>Sign in</h1>
+<p><label>Your access token of this server, if it asks for one <input type="password" autocomplete="off"></label></p>
+<p><button>Go on to the authorization server</button></p></form>
+<p role="alert"></p><script src="sign-in/page.js"></script></html>
+"""
+_SCRIPT = """const agent = new URLSearchParams(location.search).get("agent") ?? "";
+document.querySelector("h1").textContent = `Sign in to ${agent}`;
+document.querySelector("form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const token = document.querySelector("input").value.trim();
+  const headers = { "Content-Type": "application/json", "X-Callsheet-Key": "page" };
+  if (token) headers.Authorization = `Bearer ${token}`;
+  const answer = await fetch("api/sign-in", { method: "POST", headers, body: JSON.stringify({ agent }) });
+  const told = await answer.json().catch(() => ({}));
+  if (!answer.ok) document.querySelector("[role=alert]").textContent = told.error ?? told.detail ?? answer.statusText;
+  else if (new URL(told.server).host === location.host) location.assign(told.url);
+  else location.assign(`${told.server}/callsheet/sign-in${location.search}`);
+});
+"""
+_GOING: set[asyncio.Task[Any]] = set()
+
+
+class SignInRequest(Body):
+    """Which agent a user signs in to."""
+
+    agent: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+def public_routes() -> list[Route]:
+    """The page with its script, and the route to which a browser brings the answer; none of them needs credentials."""
+    return [
+        Route(PAGE, lambda _: Response(_HTML, media_type="text/html", headers=_HEADERS)),
+        Route(f"{PAGE}/page.js", lambda _: Response(_SCRIPT, media_type="text/javascript", headers=_HEADERS)),
+        Route(CALLBACK, _callback),
+    ]
+
+
+async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONResponse:
+    """Begins a sign-in, for the browser that asks: only that one can end it, so nobody gets another user's tokens.
+
+    Args:
+        registry: Knows the servers, and which tools the user may call.
+        user: Who asks.
+        request: ``SignInRequest``, from the page.
+
+    Raises:
+        RefusedError: The request is not from the page.
+        UnknownNameError: The user may call no such agent.
+        CallsheetError: It cannot begin, or it would give something away.
+    """
+    agent = (await PageKey().body(request, SignInRequest)).agent
+    known, config = registry.catalog.by_id.get(agent), registry.loaded.connections.get(agent)
+    if known is None or not registry.permitted([tool.id for tool in known.tools], user):
+        raise UnknownNameError(f"there is no agent {agent!r} that you may call")
+    if not isinstance(config, ServerConfig) or not config.url or config.callsheet.sign_in:
+        raise SettingsError(f"agent {agent!r} asks for no sign-in of a user")
+    address, full = server_address(), config.expanded(os.environ)
+    if not user.id and not is_loopback(address):
+        raise ForbiddenError(_NO_USERS)
+    if "@" in urlsplit(full.url or "").netloc:
+        raise SettingsError("its address contains a user and a password: remove them")
+    (sign_ins, callbacks), browser = await run_in_threadpool(_libraries), secrets.token_urlsafe(32)
+    hide = of_server(full, named_in(config, os.environ)).text
+    opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def open_page(page: str) -> None:
+        if hide(page) != page:
+            raise SettingsError("its address contains a secret, which the page of the authorization server would show")
+        opened.set_result(page)
+
+    going = asyncio.create_task(
+        sign_ins.sign_in(full.url, f"{address}{CALLBACK}", open_page, user=user.id, browser=browser, hide=hide)
+    )
+    _GOING.add(going)
+    going.add_done_callback(_GOING.discard)
+    await asyncio.wait((going, opened), return_when=asyncio.FIRST_COMPLETED)
+    if not opened.done():
+        going.result()
+    going.add_done_callback(lambda task: task.cancelled() or task.exception())  # the callback tells it
+    answer = JSONResponse({"url": opened.result(), "server": address}, headers={"cache-control": "no-store"})
+    kind: Any = {"path": PAGE, "httponly": True, "samesite": "lax", "secure": address.startswith("https:")}
+    answer.set_cookie(callbacks.cookie_of(opened.result()), browser, max_age=int(sign_ins.LASTS), **kind)
+    return answer
+
+
+async def _callback(request: Request) -> Response:
+    answer: Response = await (await run_in_threadpool(_libraries))[1].callback(request)
+    return answer
+
+
+def _libraries() -> tuple[Any, Any]:
+    # The import takes a second.
+    from callsheet.agents.servers.oauth import callback, sign_in
+
+    return sign_in, callback
