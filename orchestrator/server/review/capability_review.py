@@ -9,8 +9,8 @@ from pathlib import Path
 
 from callsheet.graphs import dump
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.malformed import read_json
-from callsheet.graphs.catalog.formats.native_format import from_native
+from callsheet.graphs.catalog.formats.catalog_files import from_native
+from callsheet.graphs.catalog.formats.documents import read_json
 from callsheet.graphs.storage import locked, replace_bytes
 from callsheet.graphs.trust.pins import digest
 from callsheet.orchestrator.server.explorer.answers.json_answers import Link, shown_line

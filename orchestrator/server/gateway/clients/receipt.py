@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from callsheet.graphs.catalog.errors import SettingsError
-from callsheet.graphs.catalog.record import Record
+from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.storage import private_folder, replace_bytes, replace_text, state_folder
 
 _RECEIPT = "receipt.json"
