@@ -7,20 +7,21 @@ from .capabilities.taxonomy import (
 from .catalog.errors import (
     CallsheetError as CallsheetError,
     CatalogError as CatalogError,
+    Finding as Finding,
     PlanError as PlanError,
     RequestError as RequestError,
     SettingsError as SettingsError,
+    Severity as Severity,
     TrustError as TrustError,
     UnknownNameError as UnknownNameError,
 )
-from .catalog.finding import Finding as Finding, Severity as Severity
+from .catalog.formats.catalog_files import dump as dump
 from .catalog.formats.mcp_format import (
     Problem as Problem,
     agent_from_listing as agent_from_listing,
 )
-from .catalog.formats.native_format import dump as dump
 from .catalog.formats.server_config import ServerConfig as ServerConfig
-from .catalog.loaded import Loaded as Loaded, Part as Part
+from .catalog.loaded import CatalogSource as CatalogSource, Loaded as Loaded, Part as Part
 from .catalog.loading import load as load
 from .catalog.model import (
     Agent as Agent,
@@ -32,23 +33,20 @@ from .catalog.model import (
     Skill as Skill,
     Tool as Tool,
 )
-from .catalog.ownership import (
+from .dependencies.traversal import (
     NodeKind as NodeKind,
     OwnershipGraph as OwnershipGraph,
-    kind_of as kind_of,
-    owner as owner,
-    ownership_graph as ownership_graph,
-)
-from .catalog.source import CatalogSource as CatalogSource
-from .dependencies.traversal import (
     Reached as Reached,
     dependency_graph as dependency_graph,
     evidence as evidence,
+    kind_of as kind_of,
+    owner as owner,
+    ownership_graph as ownership_graph,
     required as required,
     strongest as strongest,
     walk as walk,
 )
-from .export.property_graph import KnowledgeGraph as KnowledgeGraph, knowledge_graph as knowledge_graph
+from .export.graph_formats import KnowledgeGraph as KnowledgeGraph, knowledge_graph as knowledge_graph
 from .text.json_schema import shown_schema as shown_schema
 from .text.sanitizing import (
     Hidden as Hidden,
@@ -78,8 +76,10 @@ from .trust.policy import (
     Grants as Grants,
     Group as Group,
     Policy as Policy,
+    Rule as Rule,
+    User as User,
+    View as View,
+    hints as hints,
     policy_of as policy_of,
     read_policy as read_policy,
 )
-from .trust.policy_rules import Rule as Rule, User as User, hints as hints
-from .trust.view import View as View

@@ -12,7 +12,7 @@ from callsheet.agents import Prompts, ToolRegistry, worker
 from callsheet.agents.models.chat_models import check_model
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.dependencies import ObservationLog
-from callsheet.graphs.text.argument_types import check_type
+from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.nodes import Nodes, after_ask, after_plan
 from callsheet.orchestrator.run.current_user import caller
 from callsheet.orchestrator.run.process.catalog_updates import Following

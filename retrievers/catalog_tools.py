@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from callsheet.graphs import Catalog, Tool, UnknownNameError, shown, shown_schema
-from callsheet.graphs.trust.policy_rules import READ_ONLY
+from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.index.lexical_index import keyword_score
 from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.retriever import AgentGraphRetriever

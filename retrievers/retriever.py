@@ -24,7 +24,7 @@ from callsheet.graphs import (
     load,
     shown,
 )
-from callsheet.graphs.text.argument_types import listed
+from callsheet.graphs.text.arguments import listed
 from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 from callsheet.retrievers.index.embedding.providers import embeddings_of

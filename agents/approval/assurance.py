@@ -10,7 +10,7 @@ from callsheet.agents.tools.in_process import InProcess
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Tool
-from callsheet.graphs.trust.policy_rules import hints
+from callsheet.graphs.trust.policy import hints
 
 ApprovalPolicy = Literal["always", "risky", "never"]
 """Which calls need approval: all, those of tools that are not known to be harmless, or none."""

@@ -17,7 +17,7 @@ from callsheet.agents.models.token_usage import Usage
 from callsheet.agents.planning.drafts import PlanDraft, PlannedStep
 from callsheet.agents.planning.plan import Mode, Plan, Step, plan_errors, source_of
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
-from callsheet.graphs.text.request_length import bounded
+from callsheet.graphs.text.arguments import bounded
 
 S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")

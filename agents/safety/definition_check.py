@@ -15,8 +15,7 @@ from callsheet.graphs.catalog.loaded import Loaded
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.sanitizing import shown
 from callsheet.graphs.trust.pins import Change, digest, digests
-from callsheet.graphs.trust.policy import Policy
-from callsheet.graphs.trust.policy_rules import User
+from callsheet.graphs.trust.policy import Policy, User
 
 _LONGEST_URI = 200
 AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)

@@ -10,7 +10,7 @@ from callsheet.agents.safety.definition_check import hidden_resource, why_not
 from callsheet.agents.tools.in_process import InProcess
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded
-from callsheet.graphs.trust.policy_rules import User
+from callsheet.graphs.trust.policy import User
 
 _UNASKED = '{}. Nothing was sent: such a call needs approval, in a run that asks for it (approval "risky" or "always")'
 _UNCONNECTED = (

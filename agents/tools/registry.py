@@ -25,13 +25,11 @@ from callsheet.agents.tools.in_process import InProcess
 from callsheet.agents.tools.tool_result import Outcome, failed
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.catalog.loaded import Loaded
+from callsheet.graphs.catalog.loaded import CatalogSource, Loaded
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Catalog, Tool
-from callsheet.graphs.catalog.source import CatalogSource
-from callsheet.graphs.text.argument_types import listed
-from callsheet.graphs.trust.policy import Policy
-from callsheet.graphs.trust.policy_rules import User
+from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.trust.policy import Policy, User
 
 _LOG = logging.getLogger("callsheet")
 Guard = Callable[[Tool, Mapping[str, Any]], str]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.sets.generated import generated_catalog
-from callsheet.graphs.catalog.formats.native_format import dump
+from callsheet.graphs.catalog.formats.catalog_files import dump
 
 ROUNDS, TOOLS = 7, 1_000
 COLUMNS = ("from nothing to", "at most", "median", "processor", "beside", "its median", "its processor", "difference")

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from callsheet.graphs import CatalogError
-from callsheet.graphs.catalog.record import Record
+from callsheet.graphs.catalog.model import Record
 
 FLEET = "{FLEET}"
 SANDBOX = "sandbox"

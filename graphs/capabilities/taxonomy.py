@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from callsheet.graphs.catalog.errors import CatalogError, lookup, near_names
-from callsheet.graphs.catalog.record import Name, Record
+from callsheet.graphs.catalog.model import Name, Record
 
 Phrase = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"\S")]
 

@@ -1,7 +1,11 @@
-"""The errors that Callsheet raises; each message says what is wrong, where, and how to correct it."""
+"""Errors that callers meet, and findings of checks."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
+from enum import StrEnum
 from typing import TypeVar
 
 _LONGEST_HINT = 200
@@ -57,3 +61,34 @@ def near_names(name: str, known: Iterable[str]) -> str:
     short = [other for other in known if len(other) <= _LONGEST_HINT >= len(name)]
     near = get_close_matches(name, short, n=3) if short else []
     return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+
+
+class Severity(StrEnum):
+    """Severity of a finding."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One problem of a catalog.
+
+    Attributes:
+        severity: How serious it is.
+        rule: Name of the rule, in words joined by hyphens.
+        message: What is wrong, where, and how to correct it.
+        agent: Id of the agent; empty if the finding is about the whole catalog.
+        tool: Id of the tool; empty if the finding is about an agent or the whole catalog.
+    """
+
+    severity: Severity
+    rule: str
+    message: str
+    agent: str = ""
+    tool: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        """The finding as JSON values."""
+        return {name: str(value) for name, value in asdict(self).items()}

@@ -3,29 +3,145 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.malformed import no_catalog, read_json
+from callsheet.graphs.catalog.errors import CatalogError, near_names
+from callsheet.graphs.catalog.formats.catalog_files import agent_of_toollinkos, agents_of_livemcpbench, from_native
+from callsheet.graphs.catalog.formats.documents import no_catalog, read_json
 from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
-from callsheet.graphs.catalog.formats.native_format import from_native
-from callsheet.graphs.catalog.formats.openapi.spec_text import is_specification
-from callsheet.graphs.catalog.formats.published import agent_of_toollinkos, agents_of_livemcpbench
+from callsheet.graphs.catalog.formats.openapi_documents import is_specification
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address, read_folders, read_servers
 from callsheet.graphs.catalog.formats.skill_folders import SKILL_FILE, is_skill, read_skills
-from callsheet.graphs.catalog.loaded import Loaded, Part, joined
-from callsheet.graphs.catalog.model import Catalog
-from callsheet.graphs.catalog.resolving import resolve, resolve_skills
-from callsheet.graphs.catalog.source import CatalogSource, label_of, sources_of
+from callsheet.graphs.catalog.loaded import CatalogSource, Loaded, Part, joined, label_of, sources_of
+from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Skill, Tool
 from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of
 from callsheet.graphs.trust.pin_book import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of
+
+_CODE = re.compile(r"`(?=[^`\s]{0,199}(?:[_/-]|[a-z][A-Z]))([^`\s]{1,200})`")  # `fetch` may be any function
+_MOST_NAMED = 200
+
+
+def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
+    """Replaces the names in ``depends_on`` by tool ids.
+
+    A name can be an id, the name of a tool of the same agent, or a bare name that is unique in the catalog.
+
+    Args:
+        agents: All agents of the catalog.
+        lenient: Ids of agents whose dangling dependencies are dropped and reported, because the server of
+            the other tool may be down.
+
+    Returns:
+        The agents in their order, and a problem for each dependency that was dropped.
+
+    Raises:
+        CatalogError: A name used by any other agent matches no tool, or several.
+    """
+    ids, by_name = _names(agents)
+    problems: list[Problem] = []
+
+    def resolved(tool: Tool) -> Tool:
+        edges: list[Dependency] = []
+        for edge in tool.depends_on:
+            # A server may list many unknown names, and a search for similar names is slow.
+            hints = () if tool.agent in lenient else ids
+            try:
+                edges.append(edge.model_copy(update={"tool": _id(edge.tool, tool, ids, by_name, hints)}))
+            except CatalogError as error:
+                if tool.agent not in lenient:
+                    raise
+                problems.append(Problem(tool.agent, "dependency", f"{error}; it is dropped"))
+        return tool.model_copy(update={"depends_on": tuple(edges)})
+
+    def with_resolved(agent: Agent) -> Agent:
+        if not any(tool.depends_on for tool in agent.tools):
+            return agent
+        return agent.model_copy(update={"tools": tuple(map(resolved, agent.tools))})
+
+    return tuple(map(with_resolved, agents)), tuple(problems)
+
+
+def resolve_skills(
+    skills: Sequence[Skill], agents: Sequence[Agent], unresolved: Mapping[str, Sequence[str]]
+) -> tuple[tuple[Skill, ...], tuple[Problem, ...], dict[str, tuple[str, ...]]]:
+    """Replaces the tool names of skills by ids, and adds the tools that their texts name in code spans.
+
+    A name can be an id, a bare name that is unique in the catalog, or ``mcp__agent__tool``, as coding agents write it.
+    In the text, a bare name must not be an ordinary word.
+
+    Skills are often written for other programs, so a tool that is not in the catalog is no problem.
+
+    Args:
+        skills: All skills of the catalog.
+        agents: All agents of the catalog.
+        unresolved: Id of a skill -> further names that it allows, which no agent had so far.
+
+    Returns:
+        The skills in their order, a problem for each skill that allows a tool by a name that several tools have, and
+        the names that are still of no tool.
+    """
+    ids, by_name = _names(agents)
+
+    def tool_of(name: str) -> str:
+        _, _, joined = name.partition("mcp__")
+        candidates = [name, *by_name.get(name, ()), joined.replace("__", "/", 1)]
+        known = dict.fromkeys(candidate for candidate in candidates if candidate in ids)
+        return next(iter(known)) if len(known) == 1 else ""
+
+    problems: list[Problem] = []
+    unknown: dict[str, tuple[str, ...]] = {}
+
+    def resolved(skill: Skill) -> Skill:
+        allowed = (*skill.tools, *unresolved.get(skill.id, ()))
+        missing = [name for name in allowed if not tool_of(name)]
+        unknown[skill.id] = tuple(name for name in missing if name not in by_name)
+        if unclear := [name for name in missing if name in by_name]:
+            could = " or ".join(by_name[unclear[0]][:5])
+            message = f"allows {unclear[0]!r}, which could be {could}: give the id; it is used without"
+            problems.append(Problem(skill.id, "dependency", message))
+        named = (*allowed, *_CODE.findall(skill.text)[:_MOST_NAMED])
+        tools = tuple(dict.fromkeys(filter(None, map(tool_of, named))))
+        return skill if tools == skill.tools else skill.model_copy(update={"tools": tools})
+
+    return tuple(map(resolved, skills)), tuple(problems), unknown
+
+
+def _names(agents: Sequence[Agent]) -> tuple[set[str], Mapping[str, Sequence[str]]]:
+    """The ids of all tools, and bare name -> ids."""
+    by_name: dict[str, list[str]] = defaultdict(list)
+    for agent in agents:
+        for tool in agent.tools:
+            by_name[tool.name].append(tool.id)
+    return {tool for tools in by_name.values() for tool in tools}, by_name
+
+
+def _id(
+    name: str, tool: Tool, ids: Collection[str], by_name: Mapping[str, Sequence[str]], hints: Collection[str]
+) -> str:
+    if name in ids:
+        return name
+    if (own := f"{tool.agent}/{name}") in ids:
+        return own
+    candidates = by_name.get(name, ())
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        raise CatalogError(
+            f"tool {tool.id!r} depends on {name!r}, which could be {' or '.join(candidates)}: give the id"
+        )
+    raise CatalogError(
+        f"tool {tool.id!r} depends on {name!r}, which is not in the catalog{near_names(name, hints)}: "
+        "correct the name or remove the dependency"
+    )
+
 
 __all__ = ["Loaded", "Part", "Problem", "load", "servers_in", "starts_in"]
 

@@ -1,25 +1,25 @@
-from .attaching import attach as attach, decide as decide
-from .dependency_rules import Rule as Rule, Selector as Selector
-from .observation import (
-    CallRecord as CallRecord,
-    ObservationLog as ObservationLog,
-    Seen as Seen,
-    observed as observed,
-    observed_proposals as observed_proposals,
-)
-from .outcomes import (
-    OutcomeLog as OutcomeLog,
-    Outcomes as Outcomes,
-    following as following,
-    outcomes_of as outcomes_of,
-)
-from .proposals import (
+from .dependency_files import (
     DependencyFile as DependencyFile,
     Proposal as Proposal,
+    Rule as Rule,
+    Selector as Selector,
+    attach as attach,
     combine as combine,
+    decide as decide,
     merge_proposals as merge_proposals,
     parse_dependencies as parse_dependencies,
     read_dependencies as read_dependencies,
     without_cycles as without_cycles,
     write_dependencies as write_dependencies,
+)
+from .observation import (
+    CallRecord as CallRecord,
+    ObservationLog as ObservationLog,
+    OutcomeLog as OutcomeLog,
+    Outcomes as Outcomes,
+    Seen as Seen,
+    following as following,
+    observed as observed,
+    observed_proposals as observed_proposals,
+    outcomes_of as outcomes_of,
 )

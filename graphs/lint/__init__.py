@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from callsheet.graphs.capabilities.taxonomy import Taxonomy, default_taxonomy
-from callsheet.graphs.catalog.finding import Finding
+from callsheet.graphs.catalog.errors import Finding
+from callsheet.graphs.catalog.loaded import CatalogSource
 from callsheet.graphs.catalog.loading import load
-from callsheet.graphs.catalog.source import CatalogSource
 from callsheet.graphs.lint import schema_rules, text_rules, trust_rules
 from callsheet.graphs.lint.lint_rule import Remark, Rule, Subject, rule
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from callsheet.graphs.capabilities.taxonomy import Taxonomy
-from callsheet.graphs.catalog.finding import Finding, Severity
+from callsheet.graphs.catalog.errors import Finding, Severity
 from callsheet.graphs.catalog.formats.mcp_format import Problem
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.text.sanitizing import escaped

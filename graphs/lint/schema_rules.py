@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from callsheet.graphs.catalog.errors import near_names
-from callsheet.graphs.catalog.finding import Severity
+from callsheet.graphs.catalog.errors import Severity, near_names
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
 from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, NAMED, keywords

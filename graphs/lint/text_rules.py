@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from callsheet.graphs.catalog.finding import Severity
+from callsheet.graphs.catalog.errors import Severity
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, rule
 from callsheet.graphs.text.sanitizing import counted, shown, split_name

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
 
-from callsheet.graphs.catalog.finding import Severity
+from callsheet.graphs.catalog.errors import Severity
 from callsheet.graphs.catalog.model import SKILLS, Agent, Tool
 from callsheet.graphs.lint.injection_phrases import orders_in
 from callsheet.graphs.lint.lint_rule import Remark, Subject, quoted, rule

@@ -9,7 +9,7 @@ except ImportError as error:
 
 from callsheet.graphs.rdf.catalog_reader import from_graph
 from callsheet.graphs.rdf.catalog_writer import to_graph
-from callsheet.graphs.rdf.formats.serialization import RdfFormat, from_rdf, graph_of_file, parse, read_rdf, to_rdf
+from callsheet.graphs.rdf.serialization import RdfFormat, from_rdf, graph_of_file, parse, read_rdf, to_rdf
 from callsheet.graphs.rdf.validation import checks, graph_findings, rdf_file_findings, rdf_findings, shapes
 from callsheet.graphs.rdf.vocabulary_terms import BASE, CS, vocabulary
 

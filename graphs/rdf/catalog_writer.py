@@ -11,16 +11,17 @@ from rdflib import DCTERMS, RDF, RDFS, SKOS, XSD, Graph, Literal, URIRef
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Parameter, Skill, Tool
-from callsheet.graphs.export.node_keys import (
+from callsheet.graphs.export.graph_formats import (
     FieldRole,
     agent_key,
+    capabilities_of,
     capability_key,
     dependency_key,
     field_key,
+    json_text,
     skill_key,
     tool_key,
 )
-from callsheet.graphs.export.property_graph import capabilities_of, json_text
 from callsheet.graphs.rdf.vocabulary_terms import BASE, CS, EDGES, HINTS, prefixes
 from callsheet.graphs.text.sanitizing import encodable
 

@@ -15,12 +15,11 @@ from rdflib.query import ResultRow
 from rdflib.term import Node
 
 from callsheet.graphs.capabilities.taxonomy import Capability
-from callsheet.graphs.catalog.errors import CallsheetError, CatalogError
-from callsheet.graphs.catalog.finding import Finding, Severity
+from callsheet.graphs.catalog.errors import CallsheetError, CatalogError, Finding, Severity
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.rdf.catalog_reader import from_graph
 from callsheet.graphs.rdf.catalog_writer import to_graph
-from callsheet.graphs.rdf.formats.serialization import graph_of_file
+from callsheet.graphs.rdf.serialization import graph_of_file
 from callsheet.graphs.rdf.vocabulary_terms import CS
 
 _SEVERITIES = {SH.Violation: Severity.ERROR, SH.Warning: Severity.WARNING, SH.Info: Severity.INFO}

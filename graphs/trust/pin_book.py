@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from callsheet.graphs.catalog.errors import CatalogError, TrustError
-from callsheet.graphs.catalog.record import Record
+from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.graphs.trust.pins import Admitted, Change, Listed, ServerPin, accepted, compare, digest, pinned, standing

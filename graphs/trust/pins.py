@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from callsheet.graphs.catalog.formats.mcp_format import Entries, name_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.catalog.record import Record
+from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.sanitizing import Hidden, hidden_in, one_line, strings_in
 from callsheet.graphs.text.secret_patterns import masked
 

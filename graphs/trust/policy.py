@@ -4,21 +4,239 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
-from collections import OrderedDict
-from collections.abc import Mapping
-from functools import cached_property
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_serializer, model_validator
 
-from callsheet.graphs.catalog.errors import CatalogError, SettingsError
-from callsheet.graphs.catalog.finding import Finding, Severity
-from callsheet.graphs.catalog.model import SKILLS, Catalog, Tool
-from callsheet.graphs.catalog.record import Name, Record
-from callsheet.graphs.trust.policy_rules import Rule, Rules, User
-from callsheet.graphs.trust.view import View, view_of
+from callsheet.graphs.capabilities.taxonomy import default_taxonomy
+from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
+from callsheet.graphs.catalog.model import SKILLS, Catalog, Name, Record, Tool
+from callsheet.graphs.dependencies.traversal import reachable
+from callsheet.graphs.text.sanitizing import counted, normalized, shown
+
+Hint = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
+READ_ONLY: Mapping[Hint, bool] = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+"""The hints of a tool of ours that only reads what lies here."""
+UNKNOWN: Mapping[Hint, bool] = {
+    "readOnlyHint": False,
+    "destructiveHint": True,
+    "idempotentHint": False,
+    "openWorldHint": True,
+}
+"""The hints of an untrusted tool: MCP's defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user.
+
+    Attributes:
+        id: Id from the authentication; empty for an anonymous user.
+        groups: Groups from the authentication.
+    """
+
+    id: str = ""
+    groups: frozenset[str] = frozenset()
+
+
+class Rule(Record):
+    """Conditions on tools; a tool must meet all of them.
+
+    Attributes:
+        id: Pattern of the tool's id or of its agent's: ``files/read_*``, ``git``, ``*/delete*``.
+        capability: Id of a capability of the tool, or of a broader one.
+        annotations: MCP's hints of the tool, by name.
+    """
+
+    id: Name | None = None
+    capability: Name | None = None
+    annotations: dict[Hint, bool] | None = None
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Rule:
+        if self.id is None and self.capability is None and not self.annotations:
+            raise CatalogError('a rule must be a pattern, or an object with "id", "capability" or "annotations"')
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_text(self, write: Any) -> Any:
+        plain = {key: value for key, value in write(self).items() if value is not None}
+        return self.id if set(plain) == {"id"} else plain
+
+    def __str__(self) -> str:
+        """The rule as in a policy file."""
+        return str(self.model_dump()) if self.capability or self.annotations else repr(self.id)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """All rules that apply to one user.
+
+    Attributes:
+        default: Whether a tool that matches no rule is allowed.
+        allows: Rules of allowed tools.
+        denies: Rules of forbidden tools; they override the others.
+        trust: Patterns of trusted agents.
+    """
+
+    default: bool
+    allows: tuple[Rule, ...]
+    denies: tuple[Rule, ...]
+    trust: tuple[str, ...]
+
+    @cached_property
+    def key(self) -> str:
+        """A key that users with the same rules share."""
+        return repr((self.default, self.allows, self.denies, self.trust))
+
+    def allow(self, tool: Tool) -> bool:
+        """Whether the tool may be seen and called."""
+        if self.deny(tool):
+            return False
+        return self.default or any(self.fits(rule, tool, claims=False) for rule in self.allows)
+
+    def deny(self, tool: Tool) -> bool:
+        """Whether a rule forbids the tool; the default does not count."""
+        return any(self.fits(rule, tool, claims=True) for rule in self.denies)
+
+    def trusts(self, agent: str) -> bool:
+        """Whether the agent's claims are trusted."""
+        return any(_pattern(pattern).match(agent) for pattern in self.trust)
+
+    def fits(self, rule: Rule, tool: Tool, *, claims: bool) -> bool:
+        """Whether a rule matches a tool.
+
+        Args:
+            rule: The rule.
+            tool: The tool.
+            claims: Whether the rule restricts access. Then claimed capabilities count without trust, and names match
+                in any spelling: with capitals, invisible characters, or wide letters.
+        """
+        trusted = self.trusts(tool.agent)
+        if rule.id is not None and not _id_matches(rule.id, tool, loosely=claims):
+            return False
+        if rule.capability is not None and not ((claims or trusted) and _has_capability(tool, rule.capability)):
+            return False
+        actual = hints(tool, trusted=trusted)
+        return all(actual[name] is value for name, value in (rule.annotations or {}).items())
+
+
+def hints(tool: Tool, *, trusted: bool) -> dict[Hint, bool]:
+    """The effective values of MCP's four hints of a tool.
+
+    Hints are claims of the server's author: without trust, the defaults apply. With trust, a read-only tool is not
+    destructive and is idempotent.
+    """
+    if not trusted:
+        return dict(UNKNOWN)
+    claims: dict[Hint, bool] = {
+        name: claim for name in UNKNOWN if isinstance(claim := tool.annotations.get(name), bool)
+    }
+    harmless: dict[Hint, bool] = {"destructiveHint": False, "idempotentHint": True}
+    return {**UNKNOWN, **claims, **(harmless if claims.get("readOnlyHint") else {})}
+
+
+def _id_matches(pattern: str, tool: Tool, *, loosely: bool) -> bool:
+    exact = _pattern(pattern)
+    if exact.match(tool.id) or exact.match(tool.agent):
+        return True
+    folded = _pattern(_folded(pattern))
+    return loosely and bool(folded.match(_folded(tool.id)) or folded.match(_folded(tool.agent)))
+
+
+def _has_capability(tool: Tool, capability: str) -> bool:
+    known = default_taxonomy().by_id
+    return any(
+        capability == own or (own in known and capability in default_taxonomy().ancestors(own))
+        for own in tool.capabilities
+    )
+
+
+def _folded(text: str) -> str:
+    return normalized("NFKC", shown(text, most=None)).casefold()
+
+
+@lru_cache(maxsize=4_096)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern))
+
+
+_LONGEST_LIST = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class View:
+    """The part of a catalog that one user may see.
+
+    Attributes:
+        catalog: The visible tools and skills; none of their dependencies leads to a hidden tool.
+        tools: Ids of the visible tools.
+        blocked: Ids of tools that are allowed but require a forbidden one; they are hidden too.
+    """
+
+    catalog: Catalog
+    tools: frozenset[str]
+    blocked: frozenset[str]
+
+    def __contains__(self, node: str) -> bool:
+        """Whether an agent, a tool or a skill is visible."""
+        return node in self.tools or node in self.catalog.by_id or node in self.catalog.skills_by_id
+
+    def summary(self, tools: int) -> str:
+        """How many of all tools the policy allows, in words; forbidden tools are not named."""
+        allowed = f"the policy allows {len(self.tools) + len(self.blocked):,} of {counted(tools, 'tool')}"
+        if not self.blocked:
+            return allowed
+        names = sorted(self.blocked)
+        more = f" and {len(names) - _LONGEST_LIST:,} more" if len(names) > _LONGEST_LIST else ""
+        return f"{allowed}; left out because they require one that is not: {', '.join(names[:_LONGEST_LIST])}{more}"
+
+
+def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
+    """The part of a catalog with the tools that are allowed and can work, and the skills that are allowed.
+
+    Optional dependencies on hidden tools are dropped; agents without a remaining tool are left out. A skill is allowed
+    as a tool of its id would be; hidden tools that it names are dropped.
+    """
+    granted = {tool.id for tool in catalog.tools.values() if allowed(tool)}
+    without_tools = [agent.id for agent in catalog.agents if not agent.tools]
+    forbidden = {agent for agent in without_tools if not allowed(Tool(agent=agent, name="*"))}
+    skills = tuple(skill for skill in catalog.skills if allowed(Tool(agent=SKILLS, name=skill.name)))
+    if len(granted) == len(catalog.tools) and not forbidden and len(skills) == len(catalog.skills):
+        return View(catalog, frozenset(granted), frozenset())
+    blocked = _blocked(catalog, granted)
+    visible = frozenset(granted - blocked)
+    agents = tuple(
+        agent.model_copy(update={"tools": tuple(_within(tool, visible) for tool in agent.tools if tool.id in visible)})
+        for agent in catalog.agents
+        if any(tool.id in visible for tool in agent.tools) or (agent.id in without_tools and agent.id not in forbidden)
+    )
+    seen = (skill.model_copy(update={"tools": tuple(t for t in skill.tools if t in visible)}) for skill in skills)
+    return View(Catalog(agents=agents, skills=tuple(seen)), visible, frozenset(blocked))
+
+
+def _blocked(catalog: Catalog, granted: set[str]) -> set[str]:
+    """The granted tools that require a tool that is not granted, directly or through others."""
+    dependents: dict[str, list[str]] = defaultdict(list)
+    for tool in catalog.tools.values():
+        for edge in tool.depends_on:
+            if edge.required:
+                dependents[edge.tool].append(tool.id)
+    return reachable(dependents.keys() - granted, lambda tool: dependents.get(tool, ())) & granted
+
+
+def _within(tool: Tool, visible: frozenset[str]) -> Tool:
+    edges = tuple(edge for edge in tool.depends_on if edge.tool in visible)
+    return tool if len(edges) == len(tool.depends_on) else tool.model_copy(update={"depends_on": edges})
+
 
 Default = Literal["allow", "deny"]
 _MOST_VIEWS = 32

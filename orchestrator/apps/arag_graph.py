@@ -19,8 +19,7 @@ from callsheet.agents import ModelError, chat_model
 from callsheet.agents.models.chat_models import check_model
 from callsheet.agents.work.document_reader import NAIVE_READER, READER, asked, checked, ran, spent
 from callsheet.graphs import CallsheetError
-from callsheet.graphs.text.argument_types import check_type
-from callsheet.graphs.text.request_length import bounded
+from callsheet.graphs.text.arguments import bounded, check_type
 from callsheet.orchestrator.apps.document_library import Library
 from callsheet.orchestrator.run.run_settings import context
 from callsheet.orchestrator.run.settings import Settings

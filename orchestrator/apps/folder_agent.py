@@ -22,7 +22,7 @@ from callsheet.agents.tools.in_process import TOOL_MODEL
 from callsheet.graphs import CallsheetError, Part
 from callsheet.graphs.catalog.formats.server_config import FolderConfig
 from callsheet.graphs.catalog.loaded import joined
-from callsheet.graphs.trust.policy_rules import READ_ONLY
+from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.orchestrator.apps.document_library import Library
 from callsheet.retrievers.documents.document_overview import Overview, overview_of
 

@@ -245,7 +245,7 @@ def open_retriever(loaded: Loaded, place: str | None, embeddings: str, **more: A
 
 def open_selector(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> Opened:
     """The index for ``open_retriever`` without LangChain, whose import takes a second; for no particular user."""
-    from callsheet.graphs.trust.policy_rules import User
+    from callsheet.graphs.trust.policy import User
     from callsheet.retrievers.index.embedding.providers import embedder_of
     from callsheet.retrievers.selection.selector_factory import assembly_of
 

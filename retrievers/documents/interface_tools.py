@@ -9,7 +9,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BeforeValidator, Field
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.trust.policy_rules import READ_ONLY
+from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
 from callsheet.retrievers.documents.interface_results import Hits, Reading
 from callsheet.retrievers.documents.interfaces import (

@@ -14,7 +14,7 @@ from heapq import nsmallest
 import numpy as np
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.text.argument_types import listed
+from callsheet.graphs.text.arguments import listed
 from callsheet.retrievers.documents.indexing.chunk_store import Chunk, split_id
 from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
 from callsheet.retrievers.documents.interface_results import Hit, Hits, Part, Reading

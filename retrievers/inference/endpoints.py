@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from callsheet.graphs import Tool, shown, split_name
-from callsheet.graphs.text.schema_fields import Field, fields_of
+from callsheet.graphs.text.json_schema import Field, fields_of
 from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.inference.word_roles import (
     FREE,

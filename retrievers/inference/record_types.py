@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from callsheet.graphs import Tool
-from callsheet.graphs.text.schema_fields import Field, fields_of
+from callsheet.graphs.text.json_schema import Field, fields_of
 from callsheet.retrievers.inference.endpoints import Ask
 from callsheet.retrievers.inference.matching import Ends, Hint
 from callsheet.retrievers.inference.word_roles import FREE, GENERIC, IDENTIFIER, name_of, stems

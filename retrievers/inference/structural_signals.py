@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from callsheet.graphs import Tool, shown
-from callsheet.graphs.text.schema_fields import fields_of
+from callsheet.graphs.text.json_schema import fields_of
 from callsheet.retrievers.inference.endpoints import Ask
 from callsheet.retrievers.inference.matching import Ends, Hint
 from callsheet.retrievers.inference.word_roles import (

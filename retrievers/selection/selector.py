@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from callsheet.graphs import Catalog, Reached, View, evidence, required
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.dependencies.traversal import required_paths
-from callsheet.graphs.text.request_length import bounded
+from callsheet.graphs.text.arguments import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import nodes_of

@@ -12,7 +12,7 @@ from callsheet.agents.servers.http_api.specifications import UnreachableError, a
 from callsheet.agents.servers.limits import Limits
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE, Problem
-from callsheet.graphs.catalog.formats.openapi.api_agents import Api, id_of
+from callsheet.graphs.catalog.formats.openapi_operations import Api, id_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Part, joined
 from callsheet.graphs.trust.pin_book import PinBook

@@ -10,8 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from callsheet.agents.tools.tool_result import Fault
-from callsheet.graphs.catalog.formats.openapi.http_call import HttpCall, Place
-from callsheet.graphs.catalog.formats.openapi.operation_tools import is_form, is_json
+from callsheet.graphs.catalog.formats.openapi_operations import HttpCall, Place, is_form, is_json
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SEPARATORS = {"spaceDelimited": " ", "pipeDelimited": "|"}

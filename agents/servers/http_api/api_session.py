@@ -18,8 +18,7 @@ from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.call_context import Progress
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.openapi.http_call import META, HttpCall
-from callsheet.graphs.catalog.formats.openapi.operation_tools import is_json
+from callsheet.graphs.catalog.formats.openapi_operations import META, HttpCall, is_json
 from callsheet.graphs.catalog.formats.server_config import is_address
 
 if TYPE_CHECKING:

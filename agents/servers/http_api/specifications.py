@@ -18,8 +18,8 @@ from callsheet.agents.safety.origins import origin
 from callsheet.agents.safety.secrets import of_server
 from callsheet.agents.servers.limits import Limits
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.openapi.api_agents import Api, api_of
-from callsheet.graphs.catalog.formats.openapi.spec_text import LARGEST, parsed
+from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parsed
+from callsheet.graphs.catalog.formats.openapi_operations import Api, api_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.malformed import wrong_field
-from callsheet.graphs.catalog.record import Record
+from callsheet.graphs.catalog.formats.documents import wrong_field
+from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.regex import linear
 
 A2A, OPENAPI = "a2a", "openapi"

@@ -19,7 +19,7 @@ import jmespath
 from pydantic import Field, model_validator
 
 from callsheet.graphs import CatalogError, SettingsError
-from callsheet.graphs.catalog.record import Record
+from callsheet.graphs.catalog.model import Record
 
 DATA = "CALLSHEET_DATA"
 """The variable with the folder of the fresh copy, for ``${CALLSHEET_DATA}`` in an ``mcp.json`` and in requests."""

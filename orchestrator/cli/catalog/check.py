@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.graphs.catalog.finding import Finding, Severity
+from callsheet.graphs.catalog.errors import Finding, Severity
 from callsheet.graphs.trust.changes import findings_of
 from callsheet.orchestrator.cli.shared_options import catalog_options, open_catalog, say_age, status, taxonomy_option
 

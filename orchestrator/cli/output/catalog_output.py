@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from callsheet.graphs.catalog.finding import Finding, Severity
+from callsheet.graphs.catalog.errors import Finding, Severity
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.dependencies import Proposal
 from callsheet.graphs.text.sanitizing import counted

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from callsheet.graphs import CatalogError, SettingsError
-from callsheet.graphs.catalog.record import Record
+from callsheet.graphs.catalog.model import Record
 
 _METRICS = {"recall": "recall", "map": "mAP", "ndcg": "nDCG", "complete": "complete"}
 Figures = dict[str, Annotated[float, Field(allow_inf_nan=False)]]

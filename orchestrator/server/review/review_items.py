@@ -9,8 +9,8 @@ from pathlib import Path
 
 from callsheet.graphs import Change, Dependency, Finding, Severity, digest, dump, told
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.malformed import read_json
-from callsheet.graphs.catalog.formats.native_format import from_native
+from callsheet.graphs.catalog.formats.catalog_files import from_native
+from callsheet.graphs.catalog.formats.documents import read_json
 from callsheet.graphs.dependencies import Proposal, read_dependencies
 from callsheet.graphs.storage import locked, replace_bytes
 from callsheet.graphs.trust.changes import sides_of

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from callsheet.graphs.catalog.formats.native_format import dump
+from callsheet.graphs.catalog.formats.catalog_files import dump
 from callsheet.retrievers import Changes, ChromaIndex, Node
 from callsheet.retrievers.index.chroma_index import Snapshot
 from small import small_catalog

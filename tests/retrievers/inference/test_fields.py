@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.graphs.text.schema_fields import fields_of
+from callsheet.graphs.text.json_schema import fields_of
 from callsheet.retrievers.inference.word_roles import name_of, parts_of, stems
 
 PERSON = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from callsheet.graphs import CatalogError, load
-from callsheet.graphs.catalog.formats.openapi.api_agents import Api, api_of
-from callsheet.graphs.catalog.formats.openapi.spec_text import is_specification, parsed
+from callsheet.graphs.catalog.formats.openapi_documents import is_specification, parsed
+from callsheet.graphs.catalog.formats.openapi_operations import Api, api_of
 
 HEAD = {"openapi": "3.1.0", "info": {"title": "T"}}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from callsheet.graphs import load
-from callsheet.graphs.catalog.formats.openapi.api_agents import Api, api_of
+from callsheet.graphs.catalog.formats.openapi_operations import Api, api_of
 from made_specs import made_spec
 
 HEAD = {"openapi": "3.0.3", "info": {"title": "T"}}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.graphs import diff_of
-from callsheet.graphs.text.line_diff import difference
+from callsheet.graphs.trust.changes import difference
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.cli import approval_prompt
 

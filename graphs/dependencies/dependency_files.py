@@ -1,0 +1,427 @@
+"""Files of dependencies: rules for many tools, and proposals with a person's decisions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from callsheet.graphs.catalog.errors import CatalogError, near_names
+from callsheet.graphs.catalog.formats.documents import read_json
+from callsheet.graphs.catalog.formats.mcp_format import Problem
+from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Name, Provenance, Record, Tool
+from callsheet.graphs.storage import locked, replace_bytes
+from callsheet.graphs.text.sanitizing import clean, split_name
+
+
+class Selector(Record):
+    """Conditions on tools. A tool must meet all conditions that are set; one item of a list is enough.
+
+    Attributes:
+        ids: Patterns of ids with ``*``, ``?`` and ``[...]``; a pattern without a slash matches the bare name.
+        words: Words or phrases in the name or the description; case does not matter.
+        core: Whether the tool is a core tool.
+        annotations: MCP's hints with their values, such as ``{"openWorldHint": true}``.
+    """
+
+    ids: tuple[Name, ...] = ()
+    words: tuple[Name, ...] = ()
+    core: bool | None = None
+    annotations: Mapping[str, Any] = Field(default_factory=dict)
+
+    def selects(self, tool: Tool) -> bool:
+        """Whether a tool meets the conditions."""
+        return (
+            (not self.ids or any(_has_id(pattern, tool) for pattern in self.ids))
+            and (not self.words or _has_word(self.words, tool))
+            and (self.core is None or tool.core == self.core)
+            and all(tool.annotations.get(name, _MISSING) == value for name, value in self.annotations.items())
+        )
+
+
+class Rule(Record):
+    """A dependency of all matching tools, for example of all network tools on a connection check.
+
+    Attributes:
+        tools: The tools that depend on the others.
+        without: Exceptions from ``tools``.
+        depends_on: Names or ids of the tools that they need; a tool never depends on itself.
+        kind: One of the four kinds.
+        reason: The author's reason.
+    """
+
+    tools: Selector = Selector()
+    without: Selector | None = None
+    depends_on: Annotated[tuple[Name, ...], Field(min_length=1)]
+    kind: DependencyKind = DependencyKind.TOOL_DIRECTLY
+    reason: str = ""
+
+    def selects(self, tool: Tool) -> bool:
+        """Whether the rule applies to a tool."""
+        return self.tools.selects(tool) and not (self.without is not None and self.without.selects(tool))
+
+
+_MISSING = object()
+_NO_LETTER = re.compile(r"[\W_]+")
+
+
+def _has_id(pattern: str, tool: Tool) -> bool:
+    return fnmatchcase(tool.id if "/" in pattern else tool.name, pattern)
+
+
+def _has_word(words: Sequence[str], tool: Tool) -> bool:
+    text = _folded(f"{split_name(tool.name)} {tool.description}")
+    return any(_folded(word) in text for word in words)
+
+
+def _folded(text: str) -> str:
+    return f" {_NO_LETTER.sub(' ', text.casefold()).strip()} "
+
+
+KEY, FORMAT = "callsheet_dependencies", 1
+
+
+class Proposal(Record):
+    """An edge that a program proposes, with the decision of a person.
+
+    Attributes:
+        source: Id of the tool that needs the other.
+        target: Id of the needed tool.
+        kind: One of the four kinds.
+        parameter: The argument whose value the target returns, if the edge concerns one; names of a nested argument
+            are joined by dots.
+        confidence: Confidence of the program, 0 to 1.
+        evidence: Reason for the proposal.
+        count: How often a call of the source used a result of the target.
+        accept: Decision of a person; ``None`` if there is none yet.
+    """
+
+    source: Name
+    target: Name
+    kind: DependencyKind
+    parameter: str | None = None
+    confidence: Annotated[float, Field(ge=0, le=1)] = 1.0
+    evidence: str = ""
+    count: Annotated[int, Field(ge=0)] = 0
+    accept: bool | None = Field(default=None, strict=True)
+
+    @property
+    def key(self) -> tuple[str, str, str | None]:
+        """Identity of the proposal: source, target and parameter."""
+        return self.source, self.target, self.parameter
+
+    @property
+    def dependency(self) -> Dependency:
+        """The dependency of the source; its provenance says whether a person has accepted it."""
+        unreviewed = Provenance.OBSERVED if self.count else Provenance.PROPOSED
+        return Dependency(
+            tool=self.target,
+            kind=self.kind,
+            parameter=self.parameter,
+            reason=self.evidence,
+            provenance=Provenance.REVIEWED if self.accept else unreviewed,
+            confidence=self.confidence,
+            count=self.count,
+        )
+
+
+class DependencyFile(Record):
+    """The content of a file of dependencies.
+
+    Attributes:
+        rules: Rules that a person declared.
+        edges: Proposals, reviewed or not.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    edges: tuple[Proposal, ...] = ()
+
+
+def parse_dependencies(document: Mapping[str, Any], where: str) -> DependencyFile:
+    """The content of a parsed file.
+
+    Args:
+        document: An object with ``callsheet_dependencies``.
+        where: Name of the file, for messages.
+
+    Raises:
+        CatalogError: The format or a field is unknown, a field is missing or has the wrong type, or an edge occurs
+            twice.
+    """
+    if document.get(KEY) != FORMAT:
+        raise CatalogError(f"{where}: unknown format {document.get(KEY)!r} of {KEY}; this program reads {FORMAT}")
+    try:
+        content = DependencyFile(**{name: value for name, value in clean(dict(document)).items() if name != KEY})
+    except CatalogError as error:
+        raise CatalogError(f"{where}: {error}") from error
+    keys: set[tuple[str, str, str | None]] = set()
+    for number, edge in enumerate(content.edges):
+        if edge.key in keys:
+            raise CatalogError(f"{where}: edges.{number}: {edge.source} -> {edge.target} occurs twice: remove one")
+        keys.add(edge.key)
+    return content
+
+
+def read_dependencies(path: str | Path) -> DependencyFile:
+    """The content of a file of dependencies.
+
+    Raises:
+        CatalogError: The file cannot be read, is not valid JSON, or has another format.
+    """
+    document = read_json(Path(path))
+    if not isinstance(document, dict) or KEY not in document:
+        raise CatalogError(f"{path}: not a file of dependencies: it should be an object with {KEY!r}: {FORMAT}")
+    return parse_dependencies(document, str(path))
+
+
+def write_dependencies(content: DependencyFile, path: str | Path) -> None:
+    """Writes a file of dependencies atomically, with one edge per line for review.
+
+    Raises:
+        CatalogError: The file cannot be written.
+    """
+    file = Path(path).resolve()  # a symbolic link stays one
+    rules = [rule.model_dump(mode="json", exclude_defaults=True) for rule in content.rules]
+    edges = [edge.model_dump(mode="json") for edge in content.edges]
+    text = f'{{\n "{KEY}": {FORMAT},\n "rules": {_json_lines(rules)},\n "edges": {_json_lines(edges)}\n}}\n'
+    try:
+        exists = file.exists()
+        mode = file.stat().st_mode & 0o777 if exists else 0o666
+        replace_bytes(file, text.encode(), mode=mode, exact=exists)
+    except OSError as error:
+        raise CatalogError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def merge_proposals(before: DependencyFile, new: Iterable[Proposal]) -> DependencyFile:
+    """A file with new proposals that keeps everything a person wrote.
+
+    Rules and edges with a decision stay unchanged, even if they are not proposed again; undecided edges stay only if
+    they are proposed again.
+
+    Args:
+        before: The present content of the file.
+        new: The new proposals, in their order.
+    """
+    decided = {edge.key: edge for edge in before.edges if edge.accept is not None}
+    edges = [decided.pop(edge.key, edge) for edge in new]
+    return DependencyFile(rules=before.rules, edges=(*edges, *decided.values()))
+
+
+def combine(*groups: Iterable[Proposal]) -> tuple[Proposal, ...]:
+    """The proposals of several programs by confidence, highest first; equal edges are merged with their evidence."""
+    best: dict[tuple[str, str, str | None], Proposal] = {}
+    for edge in (edge for group in groups for edge in group):
+        if (rival := best.get(edge.key)) is None:
+            best[edge.key] = edge
+            continue
+        surer, other = (rival, edge) if rival.confidence >= edge.confidence else (edge, rival)
+        evidence = "; ".join(dict.fromkeys(filter(None, (surer.evidence, other.evidence))))
+        best[edge.key] = surer.model_copy(update={"evidence": evidence, "count": max(surer.count, other.count)})
+    return tuple(
+        sorted(best.values(), key=lambda edge: (-edge.confidence, edge.source, edge.parameter or "", edge.target))
+    )
+
+
+def _json_lines(records: Iterable[Mapping[str, Any]]) -> str:
+    lines = [json.dumps(record, ensure_ascii=False) for record in records]
+    return "[\n  " + ",\n  ".join(lines) + "\n ]" if lines else "[]"
+
+
+_INDIRECT = {
+    DependencyKind.TOOL_DIRECTLY: DependencyKind.TOOL_INDIRECTLY,
+    DependencyKind.PARAMETER_DIRECTLY: DependencyKind.PARAMETER_INDIRECTLY,
+}
+
+
+def without_cycles(proposals: Sequence[Proposal], catalog: Catalog) -> tuple[Proposal, ...]:
+    """The proposals without cycles of direct dependencies.
+
+    In each cycle, the proposal with the lowest confidence becomes indirect, until no cycle is left. Dependencies of
+    the catalog do not change.
+
+    Args:
+        proposals: The edges, in any order.
+        catalog: The tools with their dependencies.
+    """
+    import networkx as nx
+
+    required = [(tool.id, edge.tool) for tool in catalog.tools.values() for edge in tool.depends_on if edge.required]
+    edges = list(proposals)
+    while True:
+        direct = [i for i, edge in enumerate(edges) if edge.kind.direct]
+        graph: nx.DiGraph[str] = nx.DiGraph([*required, *((edges[i].source, edges[i].target) for i in direct)])
+        cycles = [tools for tools in nx.strongly_connected_components(graph) if len(tools) > 1]
+        cycle_of = {tool: number for number, tools in enumerate(cycles) for tool in tools}
+        weakest: dict[int, int] = {}
+        for i in direct:
+            cycle = cycle_of.get(edges[i].source)
+            if cycle is not None and cycle == cycle_of.get(edges[i].target):
+                rival = weakest.setdefault(cycle, i)
+                if edges[i].confidence <= edges[rival].confidence:
+                    weakest[cycle] = i
+        if not weakest:
+            return tuple(edges)
+        for i in weakest.values():
+            edges[i] = edges[i].model_copy(update={"kind": _INDIRECT[edges[i].kind]})
+
+
+def attach(
+    agents: Sequence[Agent], files: Iterable[tuple[str, DependencyFile]], *, lenient: Collection[str] = ()
+) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
+    """The agents with the dependencies of these files after their own, and the problems.
+
+    Edges of rules are declared, those of accepted proposals reviewed, those of undecided proposals stay proposed or
+    observed. Edges that a tool already has are left out. A rejected proposal also removes the same edge from the tool,
+    unless a person wrote or accepted it.
+
+    Args:
+        agents: All agents of the catalog, with resolved dependencies.
+        files: The files with their names.
+        lenient: Ids of agents whose tools may be missing, because the server may be down or may have changed.
+
+    Raises:
+        CatalogError: A tool is not in the catalog, or required dependencies form a cycle.
+    """
+    additions = _Additions({tool.id: tool for agent in agents for tool in agent.tools}, lenient)
+    for where, content in files:
+        for number, rule in enumerate(content.rules):
+            additions.add_rule(rule, f"{where}: rules.{number}")
+        for number, edge in enumerate(content.edges):
+            additions.add_proposal(edge, f"{where}: edges.{number}")
+    if not additions.new and not additions.rejected:
+        return tuple(agents), tuple(additions.problems)
+    additions.check_cycles()
+    return tuple(additions.applied(agent) for agent in agents), tuple(additions.problems)
+
+
+def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Sequence[Agent]) -> None:
+    """Writes a person's decision about one edge to a file of dependencies; everything else in it stays.
+
+    Args:
+        path: The file.
+        edge: The edge with its decision; None takes an earlier decision back.
+        before: The decision that the person was shown.
+        agents: All agents of the catalog.
+
+    Raises:
+        CatalogError: Somebody else decided in the meantime, an accepted edge makes a cycle of tools that require each
+            other, or the file cannot be read or written.
+        TrustError: Another process has locked the file.
+    """
+    with locked(Path(path)):
+        content = read_dependencies(path)
+        edges = {known.key: known for known in content.edges}
+        decided = edges[edge.key].accept if edge.key in edges else None
+        if decided is not before:
+            words = {True: "was accepted", False: "was rejected", None: "was left undecided"}[decided]
+            raise CatalogError(f"{edge.source} -> {edge.target} {words} by somebody else in the meantime: look again")
+        edges[edge.key] = edge
+        if edge.accept:
+            _check_accepted(edge, edges.values(), agents, str(path))
+        write_dependencies(DependencyFile(rules=content.rules, edges=tuple(edges.values())), path)
+
+
+def _check_accepted(edge: Proposal, edges: Iterable[Proposal], agents: Sequence[Agent], where: str) -> None:
+    """Refuses a cycle, also one with edges that somebody accepted since these agents were loaded."""
+    tools = {tool.id for agent in agents for tool in agent.tools}
+    held = (edge, *(one for one in edges if one.accept and one is not edge and tools.issuperset(one.key[:2])))
+    refused = tuple(one.model_copy(update={"accept": False}) for one in held)
+    without, _ = attach(agents, [(where, DependencyFile(edges=refused))])
+    attach(without, [(where, DependencyFile(edges=held))])
+
+
+@dataclass
+class _Additions:
+    """Edges to add, by tool, and edges to remove; ``origin`` says where each required edge is written."""
+
+    tools: Mapping[str, Tool]
+    lenient: Collection[str]
+    new: defaultdict[str, list[Dependency]] = field(default_factory=lambda: defaultdict(list))
+    rejected: set[tuple[str, str, str | None]] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)
+    origin: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add_rule(self, rule: Rule, where: str) -> None:
+        sources = [tool for tool in self.tools.values() if rule.selects(tool)]
+        if not sources:
+            self.problems.append(Problem(where, "dependency", "the rule matches no tool of the catalog"))
+        for name in rule.depends_on:
+            if (target := self._resolve(name, where)) is not None:
+                for tool in sources:
+                    self._add(tool.id, Dependency(tool=target, kind=rule.kind, reason=rule.reason), where)
+
+    def add_proposal(self, edge: Proposal, where: str) -> None:
+        if edge.accept is False:
+            self.rejected.add(edge.key)
+            return
+        both = [self._exists(name, where) for name in (edge.source, edge.target)]
+        if edge.source == edge.target:
+            raise CatalogError(f"{where}: {edge.source!r} depends on itself: remove the edge")
+        if not all(both):
+            return
+        self._add(edge.source, edge.dependency, where)
+        known = {parameter.name for parameter in self.tools[edge.source].parameters}
+        if edge.accept and edge.parameter and edge.parameter.split(".")[0] not in known:
+            lacking = f"{edge.source!r} has no parameter {edge.parameter!r}{near_names(edge.parameter, known)}"
+            self.problems.append(Problem(where, "dependency", f"{lacking}: the edge holds for the whole tool"))
+
+    def check_cycles(self) -> None:
+        if not self.origin:
+            return
+        import networkx as nx
+
+        tools = self.tools.values()
+        edges = ((tool.id, edge) for tool in tools for edge in (*tool.depends_on, *self.new.get(tool.id, ())))
+        graph: nx.DiGraph[str] = nx.DiGraph((tool, edge.tool) for tool, edge in edges if edge.required)
+        for (source, target), where in self.origin.items():
+            if nx.has_path(graph, target, source):
+                path = " -> ".join((source, *nx.shortest_path(graph, target, source)))
+                raise CatalogError(
+                    f"{where}: this makes a cycle of tools that require each other: {path}: "
+                    "remove one of these edges, or make it indirect"
+                )
+
+    def applied(self, agent: Agent) -> Agent:
+        """The agent with the changes to its tools."""
+        tools = tuple(self._changed(tool) for tool in agent.tools)
+        return agent if tools == agent.tools else agent.model_copy(update={"tools": tools})
+
+    def _changed(self, tool: Tool) -> Tool:
+        kept = [e for e in tool.depends_on if e.holds or (tool.id, e.tool, e.parameter) not in self.rejected]
+        edges = (*kept, *self.new.get(tool.id, ()))
+        return tool if edges == tool.depends_on else tool.model_copy(update={"depends_on": edges})
+
+    def _add(self, source: str, edge: Dependency, where: str) -> None:
+        existing = (*self.tools[source].depends_on, *self.new.get(source, ()))
+        if source == edge.tool or any((old.tool, old.parameter) == (edge.tool, edge.parameter) for old in existing):
+            return
+        self.new[source].append(edge)
+        if edge.required:
+            self.origin.setdefault((source, edge.tool), where)
+
+    def _resolve(self, name: str, where: str) -> str | None:
+        if name not in self.tools and "/" not in name:
+            candidates = [tool.id for tool in self.tools.values() if tool.name == name]
+            if len(candidates) > 1:
+                raise CatalogError(f"{where}: {name!r} could be {' or '.join(candidates)}: give the id")
+            if candidates:
+                return candidates[0]
+        return name if self._exists(name, where) else None
+
+    def _exists(self, name: str, where: str) -> bool:
+        if name in self.tools:
+            return True
+        message = f"{name!r} is not in the catalog{near_names(name, self.tools)}"
+        if any(name.startswith(f"{agent}/") for agent in self.lenient):
+            self.problems.append(Problem(where, "dependency", f"{message}; it is dropped"))
+            return False
+        if not self.tools:
+            raise CatalogError(f"{where} contains only dependencies: name the catalog that they are for beside it")
+        raise CatalogError(f"{where}: {message}: correct the id or remove it")

@@ -1,1 +1,0 @@
-"""RDF as text: Turtle, JSON-LD and N-Triples, written and read without network access."""
