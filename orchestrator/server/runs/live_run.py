@@ -91,20 +91,8 @@ class LiveRun:
 
 
 def _started(calls: Sequence[Any], event: Mapping[str, Any]) -> list[Any]:
-    call = {
-        "id": event["call_id"],
-        "agent": event.get("agent", ""),
-        "tool": event["tool"],
-        "args": event["args"],
-        "output": "",
-        "error": "",
-        "kind": "",
-        "effect": "",
-        "files": [],
-        "seconds": 0.0,
-        "began": event.get("began", time.time()),
-        "running": True,
-    }
+    call = {name: event[name] for name in ("agent", "tool", "args") if name in event}
+    call |= {"id": event["call_id"], "began": event.get("began", time.time()), "running": True}
     return [*(one for one in calls if one.get("id") != call["id"]), call]
 
 

@@ -94,14 +94,14 @@ class CallView(View):
 
     tool: Link
     args: Text
-    answer: Text = Field(validation_alias="output")
-    error: Text
+    answer: Text = Field(default="", validation_alias="output")
+    error: Text = ""
     kind: str = ""
     effect: str = ""
-    seconds: float
+    seconds: float = 0.0
     began: float = 0.0
     running: bool = False
-    files: int
+    files: int = 0
 
 
 class SelectedTool(View):
@@ -208,7 +208,8 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
     report: Mapping[str, Any] = state.get("usage") or usage_report({**state})  # type: ignore[typeddict-item]
     asked = tuple(question_view(visible, question.id, question.value) for question in last.questions)
     waiting = {one.step: one.status for one in asked if one.step}
-    wave_of = {step: n for n, wave in enumerate(state.get("waves") or (), 1) for step in wave}
+    waves: Sequence[Sequence[str]] = state.get("waves") or ()
+    wave_of = {step: n for n, wave in enumerate(waves, 1) for step in wave}
     steps = tuple(
         _step(
             visible,
@@ -293,7 +294,7 @@ def _named(result: Mapping[str, Any], picked: Mapping[str, Any]) -> set[str]:
     """All agents and tools of a step."""
     calls, agents = result.get("calls", ()), picked.get("agents", ())
     named = {*result.get("agents", ()), *result.get("tools", ()), *(agent["id"] for agent in agents)}
-    named |= {call["tool"] for call in calls} | {call["agent"] for call in calls}
+    named |= {call["tool"] for call in calls} | {call.get("agent", "") for call in calls}
     return named | {node for agent in agents for tool in agent["tools"] for node in (tool["id"], *tool["via"])}
 
 
@@ -303,7 +304,7 @@ def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> CallView:
             **call,
             "tool": visible.link(call["tool"]),
             "args": json.dumps(call["args"], ensure_ascii=False, indent=2, default=str),
-            "seconds": round(call["seconds"], 3),
+            "seconds": round(call.get("seconds", 0.0), 3),
             "files": len(call.get("files", ())),
         }
     )
@@ -339,7 +340,7 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Questi
         return QuestionView(id=interrupt, kind=kind, step=step, status=status, text=WITHHELD)
     schema, args = plain.get("schema"), plain.get("args")
     texts: dict[str, Any] = {name: str(plain.get(name) or "") for name in ("why", "problem", "unchecked", "hash")}
-    lists: dict[str, Any] = {name: tuple(map(str, plain.get(name) or ())) for name in ("choices", "decisions")}
+    texts |= {name: tuple(map(str, plain.get(name) or ())) for name in ("choices", "decisions")}
     return QuestionView(
         id=interrupt,
         kind=kind,
@@ -351,7 +352,6 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Questi
         args=None if args is None else json.dumps(args, ensure_ascii=True, indent=2, default=str),
         fields=dict(schema.get("properties") or {}) if isinstance(schema, Mapping) else {},
         **texts,
-        **lists,
     )
 
 
