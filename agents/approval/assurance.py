@@ -31,6 +31,7 @@ class Assurance:
         rule: The policy for this tool in the catalog; None if there is none.
         callable: Whether the tool is connected.
         harm: What a call may do, according to the tool's hints and name.
+        allowed: Whether the user named the tool in the catalog as one whose calls need no approval.
     """
 
     doubt: str = ""
@@ -38,16 +39,18 @@ class Assurance:
     rule: ApprovalPolicy | None = None
     callable: bool = True
     harm: Harm = "change"
+    allowed: bool = False
 
     def why(self, policy: ApprovalPolicy) -> str:
         """Why a call needs approval, as a sentence; empty if it needs none.
 
-        ``always``, of the run or of the tool, overrides ``never``. Otherwise one ``never`` is enough.
+        ``always``, of the run or of the tool, overrides ``never``. Otherwise one ``never``, or the tool's name in
+        the catalog, is enough.
         """
         if "always" in (policy, self.rule):
             whose = "run" if policy == "always" else "tool"
             return self.doubt or f"This {whose} is set to ask before every call."
-        return "" if "never" in (policy, self.rule) else self.doubt
+        return "" if self.allowed or "never" in (policy, self.rule) else self.doubt
 
 
 def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
@@ -64,9 +67,10 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
     Raises:
         CatalogError: The tool's ``callsheet/approval`` is not a policy.
     """
+    allowed = False
     match connection:
         case ServerConfig():
-            rule = connection.callsheet.approval
+            rule, allowed = connection.callsheet.approval, tool.name in connection.callsheet.allow
         case InProcess() if tool.name in connection.tools:
             rule, trusted = _rule(tool, connection.tools[tool.name].metadata), True
         case _:
@@ -78,6 +82,7 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
         repeatable=told["idempotentHint"],
         rule=rule,
         harm=harm,
+        allowed=allowed,
     )
 
 

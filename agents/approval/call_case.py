@@ -94,8 +94,9 @@ class Case:
     def must_confirm(self) -> bool:
         """Whether a person must see each call of the tool, and no policy replaces that."""
         supervision = self.supervision
-        harm = supervision.registry.assurance(self.bound.id).harm
-        return supervision.confirms and harm != "none" and self.bound.id not in supervision.allow
+        assured = supervision.registry.assurance(self.bound.id)
+        allowed = assured.allowed or self.bound.id in supervision.allow
+        return supervision.confirms and assured.harm != "none" and not allowed
 
     @property
     def doubt(self) -> str:

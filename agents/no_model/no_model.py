@@ -178,7 +178,8 @@ class _StepModel(BaseChatModel):
         if missing or filled.unused or reading.others:
             parameters = [] if filled.unused or reading.others else missing
             return _ended("needs_input", refusal(reading, self.registry), tool=tool.id, parameters=parameters)
-        if not (reading.harmless or self.mode.present or tool.id in self.mode.allow):
+        allowed = tool.id in self.mode.allow or self.registry.assurance(tool.id).allowed
+        if not (reading.harmless or self.mode.present or allowed):
             return _ended("needs_input", not_allowed(tool))
         call = ToolCall(name=self.names[tool.id], args={**filled.args, **given}, id="call_1", type="tool_call")
         return AIMessage("", tool_calls=[call])

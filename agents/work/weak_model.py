@@ -37,7 +37,9 @@ class WeakModelHelp(AgentMiddleware[AgentState[Any], Any]):
             return await handler(request)
         message = await _said(request, handler)
         if repeated := _repeated(message, request.messages):
-            return _answered(message, repeated)
+            failed = [answer.text for answer in repeated if answer.status == "error"]
+            said = failed or [answer.text for answer in repeated]
+            return _answered(message, "\n".join(dict.fromkeys(said)), status="failed" if failed else "done")
         if again := _asked_again(request, message):
             with suppress(ModelError):
                 message = with_usage_of(await _said(again, handler), message)
@@ -62,14 +64,14 @@ def _answered(message: AIMessage, text: str, *, status: str = "done") -> AIMessa
     )
 
 
-def _repeated(message: AIMessage, before: Sequence[AnyMessage]) -> str:
-    """The earlier answers, if the model only repeats calls that were successful; otherwise empty."""
-    answers = {m.tool_call_id: m for m in before if isinstance(m, ToolMessage) and m.status != "error"}
+def _repeated(message: AIMessage, before: Sequence[AnyMessage]) -> list[ToolMessage]:
+    """The earlier answers, if the model only repeats calls; otherwise empty."""
+    answers = {m.tool_call_id: m for m in before if isinstance(m, ToolMessage)}
     made = [call for m in before if isinstance(m, AIMessage) for call in m.tool_calls]
-    done = {_key(call): answer.text for call in made if (answer := answers.get(call["id"] or ""))}
-    if not message.tool_calls or any(_key(call) not in done for call in message.tool_calls):
-        return ""
-    return "\n".join(dict.fromkeys(done[_key(call)] for call in message.tool_calls))
+    known = {_key(call): answer for call in made if (answer := answers.get(call["id"] or ""))}
+    if any(_key(call) not in known for call in message.tool_calls):
+        return []
+    return [known[_key(call)] for call in message.tool_calls]
 
 
 def _only_failed(message: AIMessage, before: Sequence[AnyMessage]) -> str:
@@ -88,13 +90,13 @@ def _asked_again(request: ModelRequest[Any], message: AIMessage) -> ModelRequest
     """
     if message.tool_calls:
         return None
-    brief = request.messages[0].additional_kwargs.get("brief", {})
-    step, tools = brief.get("text", ""), [tool.name for tool in request.tools if not isinstance(tool, dict)]
+    brief = request.runtime.context.brief
+    step, tools = brief.text, [tool.name for tool in request.tools if not isinstance(tool, dict)]
     if len(request.messages) > 1:
         return None if message.text.strip() else _with(request, _WORDLESS.format(step=step))
     if not tools:
         return None
-    if not brief.get("inputs"):
+    if not brief.inputs:
         return request.override(tool_choice="any")
     return _with(request, _REMINDER.format(step=step, tools=" or ".join(tools), answer=message.text))
 

@@ -172,7 +172,8 @@ def _reading(name: str, folder: FolderConfig) -> Start:
 def _grants(server: ServerConfig) -> tuple[str, ...]:
     trusted = ("what it says of its tools is believed",) if server.callsheet.trusted else ()
     unapproved = ("its tools are called without asking",) if server.callsheet.approval == "never" else ()
-    return (*trusted, *unapproved)
+    allowed = (f"called without asking: {', '.join(names)}",) if (names := server.callsheet.allow) else ()
+    return (*trusted, *unapproved, *allowed)
 
 
 def _is_risky(server: ServerConfig) -> bool:

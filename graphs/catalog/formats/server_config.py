@@ -50,6 +50,7 @@ class ServerOptions(Record):
         tools: Limits of single tools, by tool name.
         roots: Folders that path arguments must stay in; none: no restriction.
         approval: When to ask a person before a call: ``always``, ``risky`` or ``never``; None: the setting of the run.
+        allow: Names of tools whose calls need no approval; also without a model, as ``--allow AGENT/TOOL``.
         sign_in: Credentials of a machine for a remote server; None: a person signs in where the server asks for it.
     """
 
@@ -58,6 +59,7 @@ class ServerOptions(Record):
     tools: dict[str, dict[str, float]] = Field(default_factory=dict)
     roots: tuple[str, ...] = ()
     approval: Literal["always", "risky", "never"] | None = None
+    allow: tuple[str, ...] = ()
     sign_in: MachineSignIn | None = None
 
 

@@ -21,6 +21,7 @@ class Environment(BaseSettings):
         embeddings: Embedder, ``minilm`` or ``provider:model``.
         documents: Folder of documents, for ``arag``.
         approval: Which calls need approval: ``always``, ``risky`` or ``never``.
+        allow: Tools whose calls need no approval, as ``agent/tool``, separated by commas.
         prices: File of prices of models, for the costs of runs.
         reports: Reports of ``callsheet eval --json`` for the explorer, separated by commas.
         hosts: Further host names of the server, separated by commas; ``*`` for any.
@@ -36,6 +37,7 @@ class Environment(BaseSettings):
     embeddings: str = "minilm"
     documents: str | None = None
     approval: str = "risky"
+    allow: str = ""
     prices: str = ""
     reports: str = ""
     hosts: str = ""
@@ -45,6 +47,10 @@ class Environment(BaseSettings):
     def catalogs(self) -> tuple[str, ...]:
         """The catalogs."""
         return _named(self.catalog)
+
+    def allowed_tools(self) -> tuple[str, ...]:
+        """The tools."""
+        return _listed(self.allow)
 
     def price_file(self) -> Path | None:
         """The file of prices."""

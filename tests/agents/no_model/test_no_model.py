@@ -11,7 +11,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
-from callsheet.graphs import Policy
+from callsheet.agents.approval.assurance import assurance_of
+from callsheet.graphs import Policy, ServerConfig, Tool
+from callsheet.graphs.catalog.formats.server_config import ServerOptions
+from callsheet.graphs.trust.consent import starts_of
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
@@ -75,6 +78,15 @@ def test_a_tool_that_may_change_something_is_never_called_unless_allowed(office:
     assert office.written == []
     assert ask(office, "Write 'hello' to a.txt", allow=("files/write_file",))["results"]["1"]["status"] == "done"
     assert office.written == [("a.txt", "hello")]
+
+
+def test_a_tool_may_be_allowed_by_name_in_the_catalog() -> None:
+    server = ServerConfig(command="x", callsheet=ServerOptions(allow=("write_file",)))
+    allowed, other = (assurance_of(Tool(agent="files", name=n), server, trusted=False) for n in ("write_file", "move"))
+    assert (allowed.allowed, allowed.why("risky")) == (True, "")
+    assert allowed.why("always")
+    assert (other.allowed, bool(other.why("risky"))) == (False, True)
+    assert "called without asking: write_file" in str(starts_of({"files": server}))
 
 
 @pytest.mark.parametrize("approval", ["never", "risky", "always"])

@@ -90,7 +90,7 @@ def test_a_request_is_asked_watched_and_decided_in_the_page(show: Show, asking: 
     assert saved(page, "PNG").startswith("\x89PNG")
 
     page.run("document.querySelector('.composer textarea').focus()")
-    page.write("Send a letter.")
+    page.write("Send a letter")
     page.press("Enter")
     page.wait("document.querySelector('.card input')")
     assert page.run("document.querySelector('.earlier .answer-text').textContent").startswith("Convert 3 miles")

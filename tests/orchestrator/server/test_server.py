@@ -19,7 +19,6 @@ from served import pinged
 pytestmark = pytest.mark.server
 
 CONVERT = "Convert 3 miles to kilometers"
-RISKY = f"Add a note with the text 'hello there'. Send a letter to ann@example.org. {CONVERT}."
 
 
 @pytest.fixture
@@ -97,7 +96,7 @@ async def test_streams_in_every_mode(client: Any) -> None:
 async def test_two_calls_that_wait_for_approval_are_answered_by_id(client: Any, folder: Path) -> None:
     (folder / "notes.txt").unlink(missing_ok=True)  # other tests of this server write notes too
     thread = await thread_of(client)
-    await client.runs.wait(thread, "supervisor", input={"messages": RISKY})
+    await client.runs.wait(thread, "scripted", input={"messages": "Do all three."})
     state: Any = await client.threads.get_state(thread)
     asked = {one["value"]["tool"]: one for one in state["interrupts"]}
     assert set(asked) == {"notebook/add_note", "post/send_letter"}
@@ -107,7 +106,7 @@ async def test_two_calls_that_wait_for_approval_are_answered_by_id(client: Any, 
         asked["notebook/add_note"]["id"]: {"type": "approve"},
         asked["post/send_letter"]["id"]: {"type": "reject", "message": "not today"},
     }
-    state = await client.runs.wait(thread, "supervisor", command={"resume": answers})
+    state = await client.runs.wait(thread, "scripted", command={"resume": answers})
     assert [state["results"][i]["status"] for i in "123"] == ["done", "failed", "done"]
     assert "not today" in state["results"]["2"]["error"]
     assert (folder / "notes.txt").read_text() == "note: hello there\n"
@@ -142,13 +141,13 @@ async def test_a_wrong_context_is_named(client: Any) -> None:
 
 async def test_a_step_that_lacks_a_value_asks_for_it(client: Any) -> None:
     thread = await thread_of(client)
-    await client.runs.wait(thread, "supervisor", input={"messages": "Convert a length to kilometers"})
+    await client.runs.wait(thread, "supervisor", input={"messages": "Convert a length"})
     (question,) = (await client.threads.get_state(thread))["interrupts"]
     told = question["value"]
     assert (told["type"], told["step_id"], told["tool"]) == ("needs_input", "1", "units/convert_length")
     assert told["parameters"] == list(told["schema"]["properties"])
     assert (await client.threads.get(thread))["status"] == "interrupted"
-    values = {"value": 3, "from_unit": "mile"}
+    values = {"value": 3, "from_unit": "mile", "to_unit": "kilometer"}
     answer = {"type": "give", "values": {name: values[name] for name in told["parameters"]}}
     state: Any = await client.runs.wait(thread, "supervisor", command={"resume": answer})
     assert state["results"]["1"]["status"] == "done"
@@ -176,15 +175,15 @@ async def test_an_assistant_is_not_changed_to_an_unknown_option(client: Any) -> 
 
 async def test_one_answer_for_two_questions_is_refused_and_nothing_is_lost(client: Any) -> None:
     thread = await thread_of(client)
-    await client.runs.wait(thread, "supervisor", input={"messages": RISKY})
+    await client.runs.wait(thread, "scripted", input={"messages": "Do all three."})
     asked = {one["id"] for one in (await client.threads.get_state(thread))["interrupts"]}
     with pytest.raises(Exception, match=r"2 questions wait .* answer by id") as caught:
-        await client.runs.wait(thread, "supervisor", command={"resume": {"type": "reject"}})
+        await client.runs.wait(thread, "scripted", command={"resume": {"type": "reject"}})
     assert all(one in "".join(caught.value.__notes__) for one in asked)
     assert (await client.threads.get(thread))["status"] == "interrupted"
     assert {one["id"] for one in (await client.threads.get_state(thread))["interrupts"]} == asked
     answers = {one: {"type": "reject"} for one in asked}
-    state: Any = await client.runs.wait(thread, "supervisor", command={"resume": answers})
+    state: Any = await client.runs.wait(thread, "scripted", command={"resume": answers})
     assert [state["results"][i]["status"] for i in "123"] == ["failed", "failed", "done"]
 
 

@@ -27,6 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
         "CALLSHEET_WORKSPACE": str(tmp_path_factory.mktemp("workspace")),
         "CALLSHEET_CATALOG": CATALOG,
         "CALLSHEET_APPROVAL": "never",
+        "CALLSHEET_ALLOW": "files/write_file",
         "CALLSHEET_YES": "1",
         "LANGGRAPH_DISABLE_FILE_PERSISTENCE": "true",
     }

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from langchain_core.language_models import BaseChatModel
@@ -26,6 +26,7 @@ from callsheet.orchestrator.supervisor import create_supervisor
 from explored import served
 
 KEY = "key-of-the-tests"
+Length = Literal["miles", "kilometers", "meters"]
 READS: Any = {"annotations": {"readOnlyHint": True}}
 BOTH = "Convert 3 miles to kilometers. Write a note with the text 'hello there'."
 
@@ -74,7 +75,7 @@ class Asking:
 
     def _agents(self) -> dict[str, list[Any]]:
         @tool
-        def convert_length(value: float, from_unit: str, to_unit: str) -> str:
+        def convert_length(value: float, from_unit: Length, to_unit: Length) -> str:
             """Converts a length from one unit to another: miles, kilometers, meters."""
             self.gate.wait(60)
             return f"{value * 1.609344:.2f} {to_unit}"

@@ -4,9 +4,9 @@ Run it in the checkout's root with the environment's Python, after ``make .venv/
 ``python tests/support/requests/request_runs.py FILE.jsonl``:
 
     alias requests='.venv/bin/python tests/support/requests/request_runs.py'
-    requests tests/agents/keyless_requests/no_effects.jsonl             # what was unsafe or silently wrong, and counts
-    requests tests/agents/keyless_requests/no_effects.jsonl --all       # every request with its answer
-    requests tests/agents/keyless_requests/unseen.jsonl --counts        # counts and nothing else
+    requests tests/agents/no_model/requests/no_effects.jsonl             # what was unsafe or silently wrong, and counts
+    requests tests/agents/no_model/requests/no_effects.jsonl --all       # every request with its answer
+    requests tests/agents/no_model/requests/unseen.jsonl --counts        # counts and nothing else
 
 ``--counts`` prints counts by category only, so that a set can be run that whoever changes the rules is not to read.
 ``--only TEXT`` runs the records with TEXT in the id or category. Exit status 1 if any was unsafe or silently wrong.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
+import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -16,15 +18,23 @@ from langgraph_server import DevServer
 from servers import HANG
 
 ROOT = Path(__file__).parents[3]
-AGENTS = ROOT / "tests" / "fixtures" / "served" / "served_agents.py"
+AGENTS = ROOT / "tests" / "fixtures" / "served"
+MODELS = ROOT / "tests" / "support" / "models"
 
 
 def served(folder: Path, **env: str) -> DevServer:
-    """A server in a folder of its own, ten runs at once; not started yet."""
-    for file in (ROOT / "langgraph.json", AGENTS):
+    """A server in a folder of its own, not started yet, ten runs at once; its graph ``scripted`` has a script."""
+    for file in AGENTS.glob("*.py"):
         shutil.copy(file, folder)
-    known = {"CALLSHEET_HOME": str(folder / "home"), "CALLSHEET_CATALOG": "served_agents:agents"}
     config, log = folder / "langgraph.json", folder / "server.log"
+    ours = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
+    ours["graphs"]["scripted"] = "scripted_graph:graph"
+    config.write_text(json.dumps(ours), encoding="utf-8")
+    known = {
+        "CALLSHEET_HOME": str(folder / "home"),
+        "CALLSHEET_CATALOG": "served_agents:agents",
+        "PYTHONPATH": os.pathsep.join([str(folder), str(MODELS), os.environ.get("PYTHONPATH", "")]),
+    }
     return DevServer(folder, config, log, {**known, **env}, ["--n-jobs-per-worker", "10"])
 
 

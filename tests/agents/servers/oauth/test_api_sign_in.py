@@ -19,7 +19,7 @@ from callsheet.graphs import User
 from scripted_model import ScriptedModel, planned
 from signed_in_server import SignedInServer, browse, served
 
-WHO = "Tell who is signed in"
+WHO = "Whoami"
 SPEC = {
     "openapi": "3.1.0",
     "info": {"title": "desk", "version": "1"},

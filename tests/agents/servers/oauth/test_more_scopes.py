@@ -18,7 +18,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerO
 from scripted_model import ScriptedModel, planned
 from signed_in_server import SignedInServer, browse
 
-WHO = "Tell who is signed in"
+WHO = "Whoami"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 

@@ -19,7 +19,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerO
 from scripted_model import ScriptedModel, planned
 from signed_in_server import SignedInServer, browse
 
-WHO = "Tell who is signed in"
+WHO = "Whoami"
 
 
 def supervisor(server: SignedInServer, **settings: Any) -> Any:

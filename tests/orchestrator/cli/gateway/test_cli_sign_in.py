@@ -93,7 +93,7 @@ def listed(server: SignedInServer, tmp_path: Path, capsys: pytest.CaptureFixture
 def test_without_a_terminal_a_run_stops_and_goes_on_after_the_command(
     server: SignedInServer, listed: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, out, _ = run(capsys, "ask", "Tell who is signed in", *listed, "--json")
+    status, out, _ = run(capsys, "ask", "Whoami", *listed, "--json")
     said = json.loads(out)
     assert (status, said["steps"][0]["status"]) == (1, "needs_sign_in")
     assert f"run `callsheet sign-in {server.url}`" in said["steps"][0]["error"]
@@ -126,6 +126,6 @@ def test_in_a_terminal_the_person_opens_the_page(
     monkeypatch.setattr("callsheet.orchestrator.cli.requests.ask.has_terminal", lambda: True)
     monkeypatch.setattr(click, "echo", echo)
     monkeypatch.setattr(click, "prompt", opens)
-    status, out, _ = run(capsys, "ask", "Tell who is signed in", *listed, "--json")
+    status, out, _ = run(capsys, "ask", "Whoami", *listed, "--json")
     assert (status, json.loads(out)["steps"][0]["result"]) == (0, "anna")
     assert len(pages) == 1

@@ -117,8 +117,8 @@ def test_ask_answers_with_tools_of_a_python_reference(
 ) -> None:
     (tmp_path / "clock_of_the_tests.py").write_text(CLOCK)
     monkeypatch.chdir(tmp_path)
-    arguments = ["--catalog", "clock_of_the_tests:clock", "--approve", "never"]
-    status, out, _ = run(capsys, "ask", "What time is it in Oslo?", *arguments, "--json")
+    arguments = ["--catalog", "clock_of_the_tests:clock", "--allow", "clock/tell_time"]
+    status, out, _ = run(capsys, "ask", "Tell the time in the city 'Oslo'", *arguments, "--json")
     answer = json.loads(out)
     step = answer["steps"][0]
     assert status == 0
@@ -132,7 +132,9 @@ def test_ask_answers_with_tools_of_a_python_reference(
 
 
 def test_ask_over_manifests_says_that_they_cannot_be_called(manifests: Path, capsys: Any) -> None:
-    status, out, _ = run(capsys, "ask", "Convert 3 miles to kilometers", "--catalog", str(manifests))
+    status, out, _ = run(
+        capsys, "ask", "Convert 3 miles to kilometers", "--catalog", str(manifests), "--allow", "units/convert_length"
+    )
     assert status == 1
     assert "known from a manifest only" in out
     assert "Plan" in out

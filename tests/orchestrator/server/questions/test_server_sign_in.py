@@ -20,7 +20,7 @@ from signed_in_server import SignedInServer, browse, signed_in_server
 
 pytestmark = pytest.mark.server
 
-WHO = "Tell who is signed in"
+WHO = "Whoami"
 GIVEN: Any = {"messages": [{"role": "user", "content": WHO}]}
 
 

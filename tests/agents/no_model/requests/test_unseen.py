@@ -1,7 +1,7 @@
 """Requests that whoever changes the mode without a model does not read: none may be unsafe or silently wrong.
 
 A failure says which records and how many, no request. To see the counts by category, honest and right ones too:
-``python tests/support/requests/request_runs.py tests/agents/keyless_requests/unseen.jsonl --counts``.
+``python tests/support/requests/request_runs.py tests/agents/no_model/requests/unseen.jsonl --counts``.
 """
 
 from __future__ import annotations
