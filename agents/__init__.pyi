@@ -24,7 +24,6 @@ from .reasoner import (
     PlanTask as PlanTask,
     Reasoner as Reasoner,
 )
-from .servers.background_loop import BackgroundLoop as BackgroundLoop
 from .servers.limits import Limits as Limits
 from .servers.session_pool import SessionPool as SessionPool
 from .tools.binding import BoundTool as BoundTool, unsettled as unsettled

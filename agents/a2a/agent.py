@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from callsheet.agents.approval.assurance import APPROVAL, ApprovalPolicy
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.limits import Limits
-from callsheet.agents.tools.app_tool import TOOL_NAME, summary_line, tool_of_partner
+from callsheet.agents.tools.app_tool import TOOL_NAME, summary_line, tool_of_remote_agent
 from callsheet.agents.tools.in_process import CALL_LIMITS, InProcess
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
@@ -23,9 +23,8 @@ from callsheet.graphs.trust.pins import digests
 if TYPE_CHECKING:
     from a2a.types import AgentCard, Message
 
-    from callsheet.agents.a2a.replies import Exchange
-    from callsheet.agents.a2a.wire import Wire
-    from callsheet.agents.tools.remote_app import Talk
+    from callsheet.agents.a2a.wire import Exchange, Wire
+    from callsheet.agents.tools.app_tool import RemoteConversation
 
 _MOST_SKILLS = 30
 _PAUSES = (0.2, 0.5, 1.0, 2.0)
@@ -84,7 +83,7 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
     """Calls an endpoint, as long as its card has the accepted SHA-256; any card if None."""
     own = {APPROVAL: server.callsheet.approval} if server.callsheet.approval else {}
     partner = _Endpoint(agent_id, server, accepted)
-    return InProcess({TOOL_NAME: tool_of_partner(partner, f"Hands a request to {agent_id}.", own)})
+    return InProcess({TOOL_NAME: tool_of_remote_agent(partner, f"Hands a request to {agent_id}.", own)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class _Endpoint:
     server: ServerConfig
     accepted: str | None
 
-    async def send(self, talk: Talk) -> dict[str, Any]:
+    async def send(self, talk: RemoteConversation) -> dict[str, Any]:
         async with self._wired() as wire:
             exchange = await _exchange(wire, _message(talk), _Teller(self.agent_id, wire))
             hidden = wire.redaction.value
@@ -136,7 +135,7 @@ def _described(card: AgentCard) -> str:
 
 async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Exchange:
     """Sends a message and reads the reply to its end; if that is interrupted, the task is cancelled."""
-    from callsheet.agents.a2a.replies import Exchange
+    from callsheet.agents.a2a.wire import Exchange
 
     exchange = Exchange(most=wire.limits.message)
     try:
@@ -190,7 +189,7 @@ class _Teller:
             self._write({**self._about, "state": exchange.word, "text": shown(self._hidden(text))})
 
 
-def _message(talk: Talk) -> Message:
+def _message(talk: RemoteConversation) -> Message:
     from a2a.helpers import new_data_part, new_message, new_text_part
     from a2a.types import Role
 
@@ -205,7 +204,7 @@ def _message(talk: Talk) -> Message:
 
 
 def _question(agent_id: str, exchange: Exchange) -> dict[str, Any]:
-    from callsheet.agents.a2a.replies import data_of, text_of
+    from callsheet.agents.a2a.wire import data_of, text_of
 
     asked = [*(part for parts in exchange.made.values() for part in parts), *exchange.said]
     text, data = text_of(asked), data_of(asked)
@@ -217,7 +216,7 @@ def _question(agent_id: str, exchange: Exchange) -> dict[str, Any]:
 
 
 def _answer(exchange: Exchange) -> tuple[str, Any]:
-    from callsheet.agents.a2a.replies import data_of, text_of
+    from callsheet.agents.a2a.wire import data_of, text_of
 
     parts = exchange.parts
     found = data_of(parts)

@@ -1,4 +1,4 @@
-"""An event loop in a daemon thread, for work that outlives the loops of its callers."""
+"""The event loop in a daemon thread, for work that outlives the loops of its callers, and for blocking callers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_THREADS = 256
+"""Many, because blocking tools in these threads may wait for work of this loop that needs a thread too."""
 
 
 class BackgroundLoop:
@@ -72,6 +74,11 @@ class BackgroundLoop:
             # A forked process inherits the loop but not its thread.
             if self._loop is None or self._process != os.getpid():
                 self._loop, self._process = asyncio.new_event_loop(), os.getpid()
+                self._loop.set_default_executor(ThreadPoolExecutor(_THREADS, self._name))
                 self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
                 self._thread.start()
             return self._loop
+
+
+LOOP = BackgroundLoop("callsheet")
+"""The loop of this process."""

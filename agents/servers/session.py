@@ -25,8 +25,6 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from mcp import Client
-
     from callsheet.agents.servers.transport.stdio import ChildProcess
 
 _GOODBYE, _SETTLING = 4.0, 0.5
@@ -243,15 +241,25 @@ class Session:
         self, client: Any, method: str, params: Mapping[str, Any], progress: Progress | None
     ) -> dict[str, Any]:
         """Sends one request; whatever this raises becomes a ``Fault``."""
-        return await _exchange(client, method, params, progress)
+        from mcp import types
+
+        from callsheet.agents.servers.transport.client import RAW
+
+        form = {"method": method, "params": dict(params)}
+        request: Any = types.client_request_adapter.validate_python(form, by_name=False)
+        result = await client.session.send_request(request, types.Result, progress_callback=progress)
+        raw = (result.meta or {}).get(RAW)
+        if not isinstance(raw, dict):
+            raise Fault("protocol", "its answer is in no known form")
+        return raw
 
     async def _live(self) -> Fault | None:
         # In a thread: the first import of the client library takes a second.
-        child_module, transport = await asyncio.to_thread(_client_library)
-        self._child = self._faults.child = child = child_module.ChildProcess(self.limits, self._over)
+        library, stdio = await asyncio.to_thread(_client_library)
+        self._child = self._faults.child = child = stdio.ChildProcess(self.limits, self._over)
         with anyio.move_on_after(self.limits.start) as scope:
             elicited = self._questions.elicited if self._asks else None
-            connection = transport.connected(
+            connection = library.connected(
                 self._expanded, child, self._changed, self._fail, self._auth(), elicited=elicited
             )
             async with connection as client:
@@ -268,24 +276,7 @@ class Session:
 def _client_library() -> tuple[Any, Any]:
     from callsheet.agents.servers.transport import client, stdio
 
-    return stdio, client
-
-
-async def _exchange(
-    client: Client, method: str, params: Mapping[str, Any], progress: Progress | None
-) -> dict[str, Any]:
-    from mcp import types
-
-    from callsheet.agents.servers.transport.client import RAW
-
-    request: Any = types.client_request_adapter.validate_python(
-        {"method": method, "params": dict(params)}, by_name=False
-    )
-    result = await client.session.send_request(request, types.Result, progress_callback=progress)
-    raw = (result.meta or {}).get(RAW)
-    if not isinstance(raw, dict):
-        raise Fault("protocol", "its answer is in no known form")
-    return raw
+    return client, stdio
 
 
 def _looked_at(future: asyncio.Future[Any]) -> None:

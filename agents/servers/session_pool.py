@@ -1,4 +1,4 @@
-"""The MCP sessions of a program: one per run and server, on a background event loop.
+"""The MCP sessions of a program: one per run and server, on the background event loop.
 
 A session must be left by the task that entered it, and callers run on several loops. So all sessions live on one
 background loop, each owned by one task there.
@@ -20,20 +20,161 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from callsheet.agents.servers.background_loop import BackgroundLoop
+from callsheet.agents.servers.background_loop import LOOP
 from callsheet.agents.servers.catalogs.listings import Listing, late_ones_named
 from callsheet.agents.servers.catalogs.server_resources import read_outcome, read_request
 from callsheet.agents.servers.circuit_breaker import Circuits
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.oauth.addresses import page_hint
-from callsheet.agents.servers.open_sessions import Listed, OpenSessions, any_live, end_all
+from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.call_context import CallRequest, Permit, ask_of_caller, progress_of_caller
 from callsheet.agents.tools.tool_result import Fault, KeptResults, Outcome, failed, outcome_of
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import clean
 
-_LOOP = BackgroundLoop("callsheet-mcp")
+Key = tuple[str, str, str]
+"""Run, agent and user."""
+Listed = Callable[[str, ServerConfig, Listing, str], object]
+"""Called with every answer of a server to ``tools/list``: agent, server, answer, and the user whom alone it is for."""
+_MOST_RELISTINGS = 10
+_LIVE: dict[Session, asyncio.AbstractEventLoop] = {}
+
+
+class OpenSessions:
+    """Opens sessions on demand, lists each before its first use, and ends them; passes each listing to ``listed``."""
+
+    def __init__(self, limits: Limits, environ: Mapping[str, str], listed: Listed) -> None:
+        self._limits, self._environ, self._listed = limits, environ, listed
+        self._sessions: dict[Key, Session] = {}
+        self._tellings: dict[Session, asyncio.Task[None]] = {}
+        self._changed: set[Session] = set()
+        self._ending: set[Session] = set()
+
+    @property
+    def any(self) -> bool:
+        """Whether there are sessions."""
+        return bool(self._sessions or self._ending)
+
+    def runs(self) -> set[str]:
+        """The runs with sessions."""
+        return {run_id for run_id, _, _ in self._sessions}
+
+    async def ready(self, key: Key, server: ServerConfig, *, asks: bool = False) -> Session:
+        """The run's session with a server, started or replaced if necessary, after its tools are listed.
+
+        A new session tells the server whether a person can be asked; with ``asks``, one can.
+
+        Raises:
+            Fault: It does not start, or does not list its tools.
+            CatalogError: A variable of the server is not set.
+        """
+        session = self._session(key, server, asks=asks)
+        await asyncio.shield(self._tellings[session])
+        return session
+
+    async def relist(self, run_id: str) -> None:
+        """Lists the tools of a run's servers again, before any other request to them."""
+        for key, session in self._sessions.items():
+            if key[0] == run_id and not session.retired and self._tellings[session].done():
+                self._tell(key, session)
+
+    async def settled(self, run_id: str, agents: Collection[str]) -> None:
+        """Waits for pending listings of a run's sessions; their errors are raised by ``ready``."""
+        found = [session for (run, agent, _), session in self._sessions.items() if run == run_id and agent in agents]
+        tellings = [self._tellings.get(session) for session in found]
+        if pending := [telling for telling in tellings if telling and not telling.done()]:
+            await asyncio.wait(pending)
+
+    def alone(self, server: ServerConfig) -> Session:
+        """A session without a run."""
+        return self._opened(server, lambda: None, "")
+
+    def end(self, session: Session) -> None:
+        """Ends a session immediately."""
+        self._ending.add(session)
+        session.end()
+
+    async def close(self, run_id: str | None) -> None:
+        """Ends the sessions of a run, or all, and waits until their processes have ended."""
+        for key in [key for key in self._sessions if run_id in (None, key[0])]:
+            self.end(self._sessions.pop(key))
+        await self.gone()
+
+    async def gone(self) -> None:
+        """Waits until all ending sessions have ended."""
+        ending = list(self._ending)
+        await asyncio.gather(*(session.ended() for session in ending))
+        self._ending.difference_update(ending)
+
+    def _session(self, key: Key, server: ServerConfig, *, asks: bool) -> Session:
+        found = self._sessions.get(key)
+        if found is not None and not found.retired and found.server == server:
+            return found
+        if found is not None:
+            found.retire()
+            self._ending.add(found)
+        self._ending = {session for session in self._ending if not session.gone}
+        self._sessions = {known: session for known, session in self._sessions.items() if not session.gone}
+        session = self._opened(server, lambda: self._heard(key, session), key[2], asks=asks)
+        session.idle = True
+        self._sessions[key] = session
+        self._tell(key, session)
+        return session
+
+    def _opened(self, server: ServerConfig, changed: Callable[[], object], user: str, *, asks: bool = False) -> Session:
+        if server.transport == "openapi":
+            from callsheet.agents.servers.http_api.api_session import ApiSession
+
+            session: Session = ApiSession(server, self._environ, self._limits, changed, user)
+        else:
+            session = Session(server, self._environ, self._limits, changed, user, asks=asks)
+        _LIVE[session] = asyncio.get_running_loop()
+        session.when_gone(self._forget)
+        return session
+
+    def _forget(self, session: Session) -> None:
+        _LIVE.pop(session, None)
+        self._tellings.pop(session, None)
+        self._changed.discard(session)
+
+    def _heard(self, key: Key, session: Session) -> None:
+        """The server announces that its tools have changed."""
+        self._changed.add(session)
+        if (telling := self._tellings.get(session)) is not None and telling.done() and not session.retired:
+            self._tell(key, session)
+
+    def _tell(self, key: Key, session: Session) -> None:
+        task = asyncio.create_task(self._told(key, session))
+        # ``ready`` raises its error; nobody may be waiting any more.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._tellings[session] = task
+
+    async def _told(self, key: Key, session: Session) -> None:
+        for _ in range(_MOST_RELISTINGS):
+            self._changed.discard(session)
+            listing = await session.listing()
+            # In a thread: comparing and searching a listing takes time, and other sessions go on.
+            user = key[2] if session.personal else ""
+            await asyncio.to_thread(self._listed, key[1], session.server, listing, user)
+            if session not in self._changed:
+                return
+
+
+async def end_all() -> None:
+    """Ends all sessions on the running event loop and waits until they have ended; others cannot be ended from it."""
+    loop = asyncio.get_running_loop()
+    live = [session for session, own in list(_LIVE.items()) if own is loop]
+    for session in live:
+        session.end()
+    await asyncio.gather(*(session.ended() for session in live))
+
+
+def any_live() -> bool:
+    """Whether this process has a session."""
+    return bool(_LIVE)
+
+
 _LAST_GOODBYE = 8.0
 _BETWEEN_WAVES = 3.0
 
@@ -72,11 +213,11 @@ class SessionPool:
 
     async def list_tools(self, server: ServerConfig) -> Listing:
         """Starts a server, lists its tools and stops it; an error is in the listing. An A2A agent's card is read."""
-        return await _LOOP.awaited(self._list(server))
+        return await LOOP.awaited(self._list(server))
 
     def list_all(self, servers: Mapping[str, ServerConfig]) -> dict[str, Listing]:
         """Lists several servers in parallel, and blocks until all have answered or failed."""
-        return _LOOP.blocking(self._list_all(servers))
+        return LOOP.blocking(self._list_all(servers))
 
     async def call(
         self,
@@ -108,7 +249,7 @@ class SessionPool:
         """
         waiting = progress_of_caller(), ask_of_caller()
         request = CallRequest(run_id, agent_id, server, tool, args, repeatable, permit, reads, *waiting)
-        return await _LOOP.awaited(self._call(request))
+        return await LOOP.awaited(self._call(request))
 
     def call_blocking(
         self,
@@ -124,7 +265,7 @@ class SessionPool:
     ) -> Outcome:
         """As ``call``, for callers without an event loop."""
         request = CallRequest(run_id, agent_id, server, tool, args, repeatable, permit, reads)
-        return _LOOP.blocking(self._call(request))
+        return LOOP.blocking(self._call(request))
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[None]:
@@ -144,7 +285,7 @@ class SessionPool:
         try:
             if resumed:
                 # Later calls queue behind this and wait for the listings.
-                _LOOP.submit(self._open.relist(run_id))
+                LOOP.submit(self._open.relist(run_id))
             yield
             wait = _BETWEEN_WAVES
         except GraphBubbleUp:
@@ -156,17 +297,17 @@ class SessionPool:
     async def settled(self, run_id: str, agents: Collection[str]) -> None:
         """Waits until pending listings of these servers in a run have been passed to all watchers."""
         if self._open.any:
-            await _LOOP.awaited(self._open.settled(run_id, agents))
+            await LOOP.awaited(self._open.settled(run_id, agents))
 
     async def close_run(self, run_id: str) -> None:
         """Ends the sessions of one run, and waits until their processes have ended."""
         if self._open.any:
-            await _LOOP.awaited(self._open.close(run_id))
+            await LOOP.awaited(self._open.close(run_id))
 
     def close(self, run_id: str | None = None) -> None:
         """As ``close_run`` for callers without an event loop; without a run, ends all sessions."""
         if self._open.any:
-            _LOOP.blocking(self._open.close(run_id), _LAST_GOODBYE)
+            LOOP.blocking(self._open.close(run_id), _LAST_GOODBYE)
 
     def _listed(self, agent_id: str, server: ServerConfig, listing: Listing, user: str) -> None:
         for watcher in self._watchers:
@@ -180,7 +321,7 @@ class SessionPool:
             if wait is None:
                 self._paused.add(run_id)
         if wait is not None and self._open.any:
-            _LOOP.submit(self._close_unheld(run_id, wait))
+            LOOP.submit(self._close_unheld(run_id, wait))
 
     async def _close_unheld(self, run_id: str, wait: float) -> None:
         await asyncio.sleep(wait)
@@ -292,12 +433,12 @@ class SessionPool:
 
 def beside_sessions(work: Coroutine[Any, Any, None]) -> None:
     """Runs work on the loop of all sessions, and blocks; its calls of tools change no threads."""
-    _LOOP.blocking(work)
+    LOOP.blocking(work)
 
 
 @atexit.register
 def _close_all() -> None:
     """Ends all servers with this process; those that do not end are killed by their sessions."""
-    if _LOOP.started and any_live():
+    if LOOP.started and any_live():
         with suppress(TimeoutError, CancelledError):
-            _LOOP.blocking(end_all(), _LAST_GOODBYE)
+            LOOP.blocking(end_all(), _LAST_GOODBYE)

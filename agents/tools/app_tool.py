@@ -1,21 +1,166 @@
-"""A LangGraph app or any other runnable as one tool that takes a request in words."""
+"""A LangGraph app, a remote agent or any other runnable as one tool that takes a request in words."""
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, NotRequired, Protocol
 
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph.config import get_config
+from langgraph.errors import GraphInterrupt
+from langgraph.graph import END, START, StateGraph
+from langgraph.pregel.remote import RemoteGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Command, interrupt
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from callsheet.agents.tools.remote_app import answer_of, input_of, unanswerable
 from callsheet.graphs.catalog.errors import CatalogError
 
-if TYPE_CHECKING:
-    from callsheet.agents.tools.remote_app import Partner
+# The remote run streams into ours under these keys; it does not get the others, above all not the user.
+_PASSED = ("checkpoint_ns", "__pregel_stream")
+
+
+class RemoteConversation(TypedDict):
+    """A conversation with a remote agent, as stored in our checkpoints.
+
+    Attributes:
+        thread: The partner's ids of the conversation.
+        asked: Its pending questions: ``id`` and ``value`` of each.
+        answers: The person's answers by question id; missing before the first question.
+        answer: Text and structured part of its final answer.
+    """
+
+    given: str
+    thread: dict[str, str]
+    asked: list[dict[str, Any]]
+    answers: NotRequired[dict[str, Any]]
+    answer: NotRequired[Any]
+
+
+class RemoteAgent(Protocol):
+    """A remote agent; it cannot be stored in a checkpoint."""
+
+    async def send(self, talk: RemoteConversation) -> dict[str, Any]:
+        """Sends the request, or the answers to its last questions.
+
+        Returns:
+            An update of the conversation: an ``answer``, or what is ``asked`` now.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Conversing:
+    partner: RemoteAgent
+
+
+async def talk(partner: RemoteAgent, request: str) -> Any:
+    """Has a conversation with a remote agent as a part of the calling run.
+
+    Our run asks its questions to a person, and the answer resumes it at the same place: its thread and questions are
+    stored in our checkpoints.
+
+    Returns:
+        Text and structured part of its answer.
+
+    Raises:
+        GraphInterrupt: A person is asked.
+    """
+    begin: RemoteConversation = {"given": request, "thread": {"id": str(uuid.uuid4())}, "asked": []}
+    done = await _TALK.ainvoke(begin, context=_Conversing(partner))
+    if "__interrupt__" in done:
+        raise GraphInterrupt(done["__interrupt__"])
+    return done["answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteGraphAgent:
+    """A graph on another LangGraph server; its tokens are streamed in our run."""
+
+    graph: RemoteGraph
+
+    async def send(self, talk: RemoteConversation) -> dict[str, Any]:
+        """As in ``RemoteAgent``."""
+        what: Any = Command(resume=talk["answers"]) if "answers" in talk else input_of("messages", talk["given"])
+        try:
+            return {"answer": answer_of(await self.graph.ainvoke(what, _remote_config(talk["thread"]["id"])))}
+        except GraphInterrupt as stopped:
+            return {"asked": [{"id": one.id, "value": one.value} for one in stopped.args[0]]}
+
+
+async def _send(state: RemoteConversation) -> dict[str, Any]:
+    return {"asked": [], **await get_runtime(_Conversing).context.partner.send(state)}
+
+
+def _remote_config(thread: str) -> RunnableConfig:
+    ours = get_config()
+    passed = {key: value for key, value in ours.get("configurable", {}).items() if key in _PASSED}
+    return {"configurable": {**passed, "thread_id": thread}, "callbacks": ours.get("callbacks")}
+
+
+def _ask(state: RemoteConversation) -> dict[str, Any]:
+    return {"answers": {one["id"]: interrupt(one["value"]) for one in state["asked"]}}
+
+
+def _after_send(state: RemoteConversation) -> str:
+    return "ask" if state["asked"] else END
+
+
+def _talk_app() -> Any:
+    app = StateGraph(RemoteConversation, context_schema=_Conversing)
+    app.add_node("send", _send)
+    app.add_node("ask", _ask)
+    app.add_edge(START, "send")
+    app.add_conditional_edges("send", _after_send, ["ask", END])
+    app.add_edge("ask", "send")
+    return app.compile(name="remote")
+
+
+_TALK = _talk_app()
+
+
+def input_of(field: str | None, request: str) -> Any:
+    """A request as the input of an app: in ``field``, or as the input itself if None."""
+    match field:
+        case None:
+            return request
+        case "messages":
+            return {"messages": [{"role": "user", "content": request}]}
+        case _:
+            return {field: request}
+
+
+def answer_of(output: object) -> tuple[str, Any]:
+    """Text and structured part of an app's output."""
+    match output:
+        case str():
+            return output, None
+        case BaseMessage():
+            return output.text, None
+        case {"__interrupt__": [*asked]}:
+            raise unanswerable(asked)
+        case {"messages": [*_, (BaseMessage() | dict()) as last], **rest}:
+            return convert_to_messages([last])[0].text, rest or None
+        case Mapping() | list():
+            return json.dumps(output, ensure_ascii=False, default=str), output
+        case _:
+            return str(output), None
+
+
+def unanswerable(asked: Iterable[Any]) -> ToolException:
+    """The error of an app whose questions nobody can answer."""
+    questions = "; ".join(str(getattr(question, "value", question)) for question in asked)
+    return ToolException(
+        f"it asks a person, who can answer only if the workflow is compiled with a checkpointer: {questions}"
+    )
+
 
 TOOL_NAME = "run"
 APP = "callsheet_app"
@@ -40,14 +185,10 @@ def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str = "") -
     Raises:
         CatalogError: The app takes another input.
     """
-    from langgraph.pregel.remote import RemoteGraph
-
-    from callsheet.agents.tools.remote_app import RemotePartner
-
     own = {key: value for key, value in _metadata(app).items() if key.startswith("callsheet/")}
     description = description or description_of(agent_id, app)
     if isinstance(app, RemoteGraph):
-        return tool_of_partner(RemotePartner(app), description, own)
+        return tool_of_remote_agent(RemoteGraphAgent(app), description, own)
     field = _field_for_request(agent_id, app)
 
     def run(request: Request) -> tuple[str, Any]:
@@ -61,9 +202,8 @@ def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str = "") -
     return StructuredTool.from_function(func=run, coroutine=arun, **_about(description, own))
 
 
-def tool_of_partner(partner: Partner, description: str, own: Mapping[str, Any]) -> StructuredTool:
+def tool_of_remote_agent(partner: RemoteAgent, description: str, own: Mapping[str, Any]) -> StructuredTool:
     """The same tool for a remote agent, with which our run has a conversation; ``own`` is metadata of the tool."""
-    from callsheet.agents.tools.remote_app import talk
 
     async def ask(request: Request) -> tuple[str, Any]:
         with _askable():
@@ -152,8 +292,6 @@ def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
 @contextmanager
 def _askable() -> Iterator[None]:
     """Passes interrupts on if the run can wait for the answer."""
-    from langgraph.errors import GraphInterrupt
-
     from callsheet.agents.approval.checkpoints import checkpointer
 
     try:

@@ -20,13 +20,12 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from callsheet.agents.models.token_usage import Usage
 from callsheet.agents.safety.error_texts import is_error_of
-from callsheet.agents.servers.background_loop import BackgroundLoop
+from callsheet.agents.servers.background_loop import LOOP
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.tools.app_tool import APP
 from callsheet.agents.tools.tool_result import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.graphs.text.sanitizing import clean
 
-_LOOP = BackgroundLoop("callsheet-tools")
 _CALL_ID = "callsheet"
 _COMMAND = "it returned a Command for the workflow that calls it, which Callsheet does not carry out: return a result"
 CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
@@ -100,14 +99,14 @@ def call_blocking(
 ) -> Outcome:
     """As ``call``, for callers without an event loop; a tool with asynchronous code only works too."""
     if isinstance(tool, StructuredTool) and tool.func is None:
-        return _LOOP.blocking(call(agent_id, tool, args, limits, keep))
+        return LOOP.blocking(call(agent_id, tool, args, limits, keep))
     began = monotonic()
     future = _in_thread(lambda: _outcome(agent_id, tool, args, tool.invoke(_request(tool, args)), limits, keep))
     try:
         outcome = future.result(_seconds(tool, limits))
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         if _only_async(tool, error):
-            return _LOOP.blocking(call(agent_id, tool, args, limits, keep))
+            return LOOP.blocking(call(agent_id, tool, args, limits, keep))
         outcome = _raised(agent_id, tool, error) if future.done() else _late(agent_id, tool, limits)
     return replace(outcome, seconds=monotonic() - began)
 

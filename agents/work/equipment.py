@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool
 from callsheet.agents.approval.call_case import Supervision
 from callsheet.agents.models.prompts import WORKER
 from callsheet.agents.planning.plan import Call
-from callsheet.agents.programs.signatures import definition, functions_of
+from callsheet.agents.programs.program_run import definition, functions_of
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.work.brief import Brief

@@ -33,8 +33,7 @@ from callsheet.agents.models.model_output import normalize, unstreamed
 from callsheet.agents.models.prompts import AGAIN, LAST_TURN
 from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.planning.plan import Call, Status, StepResult
-from callsheet.agents.programs.program_run import Program, run_program
-from callsheet.agents.programs.signatures import functions_of
+from callsheet.agents.programs.program_run import Program, functions_of, run_program
 from callsheet.agents.tools.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.equipment import Equipment, UnsetModel

@@ -9,22 +9,22 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.runnables.config import set_config_context
 from langgraph.config import get_config
 
-from callsheet.agents import BackgroundLoop, in_threads
+from callsheet.agents import in_threads
+from callsheet.agents.servers.background_loop import LOOP
 
 T = TypeVar("T")
-_LOOP = BackgroundLoop("callsheet-sync")
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
     """Runs asynchronous work inside a blocking run, and returns its result."""
     with set_config_context(in_threads(get_config())) as context:
-        return context.run(_LOOP.blocking, work)
+        return context.run(LOOP.blocking, work)
 
 
 def both_ways(
     node: Callable[..., Coroutine[Any, Any, Any]], name: str, app: Runnable[Any, Any] | None = None
 ) -> RunnableLambda[Any, Any]:
-    """An asynchronous node that ``invoke`` can run too, on its own loop.
+    """An asynchronous node that ``invoke`` can run too, on the background loop.
 
     Args:
         node: Takes the state, and the app if there is one.

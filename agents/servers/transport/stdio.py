@@ -27,8 +27,7 @@ from callsheet.graphs.text.sanitizing import shown
 
 # Paths, not secrets. Behind a company's TLS proxy, uvx and npx cannot download without them.
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-_UV, _NODE = "install it: pip install uv", "install Node.js"
-_CURES = {"uv": _UV, "uvx": _UV, "node": _NODE, "npx": _NODE}
+_CURES = dict.fromkeys(("uv", "uvx"), "install it: pip install uv") | dict.fromkeys(("node", "npx"), "install Node.js")
 _MARK = "CALLSHEET_SESSION"
 _TAIL, _BUFFER, _LARGE = 8_192, 65_536, 65_536  # bytes; larger messages are parsed in a thread
 _MOST_NOISE, _MOST_NOISE_LATER, _MOST_QUOTED, _LONGEST_QUOTE = 100, 1_000, 3, 200
@@ -147,10 +146,10 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         asyncio.get_running_loop().call_later(_HELD_OPEN, self._let_go)
 
     def _let_go(self) -> None:
-        if not self._reads:  # there is more to be read
-            asyncio.get_running_loop().call_later(_HELD_OPEN, self._let_go)
-        elif output := self.transport.get_pipe_transport(1):
+        if self._reads and (output := self.transport.get_pipe_transport(1)):
             output.close()
+        elif not (self.ended or self._stopping):  # there is more to be read
+            asyncio.get_running_loop().call_later(_HELD_OPEN, self._let_go)
 
     async def _read(self) -> None:
         """Splits standard output into lines until it ends; what comes after the session is thrown away."""
@@ -204,11 +203,9 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
             self._end(Fault("protocol", said))
 
     def _give_up(self) -> None:
-        said = (
-            f"it does not speak the protocol, it printed {self.printed}. If the server starts slowly, "
-            f"raise its limit 'noise' ({self.limits.noise:g} s now)"
-        )
         if not self._greeted:
+            cure = f"If the server starts slowly, raise its limit 'noise' ({self.limits.noise:g} s now)"
+            said = f"it does not speak the protocol, it printed {self.printed}. {cure}"
             self._end(Fault("protocol", said, effect="none"))
 
     def _end(self, fault: Fault | None = None) -> None:
@@ -219,9 +216,8 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
 
     async def _write(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
         async for item in outgoing:
-            # The end of the process is seen by its output.
-            with suppress(OSError):
-                if self.stdin is not None:
+            if self.stdin is not None:
+                with suppress(OSError):  # the end of the process is seen by its output
                     self.stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
                     await self.stdin.drain()
 
@@ -242,10 +238,8 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
             with anyio.move_on_after(_KILL_AFTER):
                 while ours(members):  # noqa: ASYNC110 (there is no event for their end)
                     await anyio.sleep(_POLL)
-        with suppress(ProcessLookupError):
-            self.transport.kill()  # where processes cannot be listed
         await self.settled(_KILL_AFTER)
-        self.transport.close()
+        self.transport.close()  # this kills it where processes cannot be listed
 
     async def settled(self, seconds: float = _SETTLING) -> None:
         """Waits for exit status and standard error, which arrive after the end of output."""

@@ -58,9 +58,12 @@ def test_servers_end_with_their_input_when_the_program_is_killed(tmp_path: Path,
     assert until(lambda: not alive(tag)), alive(tag)
 
 
-SIGNAL = (
-    "import os, signal; from callsheet.__main__ import exit_on_signals as on; on(); os.kill(os.getpid(), signal.{})"
-)
+SIGNAL = """
+import os, signal
+from callsheet.__main__ import exit_on_signals
+exit_on_signals()
+os.kill(os.getpid(), signal.{})
+"""
 
 
 @pytest.mark.parametrize("last", ["", "1 / 0", "pool.close()", SIGNAL.format("SIGTERM"), SIGNAL.format("SIGHUP")])
@@ -70,8 +73,11 @@ def test_they_and_their_children_end_with_the_program(tmp_path: Path, last: str)
     assert until(lambda: not alive(tag)), alive(tag)
 
 
-@pytest.mark.parametrize(("mode", "processes"), [("grandchild", 2), ("escape", 2), ("flee", 2), ("flee_twice", 3)])
-async def test_children_end_with_the_run(mode: str, processes: int) -> None:
+@pytest.mark.parametrize(
+    ("mode", "processes"),
+    [("ok", 1), ("stubborn", 1), ("grandchild", 2), ("escape", 2), ("flee", 2), ("flee_twice", 3)],
+)
+async def test_a_server_and_its_children_end_with_the_run(mode: str, processes: int) -> None:
     """Those too that left the group of their server, and those that emptied their environment."""
     tag = f"callsheet-{uuid.uuid4().hex}"
     pool = SessionPool()

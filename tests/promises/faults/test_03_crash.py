@@ -13,10 +13,6 @@ async def test_a_crash_costs_its_own_step_only(scenario: Any) -> None:
     assert "status 7" in result["error"]
 
 
-async def test_the_shared_server_does_so_too(scenario: Any, chaos: str) -> None:
-    await scenario().survives("crash", mode=f"{chaos}crash", status="outcome_unknown")
-
-
 async def test_a_tool_that_only_reads_is_called_again_in_a_new_session(scenario: Any) -> None:
     made = scenario(trusted=True)
     made.be("faulty", "hints")

@@ -19,10 +19,6 @@ async def test_a_hang_ends_at_the_limit_and_costs_its_own_step_only(scenario: An
     assert made.count("faulty", "start") >= 2
 
 
-async def test_the_shared_server_does_so_too(scenario: Any, chaos: str) -> None:
-    await scenario(own={"call": 2}).survives("timeout", mode=f"{chaos}hang", status="outcome_unknown")
-
-
 async def test_after_failures_in_a_row_others_are_preferred_and_it_is_said(scenario: Any) -> None:
     made = scenario(own={"call": 2}, limits=PATIENT.model_copy(update={"failures": 1, "pause": 600}))
     made.be("faulty", "hang")

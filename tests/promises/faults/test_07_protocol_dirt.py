@@ -27,39 +27,23 @@ KINDS = {
     "modern_only": "protocol",
     "is_error": "tool",
 }
-# What the server above does not do.
-SHARED = {
-    **dict.fromkeys(("surrogate", "null_result", "unknown_content", "audio", "out_schema_mismatch"), ""),
-    "stdout_noise": "",
-    "rpc_error": "protocol",  # with data
-}
 UNKNOWN = ("half", "no_object")
 
 
-async def survive(scenario: Any, kinds: dict[str, str], before: str = "") -> dict[str, Any]:
-    """All of these modes, four at a time; what became of step 2 in each."""
-    made, gate = {mode: scenario() for mode in kinds}, asyncio.Semaphore(4)
+async def test_dirt_costs_at_most_its_own_step(scenario: Any) -> None:
+    made, gate = {mode: scenario() for mode in KINDS}, asyncio.Semaphore(4)
 
     async def one(mode: str) -> Any:
-        kind = kinds[mode]
+        kind = KINDS[mode]
         status = "done" if not kind else "outcome_unknown" if mode in UNKNOWN else "failed"
         async with gate:
-            return await made[mode].survives(kind, mode=f"{before}{mode}", status=status)
+            return await made[mode].survives(kind, mode=mode, status=status)
 
-    return dict(zip(kinds, await asyncio.gather(*map(one, kinds)), strict=True))
-
-
-async def test_dirt_costs_at_most_its_own_step(scenario: Any) -> None:
-    results = await survive(scenario, KINDS)
+    results = dict(zip(KINDS, await asyncio.gather(*map(one, KINDS)), strict=True))
     assert "unsupported protocol" in results["modern_only"]["error"]
     assert results["odd"]["calls"][0]["output"].startswith("[audio content]\n[hologram content, 3 bytes")
     assert results["bad_utf8"]["calls"][0]["output"] == "\ufffd\ufffd!"
     assert len(str(results["stderr_flood"])) < 10_000
-
-
-@pytest.mark.exhaustive
-async def test_dirt_of_the_shared_server_does_so_too(scenario: Any, chaos: str) -> None:
-    await survive(scenario, SHARED, chaos)
 
 
 @pytest.mark.parametrize("mode", ["modern_only", "bad_proto"])

@@ -124,7 +124,7 @@ async def test_a_large_answer_is_looked_at_beside_the_loop(fleet: Fleet, monkeyp
         await tool.ainvoke({})
     await registry.close_run("run")
     assert set(threads) == {"small", "large"}
-    assert "callsheet-mcp" not in threads.values()
+    assert "callsheet" not in threads.values()
 
 
 def test_a_listing_of_many_pages_is_no_longer_than_a_message_may_be(fleet: Fleet) -> None:

@@ -17,19 +17,6 @@ async def test_a_server_that_dies_at_its_start_costs_its_own_step_only(scenario:
     await scenario().survives("start", mode="exit")
 
 
-async def test_the_same_with_the_shared_server(scenario: Any, chaos: str) -> None:
-    made = scenario()
-    made.be("faulty", f"{chaos}exit")
-    state = await made.run()
-    assert {i: r["status"] for i, r in state["results"].items()} == {
-        "1": "done",
-        "2": "failed",
-        "3": "done",
-        "4": "skipped",
-    }
-    assert "boom: cannot open config" in state["results"]["2"]["error"]
-
-
 @pytest.mark.parametrize("bad", ["exit", "command"])
 def test_fourteen_of_fifteen_are_catalogued_and_the_bad_one_is_named(tmp_path: Path, bad: str) -> None:
     servers = Servers(tmp_path)
