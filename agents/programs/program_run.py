@@ -19,7 +19,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.checkpoints import checkpointer
+from callsheet.agents.approval.run_claim import checkpointer
 from callsheet.agents.programs.sandbox import Ended, Sandbox
 from callsheet.agents.programs.signatures import RESULTS, stubs
 from callsheet.agents.safety.secrets import RunSecrets
