@@ -1,10 +1,16 @@
 from .a2a import A2AAgent as A2AAgent
 from .approval.assurance import ApprovalPolicy as ApprovalPolicy, Assurance as Assurance
-from .approval.call_case import Supervision as Supervision
-from .approval.call_supervision import check_answerable as check_answerable, supervised as supervised
-from .approval.checkpoints import checkpointer as checkpointer, in_threads as in_threads
-from .approval.decisions import AnswerError as AnswerError, Decision as Decision, Verdict as Verdict
-from .approval.run_claim import ConcurrentRunError as ConcurrentRunError
+from .approval.questions import AnswerError as AnswerError, Decision as Decision, Verdict as Verdict
+from .approval.run_claim import (
+    ConcurrentRunError as ConcurrentRunError,
+    checkpointer as checkpointer,
+    in_threads as in_threads,
+)
+from .approval.supervised_call import (
+    Supervision as Supervision,
+    check_answerable as check_answerable,
+    supervised as supervised,
+)
 from .models.chat_models import ModelError as ModelError, chat_model as chat_model
 from .models.dependency_judge import Judged as Judged, judge_proposals as judge_proposals
 from .models.model_output import normalize as normalize, unstreamed as unstreamed

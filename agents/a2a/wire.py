@@ -16,8 +16,7 @@ from a2a.helpers import get_data_parts
 from a2a.types import Artifact, Message, Part, StreamResponse, Task, TaskState, TaskStatus
 
 from callsheet.agents.safety.faults import named_in
-from callsheet.agents.safety.log_secrets import hide_in_logs
-from callsheet.agents.safety.secrets import of_server
+from callsheet.agents.safety.secrets import hide_in_logs, of_server
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.tools.tool_result import Effect, Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig

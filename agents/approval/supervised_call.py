@@ -1,26 +1,191 @@
-"""One supervised call as a small app: ask for approval, send, settle an unknown outcome."""
+"""Supervision of a call: ask for approval, send it, and settle an unknown outcome.
+
+Each call that may need approval, or must not be sent twice, runs as a small app inside the worker's tool node. Each
+checkpoint is written before the next node starts, whatever the durability of the run. So a decision is stored before
+anything is sent, and a call that was running when the program died is recognised.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any, NotRequired
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NotRequired, cast
 
-from langchain_core.messages import ToolMessage
+from langchain.agents.middleware import ToolCallRequest
+from langchain_core.messages import AnyMessage, ToolMessage
+from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
+from langgraph.types import Command, StateSnapshot, interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.call_case import Case
-from callsheet.agents.approval.decisions import AnswerError, Decision, read_decision, read_verdict
-from callsheet.agents.safety.definition_check import AGREED
-from callsheet.agents.safety.secrets import LostSecretError
+from callsheet.agents.approval.assurance import ApprovalPolicy
+from callsheet.agents.approval.questions import (
+    AnswerError,
+    Decision,
+    Kind,
+    Verdict,
+    answer_schema,
+    fingerprint,
+    question,
+    read_decision,
+    read_verdict,
+)
+from callsheet.agents.approval.run_claim import Claim, checkpointer, sole_run
+from callsheet.agents.safety.arguments import Fit, fit_of
+from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
+from callsheet.agents.tools.binding import RUN_PROGRAM, BoundTool
+from callsheet.agents.tools.call_check import AGREED
+from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.graphs.catalog.errors import SettingsError
 
+Answer = ToolMessage | Command[Any]
+Send = Callable[[ToolCallRequest], Awaitable[Answer]]
 NOBODY = "it needs approval, and nobody can be asked here: run the graph supervisor in a thread"
 """The message of a program that refuses calls because there is no person."""
 _CUT_OFF = "it was running when the program stopped or the run was rolled back; whether it took effect is unknown"
 # Seconds for which an approval is valid; a tool that interrupts by itself may wait for longer.
 _GOOD_FOR = 600.0
+NO_CHECKPOINTER = (
+    "some tools need approval before a call, and approval needs a checkpointer: compile the workflow with one, "
+    "compile(checkpointer=InMemorySaver()), on a LangGraph server run it in a thread, or turn approval off: "
+    'Settings(approval="never")'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Supervision:
+    """How the calls of one step are supervised.
+
+    Attributes:
+        step_id: The step.
+        policy: Which calls need approval.
+        registry: The tools and their hints.
+        secrets: Holds secret arguments.
+        notice: Whether the model is told that a person changed its arguments.
+        allow: Ids of tools that need no approval, because a person named them for this run.
+        confirms: Whether a person must confirm every call that may change something, whatever the policy.
+    """
+
+    step_id: str
+    policy: ApprovalPolicy
+    registry: ToolRegistry
+    secrets: RunSecrets = field(default_factory=RunSecrets)
+    notice: bool = True
+    allow: frozenset[str] = frozenset()
+    confirms: bool = False
+
+
+@dataclass(slots=True)
+class Case:
+    """Objects of a call that no checkpoint can hold.
+
+    Attributes:
+        asked: The hash in the pending question; empty without one.
+        cut_off: Whether the call was running when the program stopped, or its run was rolled back.
+        claim: The claim of the run; None without a checkpointer.
+    """
+
+    request: ToolCallRequest
+    bound: BoundTool
+    supervision: Supervision
+    send: Send
+    asked: str = ""
+    cut_off: bool = False
+    claim: Claim | None = None
+
+    @property
+    def named(self) -> str:
+        """Agent and tool, as at the start of every error of a call."""
+        return f"agent {self.bound.agent!r}, tool {self.bound.id.removeprefix(f'{self.bound.agent}/')!r}"
+
+    @property
+    def must_confirm(self) -> bool:
+        """Whether a person must see each call of the tool, and no policy replaces that."""
+        supervision = self.supervision
+        assured = supervision.registry.assurance(self.bound.id)
+        allowed = assured.allowed or self.bound.id in supervision.allow
+        return supervision.confirms and assured.harm != "none" and not allowed
+
+    @property
+    def doubt(self) -> str:
+        """Why the calls of the tool need approval, as a sentence; empty if they need none."""
+        supervision = self.supervision
+        assured = supervision.registry.assurance(self.bound.id)
+        if self.bound.id in supervision.allow:
+            return ""
+        if self.must_confirm:
+            return assured.doubt or "This tool may change something."
+        return assured.why(supervision.policy)
+
+    def why(self, args: Mapping[str, Any]) -> str:
+        """Why a call with these arguments needs approval; empty if it needs none."""
+        policy = self.supervision.policy
+        doubt = self.doubt
+        asks = doubt or policy != "never"
+        return " ".join(filter(None, (doubt, self.unchecked(args)))) if asks else ""
+
+    def unchecked(self, args: Mapping[str, Any]) -> str:
+        """Why these arguments could not be validated, as a sentence; empty if they were."""
+        told = str(self.supervision.secrets.hidden(self._fit(args).unchecked))
+        return told and f"{told[0].upper()}{told[1:]}."
+
+    def _fit(self, args: Mapping[str, Any]) -> Fit:
+        registry = self.supervision.registry
+        try:
+            return registry.fit(self.bound.id, self.supervision.secrets.opened(registry.schema(self.bound.id), args))
+        except LostSecretError:
+            return Fit()  # it is refused when it is sent
+
+    def mark(self, args: Mapping[str, Any]) -> str:
+        """The fingerprint that an approval is bound to."""
+        return fingerprint(self.bound.id, self.supervision.registry.pin(self.bound.id), args)
+
+    def ask(self, kind: Kind, args: Mapping[str, Any], why: str, problem: str) -> tuple[Any, str]:
+        """A person's answer, and the fingerprint of the call that it is about."""
+        mark = self.mark(args)
+        told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": problem}
+        unchecked = self.unchecked(args) if kind == "tool_approval" else ""
+        shown = question(kind, self.request.tool_call, self.bound, args, **told, unchecked=unchecked)
+        shown |= {"confirm": True} if self.must_confirm else {}
+        schema = self.bound.args_schema
+        answer = interrupt(shown, response_schema=answer_schema(kind, schema if isinstance(schema, dict) else {}))
+        if self.asked not in ("", mark):
+            raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
+        return answer, mark
+
+    def check(self, answer: Decision | Verdict, mark: str) -> None:
+        """Checks that an answer is about this call, and that edited arguments fit.
+
+        Raises:
+            AnswerError: It is not, or they do not.
+        """
+        if answer.hash not in (None, mark):
+            raise AnswerError("the answer's hash is that of another call: look at this one again")
+        if isinstance(answer, Decision) and answer.args is not None:
+            schema, secrets = self.supervision.registry.schema(self.bound.id), self.supervision.secrets
+            if trouble := fit_of(schema, secrets.opened(schema, answer.args)).misfit:
+                raise AnswerError(secrets.hidden(trouble))
+
+    def refused(self, args: Mapping[str, Any]) -> ToolMessage | None:
+        """The refusal of a call that nobody can approve: its tool is no longer there, or the arguments do not fit."""
+        registry = self.supervision.registry
+        if self.bound.id in registry.catalog.tools:
+            why = str(self.supervision.secrets.hidden(self._fit(args).misfit))
+        else:
+            why = registry.refused([self.bound.id]).get(self.bound.id, "")
+        return self.said(f"{self.named}: {why}", kind="refused", effect="none") if why else None
+
+    def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
+        """A message for the model that is not the tool's own answer."""
+        return ToolMessage(
+            text,
+            name=self.request.tool_call["name"],
+            tool_call_id=self.request.tool_call["id"] or "",
+            status="error" if error else "success",
+            artifact={"tool": self.bound.id, "kind": kind, "effect": effect, "seconds": 0.0},
+        )
 
 
 class CallState(TypedDict):
@@ -172,3 +337,78 @@ def _edited(answer: ToolMessage, args: Mapping[str, Any], *, notice: bool) -> To
     if notice and isinstance(content, str):
         content = f"{content}\n\n(A person changed the arguments of this call to {dict(args)} before it was made.)"
     return answer.model_copy(update={"content": content, "artifact": {**artifact, "args": dict(args)}})
+
+
+def check_answerable(registry: ToolRegistry, policy: ApprovalPolicy, allow: Collection[str] = ()) -> None:
+    """Checks that the questions of a run can be answered, before it begins.
+
+    Raises:
+        SettingsError: A call may need approval, and there is no checkpointer.
+    """
+    if checkpointer() is not None:
+        return
+    for tool_id in registry.catalog.tools:
+        assured = registry.assurance(tool_id)
+        if assured.callable and tool_id not in allow and (why := assured.why(policy)):
+            raise SettingsError(f"{NO_CHECKPOINTER}. One of these tools is {tool_id}: {why}")
+
+
+async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Supervision, send: Send) -> Answer:
+    """Runs one call, after approval if it needs one.
+
+    Returns:
+        The tool's answer, or a message that says why the call was not sent.
+
+    Raises:
+        GraphInterrupt: A person is asked.
+        ConcurrentRunError: Another run of the thread works on the same step.
+    """
+    assured = supervision.registry.assurance(bound.id)
+    case = Case(request, bound, supervision, send)
+    why = case.why(request.tool_call["args"])
+    saver = checkpointer()
+    if saver is None:
+        return case.said(f"{NO_CHECKPOINTER}", kind="refused", effect="none") if why else await send(request)
+    if not why and assured.repeatable and not (await CALL.aget_state(get_config())).values:
+        return await send(request)
+    async with sole_run(saver, request.tool_call["id"] or "") as case.claim:
+        return await _watched(case, why)
+
+
+async def _watched(case: Case, why: str) -> Answer:
+    before = await CALL.aget_state(get_config())
+    if not before.next and "answer" in before.values:
+        return cast("Answer", before.values["answer"])
+    case.asked, asked = _asked(before)
+    assured = case.supervision.registry.assurance(case.bound.id)
+    not_sent = before.next == ("ask",) or not before.values
+    rolled_back = not_sent and case.claim is not None and case.claim.sent_before
+    case.cut_off = ((before.next == ("send",) and not asked) or rolled_back) and not assured.repeatable
+    args = dict(case.request.tool_call["args"])
+    given = CallState(args=args, why=why, approved="", when=0.0, problem="", unknown="")
+    done = await CALL.ainvoke(given, context=case, durability="sync")
+    return cast("Answer", done["answer"])
+
+
+def _asked(before: StateSnapshot) -> tuple[str, bool]:
+    """The hash in the pending question, and whether there is a pending question at all."""
+    waiting = [found.value for task in before.tasks for found in task.interrupts]
+    marks = [value["hash"] for value in waiting if isinstance(value, dict) and isinstance(value.get("hash"), str)]
+    return (marks[0] if marks else ""), bool(waiting)
+
+
+def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> str:
+    """The calls of a worker with an unknown outcome, and what to do about them; empty if there are none."""
+    said = []
+    for message in messages:
+        if not isinstance(message, ToolMessage) or not isinstance(message.artifact, dict):
+            continue
+        tool = tools.get(message.name or "")
+        unrepeatable = message.name == RUN_PROGRAM or (tool is not None and not tool.repeatable)
+        if message.artifact.get("effect") == "unknown" and unrepeatable:
+            said.append(message.text)
+    if not said:
+        return ""
+    return "\n".join(
+        (*said, "The outcome is unknown: the call is not repeated until a person has checked whether it took effect.")
+    )

@@ -23,7 +23,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.checkpoints import checkpointer
+from callsheet.agents.approval.run_claim import checkpointer
 from callsheet.agents.programs.sandbox import Ended, Sandbox
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.agents.tools.binding import RUN_PROGRAM, BoundTool

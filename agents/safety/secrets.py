@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 import secrets
 import threading
@@ -13,13 +14,47 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, quote_plus
+from weakref import WeakSet
 
-from callsheet.agents.safety.log_secrets import hide_in_logs
 from callsheet.agents.tools.tool_result import Outcome, failed
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.secret_patterns import MASK, is_secret_name, secrets_in
+
+
+class _Hiding(logging.Filter):
+    """Rewrites log records; none is dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: WeakSet[Redaction | RunSecrets] = WeakSet()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = said = record.getMessage()
+        for hides in list(self.known):
+            said = hides.text(said)
+        if said != message:
+            record.msg, record.args = said, ()
+        return True
+
+
+_HIDING = _Hiding()
+# A logger's filter does not see the records of child loggers, so each logger is listed.
+_LOGGERS = (
+    *("client", "mcp.client.client", "mcp.client.sse", "mcp.client.streamable_http"),
+    *("mcp.shared.dispatcher", "mcp.shared.jsonrpc_dispatcher"),
+    *(f"{core}.{part}" for core in ("httpcore", "httpcore2") for part in ("connection", "http11", "http2", "proxy")),
+    *("httpx", "httpx2"),
+)
+
+
+def hide_in_logs(hides: Redaction | RunSecrets) -> None:
+    """Removes secrets from the logs of these libraries, as long as ``hides`` is referenced."""
+    _HIDING.known.add(hides)
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_HIDING)
+
 
 _SHORTEST, _MOST_RUNS = 6, 1_000
 _FOR_ADDRESSES = str.maketrans("+/", "-_")

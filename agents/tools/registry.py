@@ -10,8 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from callsheet.agents.approval.assurance import Assurance, assurance_of
-from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call, outside
-from callsheet.agents.safety.definition_check import AGREED, Unchanged, hidden_resource, why_not
+from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call
 from callsheet.agents.safety.secrets import Secrets, with_secrets
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
@@ -20,6 +19,7 @@ from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.call_context import Permit, for_user
 from callsheet.agents.tools import in_process
 from callsheet.agents.tools.binding import BoundTool, bound_tool, model_names
+from callsheet.agents.tools.call_check import AGREED, Unchanged, objection, why_not
 from callsheet.agents.tools.in_process import InProcess
 from callsheet.agents.tools.tool_result import Outcome, failed
 from callsheet.graphs.catalog.errors import CallsheetError
@@ -29,51 +29,6 @@ from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.text.arguments import listed
 from callsheet.graphs.trust.policy import Policy, User
-
-_UNASKED = '{}. Nothing was sent: such a call needs approval, in a run that asks for it (approval "risky" or "always")'
-_UNCONNECTED = (
-    "agent {!r} is known from a manifest only, so its tools can be found but not called: "
-    "connect it by an mcp.json with a server of that name"
-)
-
-
-def objection(
-    tool_id: str,
-    arguments: Mapping[str, Any],
-    loaded: Loaded,
-    user: User | None,
-    fit_to: FitTo,
-    *,
-    agreed: bool,
-    reads: bool,
-) -> str:
-    """Why a call must not be sent; empty if it may.
-
-    Args:
-        tool_id: The tool.
-        arguments: Its arguments.
-        loaded: The current catalog.
-        user: The caller.
-        fit_to: Validates the arguments.
-        agreed: Whether a person has approved the call.
-        reads: Whether the tool is a resource or a prompt.
-    """
-    if why := why_not(tool_id, loaded, user):
-        return why
-    tool = loaded.catalog.tool(tool_id)
-    match connection := loaded.connections.get(tool.agent):
-        case ServerConfig():
-            fit = fit_to(tool.input_schema)
-            unasked = _UNASKED.format(fit.unchecked) if fit.unchecked and not agreed else ""
-            places = connection.callsheet.roots, tool.input_schema, arguments
-            trouble = fit.misfit or unasked or outside(*places, folder=connection.cwd)
-            return trouble or (hidden_resource(tool, arguments, loaded, user) if reads else "")
-        case InProcess():
-            # LangChain validates and converts the arguments of its own tools.
-            return "" if tool.name in connection.tools else "the agent's connection does not hold this tool"
-        case _:
-            return _UNCONNECTED.format(tool.agent)
-
 
 _LOG = logging.getLogger("callsheet")
 Guard = Callable[[Tool, Mapping[str, Any]], str]

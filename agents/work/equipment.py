@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.tools import BaseTool
 
-from callsheet.agents.approval.call_case import Supervision
+from callsheet.agents.approval.supervised_call import Supervision
 from callsheet.agents.models.prompts import WORKER
 from callsheet.agents.planning.plan import Call
 from callsheet.agents.programs.program_run import definition, functions_of

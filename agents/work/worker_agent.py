@@ -21,12 +21,9 @@ from langchain_core.messages import (
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Command
 
-from callsheet.agents.approval.call_case import Send
-from callsheet.agents.approval.call_supervision import supervised
-from callsheet.agents.approval.checkpoints import checkpointer
-from callsheet.agents.approval.input_requests import missing_values
-from callsheet.agents.approval.run_claim import sole_run
-from callsheet.agents.approval.unknown_outcome import in_doubt
+from callsheet.agents.approval.questions import missing_values
+from callsheet.agents.approval.run_claim import checkpointer, sole_run
+from callsheet.agents.approval.supervised_call import Send, in_doubt, supervised
 from callsheet.agents.models.chat_models import answered
 from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.models.model_output import normalize, unstreamed

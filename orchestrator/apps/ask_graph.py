@@ -17,7 +17,7 @@ from langgraph.types import Command, Interrupt
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.input_requests import KIND
+from callsheet.agents.approval.questions import NEEDS_INPUT
 from callsheet.agents.approval.supervised_call import NOBODY
 from callsheet.agents.planning.drafts import KIND as QUESTION
 from callsheet.orchestrator.run.settings import Settings
@@ -89,7 +89,7 @@ def _refusals(asked: Sequence[Interrupt]) -> dict[str, dict[str, str]]:
     said = {
         "tool_approval": {"type": "reject", "message": NOBODY},
         "unknown_outcome": {"type": "give_up"},
-        KIND: {"type": "leave"},
+        NEEDS_INPUT: {"type": "leave"},
         QUESTION: {"type": "leave"},
     }
     return {key: said[kind] for key, kind in kinds.items() if kind in said}

@@ -13,7 +13,7 @@ from callsheet.orchestrator.cli.output.value_output import shown_text
 
 def asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
     """What a person types for a parameter, and its value; asks again if it does not fit."""
-    from callsheet.agents.approval.input_requests import wanted_schema, wrong_values
+    from callsheet.agents.approval.questions import wanted_schema, wrong_values
     from callsheet.agents.safety.secrets import is_secret
 
     one = wanted_schema(schema, [name])

@@ -11,7 +11,7 @@ from langgraph.graph import END
 from langgraph.types import interrupt
 
 from callsheet.agents import ApprovalPolicy, ToolRegistry, checkpointer
-from callsheet.agents.approval.input_requests import (
+from callsheet.agents.approval.questions import (
     given_values,
     input_answers,
     input_question,

@@ -17,7 +17,7 @@ from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from callsheet.agents import BoundTool, ConcurrentRunError, Supervision, supervised
-from callsheet.agents.approval.call_case import Case
+from callsheet.agents.approval.supervised_call import Case
 from callsheet.graphs import User
 
 MOST_WAITING = 200

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 from mcp import MCPError
 
-from callsheet.agents.safety.definition_check import hidden_resource
 from callsheet.agents.servers.catalogs.server_resources import (
     MOST_RESOURCES,
     entries_of,
@@ -21,6 +20,7 @@ from callsheet.agents.servers.catalogs.server_resources import (
     resources_of,
 )
 from callsheet.agents.servers.limits import Limits
+from callsheet.agents.tools.call_check import hidden_resource
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs import Catalog, Loaded, Policy, User
 

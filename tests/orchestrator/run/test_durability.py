@@ -19,7 +19,7 @@ from langgraph.types import Command
 from callsheet import Settings, create_supervisor
 from callsheet.agents import checkpointer
 from callsheet.agents.approval import run_claim
-from callsheet.agents.approval.checkpoints import InThreads
+from callsheet.agents.approval.run_claim import InThreads
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 STEPS = (("1", RATE, []), ("2", NOTE, ["1"]))

@@ -12,8 +12,8 @@ import pytest
 from langchain_core.messages import ToolMessage
 from mcp import types
 
-from callsheet.agents.approval.server_questions import ServerQuestions
 from callsheet.agents.safety.secrets import Redaction
+from callsheet.agents.servers.server_questions import ServerQuestions
 from callsheet.agents.servers.transport.call_context import ask_of_caller
 from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs import User

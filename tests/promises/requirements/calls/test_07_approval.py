@@ -12,7 +12,7 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import ToolRegistry
-from callsheet.agents.approval import call_case, supervised_call
+from callsheet.agents.approval import supervised_call
 from callsheet.graphs import Policy, load
 from scripted_model import ScriptedModel, calls
 
@@ -96,7 +96,7 @@ async def test_an_approval_is_bound_to_server_tool_definition_and_arguments(flee
         registry = ToolRegistry.from_catalog(
             load(fleet.config, yes=True, pins=str(fleet.folder / f"{len(hashes)}.json"))
         )
-        hashes.add(call_case.fingerprint(f"{name}/repair", registry.pin(f"{name}/repair"), args))
+        hashes.add(supervised_call.fingerprint(f"{name}/repair", registry.pin(f"{name}/repair"), args))
     assert len(hashes) == 4
 
 

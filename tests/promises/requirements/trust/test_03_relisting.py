@@ -12,7 +12,7 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import BoundTool, SessionPool, ToolRegistry
-from callsheet.agents.approval import call_case, supervised_call
+from callsheet.agents.approval import supervised_call
 from callsheet.graphs import load
 from scripted_model import ScriptedModel, calls
 
@@ -147,7 +147,7 @@ def take_over(when: str, registry: ToolRegistry, config: Any, monkeypatch: pytes
         case "before the answer":
             registry.follow(new)
         case "after binding":
-            once(call_case, "question")
+            once(supervised_call, "question")
         case "when it is sent":
             once(supervised_call, "read_decision")
 
